@@ -1,0 +1,32 @@
+"""Between Arrow columns and NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+
+def to_numpy(column: pa.Array) -> NDArray[Any]:
+    """Returns a column without nulls as an array of shape (n,), without a copy where Arrow's layout allows it."""
+    array: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+    return array
+
+
+def is_null(column: pa.Array) -> NDArray[np.bool_]:
+    """Returns which values are null, shape (n,)."""
+    return to_numpy(pc.is_null(column))
+
+
+def filled(column: pa.Array, null: int) -> NDArray[Any]:
+    """Returns whole numbers as an array of shape (n,), with ``null`` in the place of nulls; ``null`` must fit the column's type."""
+    return to_numpy(pc.fill_null(column, null) if column.null_count else column)
+
+
+def positions(column: pa.DictionaryArray) -> NDArray[Any]:
+    """Returns the dictionary position of each value, shape (n,); a null gets the number of entries."""
+    indices = column.indices
+    return filled(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))

@@ -1,0 +1,83 @@
+"""Hierarchies of dates and timestamps: calendar units of growing length."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.domains import Domain
+from core.hierarchies.levels import Ladder, Level, numbered
+from schemas.hierarchy import DateHierarchy
+from schemas.hierarchy_errors import HierarchyError
+
+_EPOCH = 1970
+
+
+def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy) -> Ladder:
+    """Groups dates by calendar unit; a timestamp with a time zone counts by the local calendar of that zone.
+
+    ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight.
+
+    Raises:
+        HierarchyError: The column holds neither dates nor timestamps, or its time zone is not known.
+    """
+    moments = _local(qid, domain.values)
+    days = moments.astype("datetime64[D]")
+    daily = spec.date[0] == "day" and bool(np.all(days == moments))
+    levels = tuple(_level(days, unit) for unit in spec.date[daily:])
+    return Ladder(levels, len(moments))
+
+
+def _local(qid: str, values: pa.Array) -> NDArray[np.datetime64]:
+    kind = values.type
+    if pt.is_date(kind):
+        return np.asarray(values.cast(pa.date32())).astype("datetime64[D]")
+    if not pt.is_timestamp(kind):
+        remedy = "give it the type date or timestamp in source.types (CSV), or use another hierarchy"
+        raise HierarchyError.wrong_type(qid, "dates", "dates or timestamps", str(kind), remedy)
+    if not kind.tz:
+        return np.asarray(values)
+    try:
+        # Arrow knows the rules of zones until 2037 and has no summer time after it.
+        return np.asarray(pc.local_timestamp(values))
+    except pa.ArrowInvalid:
+        raise HierarchyError.unknown_zone(qid, kind.tz) from None
+
+
+def _level(days: NDArray[np.datetime64], unit: str) -> Level:
+    months = days.astype("datetime64[M]").astype(np.int64)
+    keys = {
+        "day": days.astype(np.int64),
+        "month": months,
+        "quarter": months // 3,
+        "year": months // 12,
+        "decade": (months // 12 + _EPOCH) // 10,
+    }[unit]
+    groups, firsts = numbered(keys)
+    return Level(groups, _labels(days[firsts], unit), len(firsts))
+
+
+def _labels(days: NDArray[np.datetime64], unit: str) -> pa.Array:
+    months = days.astype("datetime64[M]")
+    month = months.astype(np.int64)
+    year = month // 12 + _EPOCH
+    parts = {
+        "day": (_year(year), "-", _padded(month % 12 + 1, 2), "-", _padded((days - months).astype(np.int64) + 1, 2)),
+        "month": (_year(year), "-", _padded(month % 12 + 1, 2)),
+        "quarter": (_year(year), "-Q", _padded(month % 12 // 3 + 1, 1)),
+        "year": (_year(year),),
+        "decade": (_year(year // 10 * 10), "s"),
+    }[unit]
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _year(years: NDArray[np.int64]) -> pa.Array:
+    sign = pc.if_else(pa.array(years < 0), "-", "")
+    return pc.binary_join_element_wise(sign, _padded(abs(years), 4), "")
+
+
+def _padded(numbers: NDArray[np.int64], width: int) -> pa.Array:
+    return pc.utf8_lpad(pa.array(numbers).cast(pa.string()), width, "0")

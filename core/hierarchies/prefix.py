@@ -1,0 +1,47 @@
+"""Hierarchies of codes: so many first characters are kept, each other one is masked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+
+from core.domains import Domain
+from core.hierarchies.levels import Ladder, labelled
+from core.hierarchies.spelling import is_text
+from schemas.hierarchy import PrefixHierarchy
+from schemas.hierarchy_errors import HierarchyError
+
+
+def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy) -> Ladder:
+    """Groups text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
+
+    The first length becomes level 0 where no value is longer.
+
+    Raises:
+        HierarchyError: The column holds neither text nor integers, or negative integers.
+    """
+    text = _text(qid, domain.values)
+    lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
+    longest = int(lengths.max(initial=0))
+    levels = tuple(labelled(_masked(text, kept, spec.mask)) for kept in spec.prefix[spec.prefix[0] >= longest :])
+    return Ladder(levels, len(text))
+
+
+def _text(qid: str, values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pt.is_integer(kind):
+        negative = int(pc.sum(pc.less(values, 0)).as_py() or 0)
+        if negative:
+            raise HierarchyError.negative(qid, negative)
+    elif not is_text(kind):
+        remedy = "give it the type string in source.types (CSV), or use a hierarchy of widths, dates, a CSV file or a tree"
+        raise HierarchyError.wrong_type(qid, "prefixes", "text or integers", str(kind), remedy)
+    return values.cast(pa.large_string())
+
+
+def _masked(text: pa.Array, kept: int, mask: str) -> pa.Array:
+    lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
+    masks = pc.binary_repeat(pa.scalar(mask, pa.large_string()), pa.array(np.maximum(lengths - kept, 0)))
+    return pc.binary_join_element_wise(pc.utf8_slice_codeunits(text, 0, kept), masks, pa.scalar("", pa.large_string()))

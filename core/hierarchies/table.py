@@ -1,0 +1,104 @@
+"""Hierarchies listed value by value, as ARX writes them: no header, the value in column 0, then ever coarser labels."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.domains import Domain
+from core.hierarchies.levels import Ladder, labelled
+from core.hierarchies.spelling import spellings
+from schemas.hierarchy import CsvHierarchy
+from schemas.hierarchy_errors import HierarchyError
+
+
+@dataclass(frozen=True, eq=False)
+class LabelTable:
+    """The rows of a listed hierarchy.
+
+    Attributes:
+        where: What an error calls it, such as ``'sex.csv'`` or ``its tree``.
+        columns: One string array per level, each of one entry per row, values first; never empty.
+    """
+
+    where: str
+    columns: tuple[pa.Array, ...]
+
+
+def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
+    """Reads and checks a CSV hierarchy; its path is relative to ``folder``.
+
+    Raises:
+        HierarchyError: The file cannot be read, is empty or ragged, or its labels do not nest.
+    """
+    path = str(spec.csv)
+    try:
+        with (folder / path).open(encoding="utf-8-sig", newline="") as file:
+            rows = [row for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
+    except UnicodeDecodeError:
+        raise HierarchyError.unreadable(qid, path, "is not UTF-8 text; save it in that encoding") from None
+    except (csv.Error, ValueError):
+        raise HierarchyError.unreadable(qid, path, "is not CSV; check its quotes and the delimiter that the job gives") from None
+    except FileNotFoundError:
+        raise HierarchyError.unreadable(qid, path, "does not exist; its path is taken relative to the job file") from None
+    except OSError:
+        raise HierarchyError.unreadable(qid, path, "cannot be opened; check that it is a file that may be read") from None
+    if not rows:
+        raise HierarchyError.unreadable(qid, path, "is empty; write a line for each value, from the value to its coarsest label")
+    return checked_table(qid, f"the file '{path}'", rows)
+
+
+def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelTable:
+    """Makes the table of some rows of labels, each from the value to its coarsest label.
+
+    Raises:
+        HierarchyError: The rows differ in length, a value occurs under two labels, or a label lies under two labels.
+    """
+    depth = len(rows[0])
+    ragged = sum(len(row) != depth for row in rows)
+    if ragged:
+        raise HierarchyError.ragged(qid, where, ragged, len(rows), depth)
+    columns = tuple(pa.array(column, pa.large_string()) for column in zip(*rows, strict=True))
+    encoded = [column.dictionary_encode() for column in columns]
+    for level, (fine, coarse) in enumerate(pairwise(encoded)):
+        pairs = np.asarray(fine.indices).astype(np.int64) * len(coarse.dictionary) + np.asarray(coarse.indices)
+        parents = np.bincount(np.unique(pairs) // len(coarse.dictionary))
+        astray = int(np.count_nonzero(parents > 1))
+        if astray:
+            raise HierarchyError.not_nested(qid, level, astray) if level else HierarchyError.ambiguous(qid, where, astray)
+    return LabelTable(where, columns)
+
+
+def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
+    """Looks the domain up in a table; a last column of one single label is the ``*`` of the hierarchy.
+
+    Raises:
+        HierarchyError: Observed values are not listed, the column's type has no text, or its time zone is not known.
+    """
+    rows = _rows(qid, domain.values, table)
+    inner = table.columns[1:]
+    if inner and len(inner[-1].unique()) == 1:
+        inner = inner[:-1]
+    return Ladder(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
+
+
+def _rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
+    try:
+        texts = spellings(values)
+    except pa.ArrowInvalid:
+        # The one thing that writing can stumble over; integers, floats and dates always have a text.
+        raise HierarchyError.unknown_zone(qid, getattr(values.type, "tz", None) or "") from None
+    if not texts:
+        remedy = "convert it to text in the source, or leave it out of the quasi-identifiers"
+        raise HierarchyError.wrong_type(qid, "listed values", "text, numbers, booleans or dates", str(values.type), remedy)
+    rows = pc.coalesce(*(pc.index_in(text.cast(pa.large_string()), value_set=table.columns[0]) for text in texts))
+    if rows.null_count:
+        raise HierarchyError.not_covered(qid, table.where, rows.null_count, len(values))
+    return rows

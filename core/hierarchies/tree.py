@@ -1,0 +1,17 @@
+"""Hierarchies written in the job itself, as nested groups that end in lists of values."""
+
+from __future__ import annotations
+
+from core.hierarchies.table import LabelTable, checked_table
+from schemas.tree import TreeHierarchy
+
+
+def tree_table(qid: str, spec: TreeHierarchy) -> LabelTable:
+    """Lists the leaves of a tree, each with the labels of its ancestors from its parent to its root.
+
+    A group is its whole path. Two groups of one name would be published alike, so a name under two parents is refused.
+
+    Raises:
+        HierarchyError: Leaves lie at different depths, a value has two places, or a label lies under two labels.
+    """
+    return checked_table(qid, "its tree", spec.routes())

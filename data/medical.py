@@ -1,0 +1,92 @@
+"""The synthetic medical data set of the SKALD paper (section IV-A, Table I), as many records of it as one asks for.
+
+Record i depends on the seed and on i alone. So a data set of two million records begins with the data set of one million, the number
+of files does not change what is in them taken together, and a file that got lost can be made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from data.identities import MAX_NUMBER
+from data.patients import BLOCK, SCHEMA, draw_block
+from schemas.errors import counted, listed
+
+FILE_ROWS = 1_000_000
+
+QIDS = ("blood_group", "profession", "age", "bmi", "pin_code")
+
+
+def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) -> list[Path]:
+    """Writes ``out/medical-00001.parquet`` and so on; memory holds one block, whatever ``rows`` is.
+
+    Files of an earlier data set are written over. A file appears under its name when it is whole.
+
+    Args:
+        out: folder for the files, made if it is not there.
+        rows: number of records, 1 to 999,999,999.
+        files: number of files, of equal length to within one record; by default one per million records, the last one shorter.
+        seed: 0 or greater; the same seed gives the same bytes with the same versions of NumPy, PyArrow and Faker.
+
+    Returns:
+        The paths in the order of their records.
+
+    Raises:
+        ValueError: an argument is out of range, or ``out`` holds files of a data set of more files, which would mix with this one.
+    """
+    ends = _file_ends(rows, files)
+    if seed < 0:
+        raise ValueError(f"the seed is {seed}; give 0 or a greater number")
+    paths = [out / f"medical-{number:05d}.parquet" for number in range(1, len(ends))]
+    _refuse_strangers(out, paths)
+    out.mkdir(parents=True, exist_ok=True)
+    for path, (first, end) in zip(paths, pairwise(ends), strict=True):
+        _write(path, _records(seed, first, end))
+    return paths
+
+
+def _file_ends(rows: int, files: int | None) -> list[int]:
+    """Returns where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``."""
+    if not 1 <= rows <= MAX_NUMBER:
+        raise ValueError(f"{rows:,} records are asked for; the medical data set has 1 to {MAX_NUMBER:,}")
+    if files is None:
+        return [*range(0, rows, FILE_ROWS), rows]
+    if not 1 <= files <= rows:
+        raise ValueError(f"{counted(rows, 'record')} cannot fill {counted(files, 'file')}; give 1 to {rows:,} files")
+    return [rows * number // files for number in range(files + 1)]
+
+
+def _refuse_strangers(out: Path, paths: list[Path]) -> None:
+    """Raises ValueError if a file would stay beside ``paths`` that a reader of ``medical-*.parquet`` takes for one of them."""
+    strangers = sorted({path.name for path in out.glob("medical-*.parquet")} - {path.name for path in paths})
+    if strangers:
+        raise ValueError(
+            f"{out} holds {counted(len(strangers), 'file')} of another data set ({listed(strangers)}); choose another folder or remove them"
+        )
+
+
+def _records(seed: int, first: int, end: int) -> Iterator[pa.Table]:
+    """Yields the records ``first`` to ``end`` (not included) block by block."""
+    for number in range(first // BLOCK, (end - 1) // BLOCK + 1):
+        start = max(first - number * BLOCK, 0)
+        yield draw_block(seed, number).slice(start, min(end - number * BLOCK, BLOCK) - start)
+
+
+def _write(path: Path, tables: Iterator[pa.Table]) -> None:
+    part = path.with_name(f".{path.name}.part")
+    # Statistics and dictionaries only for the columns that are read again; numbers, names and addresses hardly repeat.
+    columns = [*QIDS, "health_condition"]
+    try:
+        with pq.ParquetWriter(
+            part, SCHEMA, compression="zstd", compression_level=1, use_dictionary=columns, write_statistics=columns, store_schema=False
+        ) as writer:
+            for table in tables:
+                writer.write_table(table, row_group_size=BLOCK)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)

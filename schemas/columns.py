@@ -1,0 +1,115 @@
+"""The roles of the source's columns: every column has one, and only one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from schemas.errors import listed
+from schemas.hierarchy import Hierarchy
+from schemas.strict import StrictModel, fault
+
+ROLES = ("identifiers", "quasi_identifiers", "sensitive", "insensitive")
+REST = "rest"
+
+
+def column_name(value: object) -> str:
+    """Returns the name of a column.
+
+    Raises:
+        PydanticCustomError: not text, or empty.
+    """
+    if not isinstance(value, str):
+        raise fault("must be a column's name as text; put it in quotes")
+    if not value:
+        raise fault("must be a column's name, but is empty")
+    return value
+
+
+def column_names(value: object) -> list[str]:
+    """Returns a list of column names.
+
+    Raises:
+        PydanticCustomError: not a list, or entries that are not names, by their position.
+    """
+    if not isinstance(value, list):
+        raise fault("must be a list of column names")
+    if wrong := [str(position) for position, name in enumerate(value) if not isinstance(name, str) or not name]:
+        raise fault(f"must be a list of column names; empty or not text (put it in quotes): entry {', '.join(wrong)}, counted from 0")
+    return value
+
+
+def column_names_or_rest(value: object) -> object:
+    """Returns a list of column names, or the word ``rest``.
+
+    Raises:
+        PydanticCustomError: neither of the two.
+    """
+    if isinstance(value, str) and value == REST:
+        return value
+    if not isinstance(value, list):
+        raise fault("must be a list of column names or the word rest")
+    return column_names(value)
+
+
+NAMES_SCHEMA: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
+ColumnName = Annotated[str, BeforeValidator(column_name), WithJsonSchema({"type": "string", "minLength": 1})]
+ColumnNames = Annotated[list[str], BeforeValidator(column_names), WithJsonSchema(NAMES_SCHEMA)]
+Rest: TypeAlias = Literal["rest"]
+ColumnNamesOrRest = Annotated[
+    list[str] | Rest, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [NAMES_SCHEMA, {"const": REST}]})
+]
+
+
+class QuasiIdentifier(StrictModel):
+    """A column that helps to single people out, with the hierarchy by which it is generalised."""
+
+    name: ColumnName
+    hierarchy: Hierarchy
+
+
+class Columns(StrictModel):
+    """Which column has which role; one without a role is an error when the source is read."""
+
+    identifiers: ColumnNames = Field(default_factory=list)
+    """Columns that name a person; they are not published."""
+    quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
+    """Columns that are generalised; their order is the order of importance for ties."""
+    sensitive: ColumnNames = Field(default_factory=list)
+    """Columns whose values are to be protected; they are published."""
+    insensitive: ColumnNamesOrRest = Field(default_factory=list)
+    """Columns that are published as they are, or the word rest for all that are not named elsewhere."""
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> Self:
+        if faults := role_faults({role: getattr(self, role) for role in ROLES}):
+            raise fault(*faults)
+        return self
+
+    def roles(self) -> dict[str, str]:
+        """Returns the role of every column that is named, in the order of the job."""
+        return {name: role for role in ROLES for name in names(getattr(self, role))}
+
+
+def names(columns: object) -> Iterator[str]:
+    """Yields the column names among the entries of one role, read or not yet read; passes over what is no name."""
+    for entry in columns if isinstance(columns, list) else []:
+        name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
+        if isinstance(name, str):
+            yield name
+
+
+def role_faults(columns: Mapping[str, object]) -> list[str]:
+    """Returns a sentence per column that has two roles or is listed twice, also where other parts of ``columns`` are wrong."""
+    found: dict[str, list[str]] = {}
+    for role in ROLES:
+        for name in names(columns.get(role)):
+            found.setdefault(name, []).append(role)
+    faults = []
+    for name, roles in found.items():
+        distinct = list(dict.fromkeys(roles))
+        if len(distinct) > 1:
+            faults.append(f"column '{name}' has {len(distinct)} roles, {listed(distinct)}; give it one")
+        elif len(roles) > 1:
+            faults.append(f"column '{name}' is listed {len(roles)} times in '{roles[0]}'; list it once")
+    return faults

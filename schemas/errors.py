@@ -1,0 +1,179 @@
+"""Every way a run can end badly, each in one sentence.
+
+A message says what is wrong, where (file, column, level, how many) and what to do next. It never carries a cell value: the
+constructors take names and counts only, and whoever catches an error of DuckDB, Polars, PyArrow, Pandera or Pydantic raises one of
+these ``from None``, because those libraries print the offending values.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Returns ``" (did you mean 'x'?)"`` for the known name closest to ``name``, or an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """Returns column or file names as ``'a', 'b' and 3 more``, in the order given."""
+    quoted = [f"'{name}'" for name in names]
+    shown = quoted if len(quoted) <= most else [*quoted[:most], f"{len(quoted) - most} more"]
+    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def counted(count: int, noun: str) -> str:
+    """Returns ``1 value`` or ``1,200 values``."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+class SkaldError(Exception):
+    """Base of all errors that a user can cause or mend; ``exit_code`` is what the command line returns."""
+
+    exit_code: ClassVar[int] = 2
+
+
+class JobError(SkaldError):
+    """The job file is wrong; carries every fault of the file, not only the first."""
+
+    def __init__(self, path: str, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        lines = "".join(f"\n  - {fault}" for fault in faults)
+        super().__init__(f"{path}: {counted(len(faults), 'fault')} in the job:{lines}")
+
+
+class SourceError(SkaldError):
+    """The source cannot be read, or is not what the job says it is."""
+
+    @classmethod
+    def no_files(cls, pattern: str) -> SourceError:
+        """No file matches ``source.path``."""
+        return cls(f"No file matches '{pattern}'. source.path is relative to the job file; check it and run again.")
+
+    @classmethod
+    def empty(cls, files: int) -> SourceError:
+        """All files together hold no record."""
+        return cls(f"The source is empty: {counted(files, 'file')} and no record. There is nothing to anonymise.")
+
+    @classmethod
+    def unreadable(cls, file: str, kind: str) -> SourceError:
+        """A file is truncated, not of its format, or not ours to read."""
+        return cls(
+            f"'{file}' cannot be read as {kind}: it is truncated, damaged, of another format or not readable by you. Replace it or take it out."
+        )
+
+    @classmethod
+    def schemas_differ(cls, file: str, first: str, columns: Sequence[str]) -> SourceError:
+        """Two files of one source disagree about their columns."""
+        return cls(
+            f"'{file}' and '{first}' differ in {listed(columns)} (missing, added or of another type). All files of a source must have the same columns and types."
+        )
+
+    @classmethod
+    def unknown_columns(cls, faults: Sequence[str]) -> SourceError:
+        """The job names columns that the source does not have; each fault names one."""
+        return cls(f"The source lacks {counted(len(faults), 'column')} that the job names: {', '.join(faults)}.")
+
+    @classmethod
+    def unlisted_columns(cls, names: Sequence[str]) -> SourceError:
+        """The source has columns that no role names."""
+        return cls(
+            f"No role is given to {listed(names, most=12)}. List each under identifiers, quasi_identifiers, sensitive or insensitive, "
+            "or say 'insensitive: rest'."
+        )
+
+    @classmethod
+    def wrong_type(cls, column: str, dtype: str, role: str, remedy: str) -> SourceError:
+        """A column's type makes no sense in its role."""
+        return cls(f"Column '{column}' is of type {dtype}, which cannot be {role}: {remedy}.")
+
+    @classmethod
+    def not_finite(cls, column: str, count: int) -> SourceError:
+        """A numerical quasi-identifier holds NaN or infinity."""
+        return cls(f"Column '{column}' holds {counted(count, 'value')} that are NaN or infinite. Make them null or give them a number.")
+
+    @classmethod
+    def bad_rows(cls, file: str, faults: Sequence[str]) -> SourceError:
+        """A CSV file has ragged rows or fields that are not of the type the job gives; each fault names column and count."""
+        return cls(f"'{file}' does not fit the job: {'; '.join(faults)}. Mend the file, or correct source.types, delimiter or null_values.")
+
+    @classmethod
+    def changed(cls, file: str) -> SourceError:
+        """A file changed between two phases of one run."""
+        return cls(f"'{file}' changed while it was being read. Nothing was published; run again when the source is at rest.")
+
+
+class PrivacyError(SkaldError):
+    """What the job promises cannot be kept on this data."""
+
+    exit_code = 3
+
+    @classmethod
+    def too_few_records(cls, k: int, records: int) -> PrivacyError:
+        """k is larger than the number of records."""
+        return cls(f"k = {k:,} cannot be met by {counted(records, 'record')}. Lower privacy.k or add data; nothing was published.")
+
+    @classmethod
+    def lattice_too_large(cls, nodes: int, most: int) -> PrivacyError:
+        """The hierarchies combine to more nodes than can be tagged."""
+        return cls(
+            f"The hierarchies combine to {nodes:,} nodes; at most {most:,} can be searched. Give some quasi-identifiers fewer levels."
+        )
+
+    @classmethod
+    def memory_too_small(cls, memory: int) -> PrivacyError:
+        """Not even the coarsest histogram fits."""
+        return cls(f"memory = {memory:,} bytes cannot hold any histogram of this job. Raise memory.")
+
+    @classmethod
+    def nothing_left(cls, records: int) -> PrivacyError:
+        """The best node suppresses everything."""
+        return cls(
+            f"The best choice would suppress all {counted(records, 'record')}. Lower suppression.limit, or choose objective: dm_star; "
+            "nothing was published."
+        )
+
+
+class VerificationError(SkaldError):
+    """Written files do not keep the job's promise; each fault is a count, never a value."""
+
+    exit_code = 4
+
+    def __init__(self, what: str, faults: Sequence[str]) -> None:
+        self.faults = tuple(faults)
+        lines = "".join(f"\n  - {fault}" for fault in faults)
+        super().__init__(f"{what} does not keep the job's promise:{lines}")
+
+
+class StorageError(SkaldError):
+    """A folder, the disk or another run stands in the way; says what is left and what the next run will do."""
+
+    @classmethod
+    def busy(cls, folder: str) -> StorageError:
+        """Another run holds the run folder."""
+        return cls(f"Another run is at work in '{folder}'. Wait for it, or set 'work' in the job to another folder.")
+
+    @classmethod
+    def not_writable(cls, folder: str, reason: str) -> StorageError:
+        """A folder cannot be written: permissions, disk full, not a folder."""
+        return cls(
+            f"'{folder}' cannot be written ({reason}). Nothing was published; what is finished stays and the same command continues from there."
+        )
+
+    @classmethod
+    def malformed(cls, step: str, checks: Sequence[str]) -> StorageError:
+        """An artefact does not have the shape that its step promises."""
+        return cls(f"The artefact of step '{step}' is malformed ({listed(checks)}). Remove it with 'skald clean' and run again.")
+
+    @classmethod
+    def altered(cls, release: str, files: int) -> StorageError:
+        """A published release of this very job and data is no longer whole."""
+        return cls(f"Release '{release}' exists, but {counted(files, 'file')} of it are missing or altered. Move it away and run again.")
+
+    @classmethod
+    def not_a_release(cls, folder: str, reason: str) -> StorageError:
+        """A folder given to ``skald verify`` is not a release."""
+        return cls(f"'{folder}' is not a release ({reason}). Give the folder that holds manifest.json and data/.")

@@ -1,0 +1,151 @@
+"""The five ways to say how the values of a quasi-identifier are grouped, recognised by their key."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from schemas.errors import listed, nearest
+from schemas.strict import MOST_DIGITS, Character, Choice, ExactDecimal, PathText, StrictModel, alternatives, fault
+from schemas.tree import TreeHierarchy
+
+DateUnit = Literal["day", "month", "quarter", "year", "decade"]
+DATE_UNITS: tuple[DateUnit, ...] = get_args(DateUnit)
+"""The calendar units of a date hierarchy, finest first."""
+
+
+class CsvHierarchy(StrictModel):
+    """Groups from a CSV file without a header: column 0 holds the value, the next ones its groups, finest first."""
+
+    kind: ClassVar[str] = "csv"
+    uncounted: ClassVar[frozenset[str]] = frozenset({"csv"})
+    csv: PathText
+    """The file, relative to the job file."""
+    delimiter: Character = ";"
+
+
+class WidthsHierarchy(StrictModel):
+    """Numerical bins, one width per level, aligned to multiples of the width from ``origin`` (papers/skald.txt, section III)."""
+
+    kind: ClassVar[str] = "widths"
+    widths: Annotated[list[ExactDecimal], Field(min_length=1)]
+    """Bin widths, finest first, each a multiple of the one before so that the levels nest."""
+    origin: ExactDecimal = Decimal(0)
+    """Where a bin of every width begins."""
+    encode: bool = False
+    """Whether the widths count ranks of the observed values (from 0) and not units of the value; for sparse columns."""
+
+    @field_validator("widths")
+    @classmethod
+    def _nested(cls, widths: list[Decimal]) -> list[Decimal]:
+        if faults := width_faults(widths):
+            raise fault(*faults)
+        return widths
+
+    @model_validator(mode="after")
+    def _ranks_are_whole(self) -> Self:
+        if self.encode and any(number != number.to_integral_value() for number in (*self.widths, self.origin)):
+            raise fault("encode: true counts ranks, so widths and origin must be whole numbers")
+        places = max(decimals(number) for number in (*self.widths, self.origin))
+        if max(self.widths[-1], abs(self.origin)) * Decimal(10) ** places >= Decimal(10) ** MOST_DIGITS:
+            raise fault(f"widths and origin together span more than {MOST_DIGITS} digits; write them with fewer decimals")
+        return self
+
+
+class PrefixHierarchy(StrictModel):
+    """Leading characters that are kept, one number per level; the rest is masked."""
+
+    kind: ClassVar[str] = "prefix"
+    prefix: Annotated[list[int], Field(min_length=1)]
+    """Characters kept, most first; the level that keeps none is added by itself."""
+    mask: Character = "*"
+
+    @field_validator("prefix")
+    @classmethod
+    def _shrinking(cls, prefix: list[int]) -> list[int]:
+        if any(kept < 1 for kept in prefix):
+            raise fault("every number of kept characters must be at least 1; the level that keeps none is added by itself")
+        if any(fine <= coarse for fine, coarse in pairwise(prefix)):
+            raise fault("numbers of kept characters must fall from level to level")
+        return prefix
+
+
+class DateHierarchy(StrictModel):
+    """Calendar units, one per level."""
+
+    kind: ClassVar[str] = "date"
+    date: Annotated[list[DateUnit], Field(min_length=1)]
+    """Units, finest first: day, month, quarter, year, decade."""
+
+    @field_validator("date")
+    @classmethod
+    def _coarsening(cls, units: list[DateUnit]) -> list[DateUnit]:
+        if any(DATE_UNITS.index(fine) >= DATE_UNITS.index(coarse) for fine, coarse in pairwise(units)):
+            raise fault("units must grow coarser from level to level, in the order " + ", ".join(DATE_UNITS))
+        return units
+
+
+def decimals(number: Decimal) -> int:
+    """Returns how many digits ``number`` has behind its point, trailing zeros apart."""
+    exponent = Fraction(number).denominator
+    places = 0
+    while 10**places % exponent:
+        places += 1
+    return places
+
+
+def width_faults(widths: list[Decimal]) -> list[str]:
+    """Returns what keeps bin widths from nesting, with the positions at fault counted from 0."""
+    if low := [position for position, width in enumerate(widths) if width <= 0]:
+        return [f"widths must be positive; at fault: {entries(low)}"]
+    exact = [Fraction(width) for width in widths]
+    steps = list(enumerate(pairwise(exact), 1))
+    if falling := [position for position, (fine, coarse) in steps if coarse <= fine]:
+        return [f"widths must grow from level to level; at fault: {entries(falling)}"]
+    if odd := [position for position, (fine, coarse) in steps if (coarse / fine).denominator != 1]:
+        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {entries(odd)}"]
+    return []
+
+
+def entries(positions: list[int]) -> str:
+    """Returns ``widths[3], widths[5]``."""
+    return ", ".join(f"widths[{position}]" for position in positions)
+
+
+AnyHierarchy: TypeAlias = CsvHierarchy | TreeHierarchy | WidthsHierarchy | PrefixHierarchy | DateHierarchy
+HIERARCHIES: dict[str, type[StrictModel]] = {
+    model.kind: model for model in (CsvHierarchy, TreeHierarchy, WidthsHierarchy, PrefixHierarchy, DateHierarchy)
+}
+
+
+def kind_of(value: object) -> str | None:
+    """Returns the kind whose key a hierarchy's mapping holds."""
+    if isinstance(value, StrictModel):
+        return getattr(value, "kind", None)
+    return next((kind for kind in HIERARCHIES if isinstance(value, Mapping) and kind in value), None)
+
+
+def check_kind(value: Any) -> Any:
+    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it.
+
+    Raises:
+        PydanticCustomError: not a mapping, no kind, or several.
+    """
+    if isinstance(value, StrictModel):
+        return value
+    kinds = alternatives(HIERARCHIES)
+    if not isinstance(value, Mapping):
+        raise fault(f"must be a mapping with the key {kinds}")
+    named = [kind for kind in HIERARCHIES if kind in value]
+    if not named:
+        meant = next((hint for hint in (nearest(str(key), HIERARCHIES) for key in value) if hint), "")
+        raise fault(f"names no kind of hierarchy{meant}; give it the key {kinds}")
+    if len(named) > 1:
+        raise fault(f"names {len(named)} kinds of hierarchy at once, {listed(named)}; keep one")
+    return value
+
+
+Hierarchy = Annotated[AnyHierarchy, Choice(HIERARCHIES, kind_of), BeforeValidator(check_kind)]

@@ -1,0 +1,180 @@
+"""The job: what a data engineer writes to turn a source into a release, read from YAML with all its faults at once."""
+
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
+
+from schemas.columns import REST, ROLES, Columns, names, role_faults
+from schemas.errors import JobError, nearest
+from schemas.job_faults import fault_lines
+from schemas.job_overrides import apply_overrides
+from schemas.job_yaml import parse, read_text
+from schemas.memory import MEMORY_SCHEMA, memory_bytes
+from schemas.method import Method
+from schemas.source import Source
+from schemas.strict import ExactDecimal, FormatVersion, PathText, StrictModel, fault
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+
+
+def job_name(value: str) -> str:
+    """Returns a name that is safe as the name of a folder.
+
+    Raises:
+        PydanticCustomError: other characters, a dot in front, or more than 100 characters.
+    """
+    if not _NAME.fullmatch(value):
+        raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
+    return value
+
+
+def share(value: Decimal) -> Decimal:
+    """Returns a share of the records.
+
+    Raises:
+        PydanticCustomError: outside [0, 1].
+    """
+    if not 0 <= value <= 1:
+        raise fault("must be a share of the records, from 0 to 1")
+    return value
+
+
+class Privacy(StrictModel):
+    """What every equivalence class of the release must keep."""
+
+    k: Annotated[int, Field(ge=1)]
+    """Records that share each published combination of quasi-identifiers, at least."""
+
+
+class Suppression(StrictModel):
+    """How many records may be taken out, and how."""
+
+    limit: Annotated[ExactDecimal, AfterValidator(share)] = Decimal(0)
+    """The greatest share of all records that may be suppressed."""
+    treatment: Literal["drop", "mask"] = "drop"
+    """Whether suppressed records are left out, or published with * in every quasi-identifier."""
+
+
+class Job(StrictModel):
+    """A whole job; relative paths in it are relative to ``folder``."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads"})
+    version: FormatVersion
+    name: Annotated[str, AfterValidator(job_name)]
+    """Names the job's folder of artefacts: letters, digits, '_', '.', '-'."""
+    source: Source
+    columns: Columns
+    privacy: Privacy
+    suppression: Suppression = Field(default_factory=Suppression)
+    method: Method
+    memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
+    """The memory budget: 1GB, 512MB, 2GiB or a number of bytes; always bytes once it is read."""
+    target: PathText
+    """The folder that gets the releases."""
+    artifacts: Literal["keep", "delete"] = "keep"
+    """Whether the artefacts, which hold raw values, stay for the next run."""
+    intervals: Literal["text", "bounds"] = "text"
+    """Whether an interval is published as text or as two columns."""
+    work: PathText | None = None
+    """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
+    chunk_rows: Annotated[int, Field(ge=1)] = 1_000_000
+    """Rows of a chunk, about."""
+    rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
+    """Records of a data file of the release, about."""
+    threads: Annotated[int, Field(ge=1)] | None = None
+    """Threads that work at a time; all of the machine's unless it is said."""
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+
+    def model_post_init(self, context: Any) -> None:
+        """Takes the job file's folder from the validation context ``{"folder": Path}``; without one, the current folder."""
+        if isinstance(context, Mapping) and "folder" in context:
+            self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if faults := fit_faults(dict(self)):
+            raise fault(*faults)
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job file, absolute."""
+        return self._folder
+
+    @property
+    def target_path(self) -> Path:
+        """The folder that gets the releases, absolute."""
+        return self.resolve(self.target)
+
+    @property
+    def work_path(self) -> Path:
+        """The folder of the artefacts, absolute."""
+        return self.resolve(self.work or Path(".skald", self.name))
+
+    @property
+    def source_pattern(self) -> list[str]:
+        """The source's paths and patterns, absolute; addresses with a scheme (``s3://…``) as they are."""
+        anchor = Path(glob.escape(str(self.folder)))
+        return [path if "://" in path else str(anchor / path) for path in self.source.path]
+
+    def resolve(self, path: Path) -> Path:
+        """Returns a path of the job (such as a hierarchy's file) as an absolute one."""
+        return self.folder / path
+
+
+def fit_faults(job: Mapping[str, Any]) -> list[str]:
+    """Returns what does not fit between parts of a job, read or not yet read, each with its place."""
+    source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
+    faults = []
+    if suppression.get("treatment") == "mask" and job.get("intervals") == "bounds":
+        faults.append("suppression.treatment: bounds cannot tell a masked record from a null; use intervals: text")
+    known = {name for role in ROLES for name in names(columns.get(role))}
+    if columns.get("insensitive") != REST and known:
+        typed = [name for name in _mapping(source.get("types")) if name not in known]
+        faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]
+    return faults
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if isinstance(value, StrictModel):
+        return dict(value)
+    return value if isinstance(value, Mapping) else {}
+
+
+def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
+    """Returns the job of a YAML file, with single settings replaced.
+
+    Args:
+        path: the job file.
+        overrides: settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
+
+    Raises:
+        JobError: anything wrong with the file or the overrides, all faults at once.
+    """
+    text, faults = read_text(path)
+    data, unread = parse(text) if not faults else (None, [])
+    faults += unread
+    if not isinstance(data, dict):
+        raise JobError(str(path), faults or ["the job must be a mapping (key: value), as in version: 1"])
+    faults += apply_overrides(data, overrides)
+    faults += [f"columns: {sentence}" for sentence in role_faults(_mapping(data.get("columns")))]
+    faults += fit_faults(data)
+    job = None
+    try:
+        job = Job.model_validate(data, context={"folder": path.parent})
+    except ValidationError as error:
+        faults += fault_lines(error.errors(include_url=False), Job, data)
+    if faults or job is None:
+        raise JobError(str(path), list(dict.fromkeys(faults)))
+    return job
+
+
+def job_json_schema() -> dict[str, Any]:
+    """Returns the JSON schema of job files, for editors."""
+    return Job.model_json_schema()

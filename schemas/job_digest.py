@@ -1,0 +1,61 @@
+"""The digest of a job: equal for jobs that make equal releases from equal data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from schemas.errors import JobError
+from schemas.hierarchy import CsvHierarchy
+from schemas.job import Job
+
+
+def job_digest(job: Job) -> str:
+    """Returns the SHA-256, in hex, of all that determines a release's content.
+
+    That is ``job.canonical()`` and the bytes of the hierarchy files. How the job is written down, where source, target and
+    hierarchy files lie, and what only concerns the work (chunks, threads, artefacts) does not matter.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    content = job.canonical()
+    content["columns"]["quasi_identifiers"] = quasi_identifiers_content(job)
+    return digest_of(content)
+
+
+def quasi_identifiers_digest(job: Job) -> str:
+    """Returns the SHA-256, in hex, of the quasi-identifiers and their hierarchies alone, the bytes of hierarchy files included.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    return digest_of(quasi_identifiers_content(job))
+
+
+def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
+    """Returns the quasi-identifiers in canonical form, with the digest of a hierarchy file in the place of its path.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    contents, faults = [], []
+    for position, qid in enumerate(job.columns.quasi_identifiers):
+        content = qid.canonical()
+        if isinstance(qid.hierarchy, CsvHierarchy):
+            try:
+                content["hierarchy"]["csv"] = hashlib.sha256(job.resolve(qid.hierarchy.csv).read_bytes()).hexdigest()
+            except OSError as error:
+                why = error.strerror or "it cannot be read"
+                faults.append(f"quasi_identifiers[{position}] '{qid.name}': hierarchy file '{qid.hierarchy.csv}': {why}; check the path")
+        contents.append(content)
+    if faults:
+        raise JobError(str(job.folder), faults)
+    return contents
+
+
+def digest_of(content: object) -> str:
+    """Returns the SHA-256, in hex, of JSON-able data, whatever the order of its keys."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -1,0 +1,91 @@
+"""What a release publishes according to its job alone, and the manifest that goes with it."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.columns import REST
+from schemas.hierarchy import WidthsHierarchy
+from schemas.job import Job
+
+MASK = "*"
+
+
+class PublishedFile(BaseModel):
+    """One data file of a release: path relative to the release, number of records, SHA-256 in hex."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    rows: int
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """What a release is and what was measured; holds counts, names and digests, never a cell value.
+
+    Attributes:
+        release: The release id, made of the digests of job and inputs.
+        name: The job's name.
+        job: Digest of the job.
+        inputs: Digest of the source files.
+        method: The algorithm.
+        privacy: What was promised.
+        records: N, records of the source.
+        released: Records in the data files.
+        suppressed: Records in classes that fail, dropped or masked.
+        masked: How many of the suppressed are published with ``*``.
+        classes: Published equivalence classes, as recounted from the files.
+        min_class: Size of the smallest, as recounted.
+        node: Level of each QID in job order; null for local recoding.
+        levels: Level by QID.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty by QID.
+        optimal: ``certified``, or what was not excluded.
+        search: Nodes of the lattice, how many pass, how many were evaluated, cells of the root and the root node.
+        files: The data files.
+        versions: Of what made it.
+        seconds: Wall time per phase.
+        peak_rss: Largest resident size of the process, bytes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    name: str
+    job: str
+    inputs: str
+    method: str
+    privacy: dict[str, int | float | str]
+    records: int
+    released: int
+    suppressed: int
+    masked: int
+    classes: int
+    min_class: int
+    node: tuple[int, ...] | None
+    levels: dict[str, int] | None
+    loss: dict[str, int | float]
+    ncp: dict[str, float]
+    optimal: str
+    search: dict[str, int | list[int]]
+    files: tuple[PublishedFile, ...]
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    peak_rss: int
+
+
+def published_qids(job: Job) -> list[str]:
+    """Returns the columns under which the QIDs are published, in order."""
+    names = []
+    for qid in job.columns.quasi_identifiers:
+        two = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+        names += [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
+    return names
+
+
+def published_payload(job: Job) -> list[str] | None:
+    """Returns the other published columns, in order; None if the job says ``insensitive: rest`` and only the source knows."""
+    if job.columns.insensitive == REST:
+        return None
+    return [*job.columns.sensitive, *job.columns.insensitive]

@@ -1,0 +1,36 @@
+"""Pandera schemas of the tables that cross from one step to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandera.polars as pa
+import polars as pl
+
+
+def source_schema(types: Mapping[str, Any]) -> pa.DataFrameSchema:
+    """Returns the schema of a batch of source records: the job's columns, each of the type that the first file gave it."""
+    return pa.DataFrameSchema({name: pa.Column(dtype, nullable=True) for name, dtype in types.items()}, strict=True)
+
+
+def domain_schema(values: Sequence[str]) -> pa.DataFrameSchema:
+    """Returns the schema of a domain table: QID position, count, and one column of values per QID, each value listed once."""
+    columns = {
+        "qid": pa.Column(pl.Int16, pa.Check.in_range(0, len(values) - 1)),
+        "count": pa.Column(pl.Int64, pa.Check.ge(1)),
+    } | {name: pa.Column(nullable=True) for name in values}
+    return pa.DataFrameSchema(columns, strict=True, unique=["qid", *values])
+
+
+def histogram_schema(words: int) -> pa.DataFrameSchema:
+    """Returns the schema of a histogram: a cell of one or more words, and how many records it holds."""
+    columns = {f"cell_{word}": pa.Column(pl.Int64, pa.Check.ge(0)) for word in range(words)}
+    return pa.DataFrameSchema(columns | {"count": pa.Column(pl.Int64, pa.Check.ge(1))}, strict=True)
+
+
+def release_schema(columns: Sequence[str], text: Sequence[str]) -> pa.DataFrameSchema:
+    """Returns the schema of a written release: exactly the published columns, in order, some of which must be text."""
+    return pa.DataFrameSchema(
+        {name: pa.Column(pl.String if name in text else None, nullable=True) for name in columns}, strict=True, ordered=True
+    )

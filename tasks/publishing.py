@@ -1,0 +1,216 @@
+"""Publication: everything is complete in staging, then one rename publishes it and makes it seen.
+
+``target/<release-id>/`` exists if and only if the release was verified; ``target/CURRENT`` names the newest.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from core.lattice import Node
+from core.verification import Recount, manifest_faults
+from schemas.errors import StorageError, VerificationError
+from schemas.job import Job
+from schemas.job_digest import job_digest
+from schemas.release import Manifest, PublishedFile
+from tasks.artifacts import Artifact, Store, key_of, write_whole
+from tasks.recodings import Outcome
+from tasks.sources import Source
+from tasks.verification import read_manifest
+
+PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera", "pydantic")
+
+
+def release_id(job: Job, source: Source) -> str:
+    """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests."""
+    return f"{job.name}-{key_of(job_digest(job), source.digest)[:16]}"
+
+
+def published(job: Job, release: str) -> Manifest | None:
+    """Returns the manifest of a release if it is published, and names it in CURRENT.
+
+    Raises:
+        StorageError: it was published, but files are missing or of another size than their digest was taken of.
+    """
+    folder = job.target_path / release
+    if not folder.is_dir():
+        return None
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise StorageError.altered(release, 1)
+    if lost := sum(not (folder / file.path).is_file() for file in manifest.files):
+        raise StorageError.altered(release, lost)
+    point_current(job, release)
+    return manifest
+
+
+def staging_folder(job: Job, release: str) -> Path:
+    """Makes an empty staging folder in the target, on the same file system as the release will be.
+
+    Raises:
+        StorageError: the target cannot be written.
+    """
+    staging = job.target_path / f"{_staging_prefix(job)}{release}"
+    clear_staging(job)
+    try:
+        (staging / "data").mkdir(parents=True)
+        _open_up(staging, staging / "data")
+    except OSError as error:
+        raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    return staging
+
+
+def clear_staging(job: Job) -> None:
+    """Removes what a killed run of this job left in the target."""
+    for left in job.target_path.glob(f"{_staging_prefix(job)}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _staging_prefix(job: Job) -> str:
+    # The run folder is locked, so whatever staging carries its mark is nobody else's.
+    return f".staging-{key_of(str(job.work_path))[:8]}-"
+
+
+def stage_files(files: Sequence[Artifact], store: Store, staging: Path) -> list[PublishedFile]:
+    """Puts the data files into staging, without copying where the file systems allow it.
+
+    Returns:
+        One entry per file that has records, numbered from 1.
+    """
+    staged = []
+    for number, artifact in enumerate((file for file in files if file.rows), start=1):
+        name = f"data/part-{number:05d}.parquet"
+        try:
+            _link_or_copy(store.path(artifact), staging / name)
+        except OSError as error:
+            raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
+        staged.append(PublishedFile(path=name, rows=artifact.rows, sha256=artifact.sha256))
+    return staged
+
+
+def _link_or_copy(source: Path, destination: Path) -> None:
+    try:
+        os.link(source, destination)
+    except OSError:
+        shutil.copyfile(source, destination)
+    _open_up(destination)
+    _flush(destination)
+
+
+def _open_up(*paths: Path) -> None:
+    """Gives a release's files the mode that the user's umask asks for: they are anonymous, unlike artefacts."""
+    for path in paths:
+        path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
+
+
+def _user_umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+USER_UMASK = _user_umask()
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_manifest(
+    job: Job, source: Source, release: str, outcome: Outcome, files: Sequence[PublishedFile], recount: Recount, seconds: Mapping[str, float]
+) -> Manifest:
+    """Returns the manifest of staged files; counts are the recount's, not the search's."""
+    qids = [qid.name for qid in job.columns.quasi_identifiers]
+    return Manifest(
+        release=release,
+        name=job.name,
+        job=job_digest(job),
+        inputs=source.digest,
+        method=job.method.name,
+        privacy=job.privacy.model_dump(mode="json"),
+        records=source.records,
+        released=recount.records,
+        suppressed=outcome.suppressed,
+        masked=outcome.masked,
+        classes=recount.classes,
+        min_class=recount.min_class,
+        node=outcome.node,
+        levels=dict(zip(qids, outcome.node, strict=True)),
+        loss=outcome.loss,
+        ncp=outcome.ncp,
+        optimal=optimality(outcome.unexamined, outcome.root),
+        search={
+            "nodes": outcome.nodes,
+            "passing": outcome.passing,
+            "evaluated": outcome.evaluated,
+            "root_cells": outcome.cells,
+            "root": list(outcome.root),
+        },
+        files=tuple(files),
+        versions=versions(),
+        seconds={phase: round(spent, 3) for phase, spent in seconds.items()},
+        peak_rss=peak_rss(),
+    )
+
+
+def optimality(unexamined: int, root: Node) -> str:
+    """Returns ``certified``, or how many finer nodes the memory budget left unexamined."""
+    if not unexamined:
+        return "certified"
+    return f"{unexamined:,} nodes that are not above the root {root} could pass and were not examined; raise memory to include them"
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions of what makes a release."""
+    found = {"python": sys.version.split()[0]}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+def peak_rss() -> int:
+    """Returns the largest resident size of this process so far, in bytes."""
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return largest if sys.platform == "darwin" else largest * 1024
+
+
+def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> None:
+    """Writes the manifest and renames staging to the release, then points CURRENT to it.
+
+    Raises:
+        VerificationError: the manifest does not agree with the recount.
+        StorageError: the release exists already or cannot be written.
+    """
+    if faults := manifest_faults(job, manifest, recount):
+        raise VerificationError(f"release '{manifest.release}'", faults)
+    try:
+        text = manifest.model_dump_json(indent=2) + "\n"
+        write_whole(staging / "manifest.json", lambda part: part.write_text(text))
+        _open_up(staging / "manifest.json")
+        for path in (staging / "manifest.json", staging / "data", staging):
+            _flush(path)
+        # rename() refuses a folder that is there and not empty, so an old release is never written over.
+        staging.rename(job.target_path / manifest.release)
+        _flush(job.target_path)
+    except OSError as error:
+        raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    point_current(job, manifest.release)
+
+
+def point_current(job: Job, release: str) -> None:
+    """Names a release in ``CURRENT``, by one rename."""
+    pointer = job.target_path / "CURRENT"
+    write_whole(pointer, lambda part: part.write_text(f"{release}\n"), 0o666 & ~USER_UMASK)

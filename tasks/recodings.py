@@ -1,0 +1,199 @@
+"""Phase 2's second half: choose a root, search the lattice above it, and make the recoding of the node that won."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from core.hierarchy import check_static
+from core.histogram import Histogram
+from core.lattice import LARGEST, Lattice, Node
+from core.losses import c_avg, certainty_penalty, dm
+from core.privacy import KAnonymity, PrivacyModel
+from core.recoding import Recoding, read_recoding, recode, recoding_tables
+from core.roots import dense_root, occupied_root
+from core.search import Found, Search, roll_up
+from schemas.errors import PrivacyError
+from schemas.job import Job
+from tasks.artifacts import Artifact, Store, key_of
+from tasks.coding import Coding, load_coding
+from tasks.histograms import load_histogram
+from tasks.tables import read_table
+
+VERSION = 1
+
+
+class Outcome(BaseModel):
+    """What the search found, in figures that may be published.
+
+    Attributes:
+        node: Level of each QID, in job order.
+        root: The finest node whose histogram was kept.
+        suppressed: s, records in classes that fail.
+        masked: How many of them are published with ``*``.
+        classes: Published classes, the mask included.
+        passing: Nodes that pass, of ``nodes`` above the root, of which ``evaluated`` were rolled up.
+        unexamined: Nodes not above the root that could pass; 0 certifies the optimum.
+        cells: Occupied cells of the root.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    node: Node
+    root: Node
+    suppressed: int
+    masked: int
+    classes: int
+    passing: int
+    nodes: int
+    evaluated: int
+    unexamined: int
+    cells: int
+    loss: dict[str, int | float]
+    ncp: dict[str, float]
+
+
+class RecodingArtifacts(BaseModel):
+    """The outcome (JSON), the cells with their classes, and the classes with their labels (Parquet)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    outcome: Artifact
+    cells: Artifact
+    classes: Artifact
+
+
+def privacy_model(job: Job) -> PrivacyModel:
+    """Returns the model that every class must satisfy."""
+    return KAnonymity(job.privacy.k)
+
+
+def most_suppressed(job: Job, records: int) -> int:
+    """Returns how many records the limit allows to suppress, exactly."""
+    return floor(Fraction(job.suppression.limit) * records)
+
+
+def check_hierarchies(job: Job) -> None:
+    """Refuses hierarchies that are wrong whatever the data hold, before any of them is read.
+
+    Raises:
+        HierarchyError: a file that cannot be read, ragged rows, labels that do not nest.
+    """
+    for qid in job.columns.quasi_identifiers:
+        check_static(qid, job.folder)
+
+
+def choose_root(job: Job, coding: Coding) -> Node:
+    """Returns the finest node whose histogram fits the job's memory.
+
+    Raises:
+        PrivacyError: there are fewer than k records, the lattice is too large, or memory is too small even for the top.
+    """
+    if coding.records < job.privacy.k:
+        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+    lattice = Lattice.whole([hierarchy.levels for hierarchy in coding.hierarchies])
+    if lattice.nodes > LARGEST:
+        raise PrivacyError.lattice_too_large(lattice.nodes, LARGEST)
+    if job.method.root == "dense":
+        root = dense_root(coding.hierarchies, job.memory)
+    else:
+        root = occupied_root(coding.hierarchies, job.memory, coding.records)
+    if root is None:
+        raise PrivacyError.memory_too_small(job.memory)
+    return root
+
+
+def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str:
+    """Returns the fingerprint of all that the search depends on."""
+    return key_of(
+        VERSION, histogram.sha256, coding.key, root, job.privacy.model_dump(mode="json"), most_suppressed(job, coding.records),
+        job.method.objective, job.suppression.treatment, job.intervals,
+    )  # fmt: skip
+
+
+def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, store: Store) -> RecodingArtifacts:
+    """Finds the best node and makes its recoding.
+
+    Raises:
+        PrivacyError: the best node would suppress everything.
+    """
+    coding = load_coding(job, domain, store)
+    key = search_key(job, coding, root, histogram)
+    if kept := _kept(store, key):
+        return kept
+    limit = most_suppressed(job, coding.records)
+    counted, model = load_histogram(histogram, coding, root, store), privacy_model(job)
+    found = Search(counted, coding.hierarchies, model, limit, job.method.objective).run()
+    # The top is one class of all N ≥ k records, so a node is always found.
+    if found is None or found.loss.suppressed == coding.records:
+        raise PrivacyError.nothing_left(coding.records)
+    chosen = roll_up(counted, found.node, coding.hierarchies)
+    recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals)
+    outcome = _outcome(job, coding, counted, found, chosen, recoding)
+    cells, classes = recoding_tables(recoding)
+    return RecodingArtifacts(
+        outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
+        cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),
+        classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
+    )
+
+
+def _kept(store: Store, key: str) -> RecodingArtifacts | None:
+    found = {step: store.find(step, key) for step in RecodingArtifacts.model_fields}
+    return None if None in found.values() else RecodingArtifacts.model_validate(found)
+
+
+def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Histogram, recoding: Recoding) -> Outcome:
+    records, suppressed = coding.records, found.loss.suppressed
+    kept = ~privacy_model(job).fails(chosen.counts)
+    groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]
+    ncp = {
+        hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
+        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, groups, strict=True)
+    }
+    whole = Lattice.whole([hierarchy.levels for hierarchy in coding.hierarchies])
+    return Outcome(
+        node=found.node,
+        root=root.node,
+        suppressed=suppressed,
+        masked=int(recoding.sizes.sum()) - (records - suppressed),
+        classes=len(recoding.sizes),
+        passing=found.passing,
+        nodes=found.nodes,
+        evaluated=found.evaluated,
+        unexamined=found.unexamined,
+        cells=root.cells,
+        loss={
+            "dm": dm(counts, suppressed, records),
+            "dm_star": found.loss.dm_star,
+            "dm_all": found.loss.dm_all,
+            "gcp": sum(ncp.values()) / len(ncp),
+            "precision": float(whole.precision(found.node)),
+            "c_avg": c_avg(records - suppressed, len(counts), job.privacy.k),
+            "suppression_rate": suppressed / records,
+        },
+        ncp=ncp,
+    )
+
+
+def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
+    """Reads what the search found."""
+    return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
+
+
+def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
+    """Reads a recoding from its tables."""
+    cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
+    return read_recoding(cells, classes, read_outcome(artifacts, store).node, coding.hierarchies, job.intervals)
+
+
+def _write(path: Path, table: pa.Table) -> int:
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)

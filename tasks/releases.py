@@ -1,0 +1,157 @@
+"""Phase 3: every chunk is joined to the recoding, and the records are gathered class by class into the files of the release.
+
+A chunk becomes a *run*: its released records as class numbers and payload, apart by output file. An output file takes its part of every run
+and is put in canonical order. What reaches the release is a function of the set of records, not of files, chunks, threads or row order.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import ipc
+
+from core.ordering import assign_files, canonical_order, first_files
+from core.recoding import Assigner, Recoding, release_columns, take_labels
+from schemas.errors import SourceError
+from schemas.job import Job
+from tasks.artifacts import Artifact, Store, key_of
+from tasks.coding import CellCoder, Coding
+from tasks.domains import qid_names
+from tasks.reading import read_chunk
+from tasks.recodings import RecodingArtifacts, load_recoding
+from tasks.sources import Chunk, Source, plain_type
+
+VERSION = 1
+
+
+def output_files(recoding: Recoding, rows_per_file: int) -> int:
+    """Returns how many files the release is laid out over; some may turn out empty."""
+    first, spread = first_files(recoding.sizes, rows_per_file)
+    return int((first + spread).max(initial=0))
+
+
+def rewrite_key(job: Job, source: Source, domain: Artifact, artifacts: RecodingArtifacts) -> tuple[object, ...]:
+    """Returns all that a run depends on besides its chunk."""
+    return VERSION, domain.sha256, artifacts.cells.sha256, artifacts.classes.sha256, source.payload, job.rows_per_file
+
+
+def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
+    """Assigns the records of a chunk to classes and sets them apart by output file.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+    """
+
+    def write(path: Path) -> int:
+        recoding = load_recoding(job, coding, artifacts, store)
+        classes, payload = _assigned(job, coding, recoding, source, chunk)
+        first, spread = first_files(recoding.sizes, job.rows_per_file)
+        files = assign_files(classes, first, spread, payload.columns)
+        return _write_run(path, classes, payload, files)
+
+    key = key_of(chunk.key, coding.key, artifacts.cells.sha256, artifacts.classes.sha256, source.payload, job.rows_per_file, VERSION)
+    return store.make("runs", key, ".arrow", write)
+
+
+def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+    """Returns the class and the payload of the released records of a chunk."""
+    coder, assigner = CellCoder.at(coding, recoding.node), Assigner(recoding)
+    names = qid_names(job)
+    classes, parts = [np.empty(0, np.int32)], []
+    try:
+        for batch in read_chunk(chunk, [*names, *source.payload]):
+            assigned = assigner.assign(coder.cells(batch.columns[: len(names)]))
+            kept = assigned >= 0
+            classes.append(assigned[kept])
+            parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
+    except LookupError:
+        raise SourceError.changed(chunk.file.name) from None
+    if not source.payload:
+        return np.concatenate(classes), pa.RecordBatch.from_arrays([], names=[])
+    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
+    return np.concatenate(classes), table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def _write_run(path: Path, classes: NDArray[np.int32], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
+    """Writes one record batch per output file, from the first to the last; a file without records gets an empty batch."""
+    order = np.argsort(files, kind="stable")
+    arrays = [pa.array(classes[order]), *(column.take(pa.array(order)) for column in payload.columns)]
+    # By position: a column of the source may have any name, ours included.
+    ordered = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
+    ends = np.cumsum(np.bincount(files)) if len(files) else np.empty(0, np.int64)
+    with ipc.new_file(path, ordered.schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
+        start = 0
+        for end in ends.tolist():
+            writer.write_batch(ordered.slice(start, end - start))
+            start = end
+    return len(classes)
+
+
+def write_file(
+    job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int, store: Store
+) -> Artifact:
+    """Gathers one output file from all runs, orders it and writes it as Parquet, without statistics or source metadata."""
+
+    def write(path: Path) -> int:
+        recoding = load_recoding(job, coding, artifacts, store)
+        classes, payload = _gathered([store.path(run) for run in runs], number, source)
+        order = canonical_order(classes, payload)
+        rows = pa.array(order)
+        columns = take_labels(recoding.labels, classes[order])
+        columns |= {name: column.take(rows) for name, column in zip(source.payload, payload, strict=True)}
+        return _write_release(path, columns, published_schema(job, coding, recoding, source))
+
+    sources = sorted(run.sha256 for run in runs)
+    return store.make("files", key_of(VERSION, sources, number, artifacts.classes.sha256, source.payload), ".parquet", write)
+
+
+def _gathered(runs: Sequence[Path], number: int, source: Source) -> tuple[NDArray[np.int32], list[pa.Array]]:
+    batches = []
+    for path in runs:
+        with pa.memory_map(str(path)) as mapped:
+            run = ipc.open_file(mapped)
+            if number < run.num_record_batches:
+                batches.append(run.get_batch(number))
+            schema = run.schema
+    table = pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
+    classes = table.column(0).to_numpy()
+    return classes, [_only_used(_combined(table.column(position + 1))) for position in range(len(source.payload))]
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _only_used(column: pa.Array) -> pa.Array:
+    """Drops dictionary entries that no record uses: they would be written, and could be those of a suppressed record."""
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    used, positions = np.unique(column.indices.drop_null().to_numpy(), return_inverse=True)
+    indices = np.full(len(column), -1, np.int32)
+    valid = column.indices.is_valid().to_numpy(zero_copy_only=False)
+    indices[valid] = positions
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=~valid), column.dictionary.take(pa.array(used)))
+
+
+def published_schema(job: Job, coding: Coding, recoding: Recoding, source: Source) -> pa.Schema:
+    """Returns the columns of the release with their plain types."""
+    fields = [recoding.labels.schema.field(name) for name in release_columns(coding.hierarchies, job.intervals)]
+    fields += [pa.field(name, plain_type(source.columns.field(name).type)) for name in source.payload]
+    return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
+
+
+def _write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
+    table = pa.table(columns)
+    # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
+    declared = base64.b64encode(schema.serialize().to_pybytes())
+    with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:
+        writer.add_key_value_metadata({"ARROW:schema": declared.decode()})
+        writer.write_table(table)
+    return len(table)

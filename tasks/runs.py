@@ -1,0 +1,101 @@
+"""A run: its folder, its lock, and what happens before and after, however the last one ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from schemas.errors import StorageError
+from schemas.job import Job
+from tasks.artifacts import Store, private_folder
+from tasks.publishing import clear_staging
+
+AFTER_PUBLICATION = ("runs", "files")
+
+
+@dataclass
+class Run:
+    """One run of a job, holding the lock of its folder.
+
+    Attributes:
+        job: The job.
+        store: The artefacts.
+        spill: Folder for DuckDB's spill files, empty at the start.
+        seconds: Wall time per phase.
+    """
+
+    job: Job
+    store: Store
+    spill: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measures a phase."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.perf_counter() - start
+
+    def published(self) -> None:
+        """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``."""
+        self.store.remove(*AFTER_PUBLICATION)
+        if self.job.artifacts == "delete":
+            shutil.rmtree(self.store.folder, ignore_errors=True)
+            shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
+
+
+@contextmanager
+def open_run(job: Job) -> Iterator[Run]:
+    """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
+
+    Raises:
+        StorageError: another run is at work, or the folder cannot be written.
+    """
+    work = private_folder(job.work_path)
+    with _locked(work):
+        spill = work / "spill"
+        shutil.rmtree(spill, ignore_errors=True)
+        clear_staging(job)
+        store = Store.at(work)
+        for left in store.folder.glob("**/.*.part"):
+            left.unlink(missing_ok=True)
+        try:
+            yield Run(job, store, private_folder(spill))
+        finally:
+            shutil.rmtree(spill, ignore_errors=True)
+            clear_staging(job)
+
+
+@contextmanager
+def _locked(work: Path) -> Iterator[None]:
+    # The system drops the lock when the process ends, so that SIGKILL leaves nothing to clear by hand.
+    with (work / "run.lock").open("w") as lock:
+        os.chmod(lock.name, 0o600)  # noqa: PTH101 - by the open file's name
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StorageError.busy(str(work)) from None
+        yield
+
+
+def remove_artifacts(job: Job) -> int:
+    """Removes the run folder and returns how many bytes that freed.
+
+    Raises:
+        StorageError: a run is at work in it.
+    """
+    work = job.work_path
+    if not work.is_dir():
+        return 0
+    with _locked(work):
+        size = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
+        shutil.rmtree(work)
+    return size

@@ -1,0 +1,241 @@
+"""The source: which files, whether they are what the job says, and their chunks."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from core.recoding import published_columns
+from schemas.columns import REST
+from schemas.errors import SourceError, nearest
+from schemas.hierarchy import WidthsHierarchy
+from schemas.job import Job
+from tasks.artifacts import Store, file_digest, key_of, write_whole
+from tasks.csv_files import convert
+
+Stat = tuple[int, int, int]
+
+
+class SourceFile(BaseModel):
+    """One file of the source, as Parquet.
+
+    Attributes:
+        name: Path as the user knows it.
+        path: The Parquet file to read: the file itself, or the artefact that a CSV file was converted to.
+        digest: SHA-256 of the user's file, in hex.
+        stat: Size, mtime in ns and inode of the user's file when it was digested.
+        rows: Number of records.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    path: Path
+    digest: str
+    stat: Stat
+    rows: int
+
+
+class Chunk(BaseModel):
+    """A range of rows of one file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    file: SourceFile
+    first: int
+    rows: int
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """What the chunk's content depends on."""
+        return self.file.digest, self.first, self.rows
+
+
+class Source(BaseModel):
+    """All files of a job's source, and what is published of their columns.
+
+    Attributes:
+        files: In the order of their names.
+        chunks: Row ranges that cover all files.
+        payload: Sensitive and insensitive columns, in the order of the release.
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    files: tuple[SourceFile, ...]
+    chunks: tuple[Chunk, ...]
+    payload: tuple[str, ...]
+    columns: pa.Schema
+
+    @property
+    def records(self) -> int:
+        """N, the number of records."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of the records, whatever the files are called and however they are listed."""
+        return key_of(sorted(file.digest for file in self.files))
+
+
+def find_files(job: Job) -> list[Path]:
+    """Returns the files that the job's patterns match, each once, in the order of their names.
+
+    Raises:
+        SourceError: a pattern matches no file.
+    """
+    found: set[Path] = set()
+    for pattern, written in zip(job.source_pattern, job.source.path, strict=True):
+        matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
+        matched = {path for path in matched if path.is_file()}
+        if not matched:
+            raise SourceError.no_files(written)
+        found |= matched
+    return sorted(found)
+
+
+def read_source(job: Job, store: Store) -> Source:
+    """Finds the files, digests them, checks their columns against the job, and cuts them into chunks.
+
+    Raises:
+        SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
+    """
+    paths = find_files(job)
+    digests = _digests(job, paths, store)
+    files, schemas = [], []
+    for path in paths:
+        digest, stat = digests[path]
+        readable = path if job.source.format == "parquet" else store.path(convert(job, path, digest, store))
+        schema, rows = _footer(readable, path)
+        files.append(SourceFile(name=str(path), path=readable, digest=digest, stat=stat, rows=rows))
+        schemas.append(schema)
+    _same_columns(paths, schemas)
+    payload = _payload(job, schemas[0])
+    if not any(file.rows for file in files):
+        raise SourceError.empty(len(files))
+    chunks = [chunk for file in files for chunk in _chunks(file, job.chunk_rows)]
+    return Source(files=tuple(files), chunks=tuple(chunks), payload=payload, columns=schemas[0])
+
+
+def check_unchanged(source: Source) -> None:
+    """Refuses files that are no longer what was digested.
+
+    Raises:
+        SourceError: a file is gone or has another size, time or inode.
+    """
+    for file in source.files:
+        path = Path(file.name)
+        if not path.exists() or _stat(path) != file.stat:
+            raise SourceError.changed(file.name)
+
+
+def _stat(path: Path) -> Stat:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+
+
+def _digests(job: Job, paths: Sequence[Path], store: Store) -> dict[Path, tuple[str, Stat]]:
+    # Reading a large source only to digest it is dear, so a file whose size, time and inode are known is not read again.
+    memo = store.folder / "digests.json"
+    try:
+        known = {name: (entry[0], tuple(entry[1])) for name, entry in json.loads(memo.read_bytes()).items()}
+    except (OSError, ValueError, TypeError, IndexError, KeyError, AttributeError):
+        known = {}
+    digests: dict[Path, tuple[str, Stat]] = {}
+    for path in paths:
+        try:
+            stat = _stat(path)
+            seen = known.get(str(path))
+            digests[path] = (seen[0] if seen and seen[1] == stat else file_digest(path), stat)
+        except OSError:
+            raise SourceError.unreadable(str(path), job.source.format) from None
+    write_whole(memo, lambda part: part.write_text(json.dumps({str(path): entry for path, entry in digests.items()})))
+    return digests
+
+
+def _footer(path: Path, name: Path) -> tuple[pa.Schema, int]:
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.schema_arrow.remove_metadata(), file.metadata.num_rows
+    except (pa.ArrowException, OSError):
+        raise SourceError.unreadable(str(name), "parquet") from None
+
+
+def _same_columns(paths: Sequence[Path], schemas: Sequence[pa.Schema]) -> None:
+    first = {field.name: plain_type(field.type) for field in schemas[0]}
+    for path, schema in zip(paths[1:], schemas[1:], strict=True):
+        mine = {field.name: plain_type(field.type) for field in schema}
+        if differing := [name for name in sorted(first.keys() | mine.keys()) if first.get(name) != mine.get(name)]:
+            raise SourceError.schemas_differ(str(path), str(paths[0]), differing)
+
+
+def plain_type(dtype: pa.DataType) -> pa.DataType:
+    """Returns the type of the values, whether or not they are written as a dictionary."""
+    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
+
+
+def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
+    roles = job.columns.roles()
+    names = list(schema.names)
+    if unknown := [name for name in roles if name not in names]:
+        raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
+        raise SourceError.wrong_type(repeated[0], "a repeated name", "read", "two columns of the source have this name; rename one")
+    rest = [name for name in names if name not in roles]
+    if rest and job.columns.insensitive != REST:
+        raise SourceError.unlisted_columns(rest)
+    insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
+    payload = (*job.columns.sensitive, *insensitive)
+    _check_types(job, schema, payload)
+    return payload
+
+
+def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
+    for qid in job.columns.quasi_identifiers:
+        dtype = plain_type(schema.field(qid.name).type)
+        if not _can_be_qid(dtype):
+            remedy = "make it text, a number, a boolean, a date or a timestamp, or give it another role"
+            raise SourceError.wrong_type(qid.name, str(dtype), "a quasi-identifier", remedy)
+        bounds = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+        for name in published_columns(qid.name, bounds):
+            if name != qid.name and name in schema.names:
+                raise SourceError.wrong_type(
+                    name, "a name that intervals: bounds needs", "kept", f"rename it, or publish '{qid.name}' as text"
+                )
+    for name in payload:
+        dtype = plain_type(schema.field(name).type)
+        if pa.types.is_nested(dtype) or pa.types.is_null(dtype):
+            raise SourceError.wrong_type(
+                name, str(dtype), "published", "turn it into text or numbers, or list it under identifiers to leave it out"
+            )
+
+
+def _can_be_qid(dtype: pa.DataType) -> bool:
+    tests = (
+        pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_string, pa.types.is_large_string,
+        pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp,
+    )  # fmt: skip
+    return any(test(dtype) for test in tests) and not pa.types.is_float16(dtype)
+
+
+def _chunks(file: SourceFile, chunk_rows: int) -> list[Chunk]:
+    """Cuts a file into ranges of at most ``chunk_rows`` rows, at the borders of its row groups where these are small enough."""
+    with pq.ParquetFile(file.path) as opened:
+        groups = [opened.metadata.row_group(number).num_rows for number in range(opened.metadata.num_row_groups)]
+    chunks: list[Chunk] = []
+    first = rows = 0
+    for group in groups:
+        if rows and rows + group > chunk_rows:
+            chunks.append(Chunk(file=file, first=first, rows=rows))
+            first, rows = first + rows, 0
+        rows += group
+        while rows > chunk_rows:
+            chunks.append(Chunk(file=file, first=first, rows=chunk_rows))
+            first, rows = first + chunk_rows, rows - chunk_rows
+    return [*chunks, Chunk(file=file, first=first, rows=rows)] if rows else chunks
