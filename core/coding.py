@@ -107,7 +107,8 @@ def _offset(whole: NDArray[np.integer], origin: int) -> NDArray[np.intp]:
     # Narrow types overflow when subtracted as they are, uint64 when cast first.
     if whole.dtype == np.uint64:
         return (whole - np.uint64(origin)).astype(np.intp)
-    return np.subtract(whole, origin, dtype=np.int64).astype(np.intp, copy=False)
+    offsets: NDArray[np.intp] = np.subtract(whole, origin, dtype=np.int64).astype(np.intp, copy=False)
+    return offsets
 
 
 @dataclass(frozen=True)

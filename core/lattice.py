@@ -59,8 +59,12 @@ class Lattice:
 
     def at(self, position: Sequence[int] | int) -> Node:
         """Returns the node at an index, given per axis or flat."""
-        index = np.unravel_index(position, self.shape) if isinstance(position, int) else position
-        return tuple(int(step) + first for step, first in zip(index, self.root, strict=True))
+        index = self.axes_of(position) if isinstance(position, int) else position
+        return tuple(step + first for step, first in zip(index, self.root, strict=True))
+
+    def axes_of(self, flat: int) -> tuple[int, ...]:
+        """Returns the index per axis of a flat one."""
+        return tuple(int(step) for step in np.unravel_index(flat, self.shape))
 
     def above(self, node: Node) -> tuple[slice, ...]:
         """Returns the slices of a node and all that are coarser."""
@@ -133,7 +137,7 @@ def tag(lattice: Lattice, passes: Callable[[Node], bool]) -> NDArray[np.int8]:
     flat = tags.reshape(-1)
     for position in middle_first(lattice):
         while flat[position] == UNKNOWN:
-            middle = tuple(int(step) for step in np.unravel_index(position, lattice.shape))
+            middle = lattice.axes_of(int(position))
             chain = [*reversed(_unknown_path(tags, middle, -1)), middle, *_unknown_path(tags, middle, 1)]
             low, high = 0, len(chain)
             while low < high:

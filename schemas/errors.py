@@ -61,15 +61,14 @@ class SourceError(SkaldError):
     @classmethod
     def unreadable(cls, file: str, kind: str) -> SourceError:
         """A file is truncated, not of its format, or not ours to read."""
-        return cls(
-            f"'{file}' cannot be read as {kind}: it is truncated, damaged, of another format or not readable by you. Replace it or take it out."
-        )
+        return cls(f"'{file}' cannot be read as {kind}: it is truncated, damaged, of another format or not yours to read. Replace it.")
 
     @classmethod
     def schemas_differ(cls, file: str, first: str, columns: Sequence[str]) -> SourceError:
         """Two files of one source disagree about their columns."""
         return cls(
-            f"'{file}' and '{first}' differ in {listed(columns)} (missing, added or of another type). All files of a source must have the same columns and types."
+            f"'{file}' and '{first}' differ in {listed(columns)} (missing, added or of another type). "
+            "All files of a source must have the same columns and types."
         )
 
     @classmethod
@@ -160,7 +159,8 @@ class StorageError(SkaldError):
     def not_writable(cls, folder: str, reason: str) -> StorageError:
         """A folder cannot be written: permissions, disk full, not a folder."""
         return cls(
-            f"'{folder}' cannot be written ({reason}). Nothing was published; what is finished stays and the same command continues from there."
+            f"'{folder}' cannot be written ({reason}). Nothing was published; what is finished stays, "
+            "and the same command continues from there."
         )
 
     @classmethod

@@ -74,8 +74,9 @@ def read_sql(job: Job, path: Path, columns: Mapping[str, str], *, header: bool) 
     struct = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in columns.items())
     nulls = ", ".join(literal(text) for text in job.source.null_values)
     return (
-        f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = {str(header).lower()}, delim = {literal(job.source.delimiter)}, "
-        f"quote = '\"', escape = '\"', columns = {{{struct}}}, nullstr = [{nulls}], store_rejects = true, rejects_limit = 0)"
+        f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = {str(header).lower()}, "
+        f"delim = {literal(job.source.delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, nullstr = [{nulls}], "
+        "store_rejects = true, rejects_limit = 0)"
     )
 
 

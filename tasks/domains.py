@@ -38,6 +38,11 @@ def schema_of(job: Job) -> pandera.DataFrameSchema:
     return domain_schema([value_column(position) for position in range(len(qid_names(job)))])
 
 
+def domains_key(chunk: Chunk, names: Sequence[str]) -> str:
+    """Returns the fingerprint of a chunk's domain table."""
+    return key_of(VERSION, chunk.key, names)
+
+
 def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
     """Counts the distinct values of every QID in one chunk.
 
@@ -56,7 +61,7 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
         _check_finite(table, names, types)
         return write_table(path, table, schema_of(job), "domains")
 
-    return store.make("domains", key_of(VERSION, chunk.key, names), ".parquet", write)
+    return store.make("domains", domains_key(chunk, names), ".parquet", write)
 
 
 def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store) -> Artifact:

@@ -32,6 +32,11 @@ def cell_table(words: Words, counts: pa.Array) -> pa.Table:
     return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
 
 
+def histogram_key(coding: Coding, root: Node, chunk: Chunk) -> str:
+    """Returns the fingerprint of a chunk's histogram."""
+    return key_of(VERSION, chunk.key, coding.key, root)
+
+
 def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: Store) -> Artifact:
     """Counts the cells of the root node in one chunk.
 
@@ -50,7 +55,7 @@ def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: S
         words, counts = counter.result()
         return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "histograms")
 
-    return store.make("histograms", key_of(VERSION, chunk.key, coding.key, root), ".parquet", write)
+    return store.make("histograms", histogram_key(coding, root, chunk), ".parquet", write)
 
 
 def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:

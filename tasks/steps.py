@@ -1,9 +1,9 @@
 """The one switch: the same steps as Prefect tasks, or in this process without Prefect.
 
-A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run whose
-result, a reference, is persisted under the fingerprint of its inputs: an interrupted run finds it again, whatever became of Prefect's
-database. Prefect believes that record; the store does not, and checks the artefact itself. Without Prefect the store's check is all there is,
-and it is enough: a step whose artefact is whole returns it at once.
+A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run
+whose result, a reference, is persisted under the fingerprint of its inputs: an interrupted run finds it again, whatever became of
+Prefect's database. Prefect believes that record; the store does not, and checks the artefact itself. Without Prefect the store's check
+is all there is, and it is enough: a step whose artefact is whole returns it at once.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def as_flow(function: Callable[..., Any]) -> Any:
     """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
     if without_prefect():
         return function
-    from prefect import flow
-    from prefect.task_runners import ThreadPoolTaskRunner
+    from prefect import flow  # noqa: PLC0415
+    from prefect.task_runners import ThreadPoolTaskRunner  # noqa: PLC0415
 
     return flow(name=function.__name__, task_runner=ThreadPoolTaskRunner(max_workers=WORKERS), persist_result=False)(function)
 
@@ -112,7 +112,7 @@ def groups(items: Sequence[Any], most: int = MOST_TASKS) -> list[Sequence[Any]]:
 
 def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:
     if _in_flow_run():
-        from tasks.prefect_steps import task_results
+        from tasks.prefect_steps import task_results  # noqa: PLC0415
 
         yield from task_results(run, phase, function, calls)
         return

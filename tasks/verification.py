@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -95,7 +97,7 @@ def read_manifest(release: Path) -> Manifest | None:
         raise StorageError.not_a_release(str(release), "manifest.json cannot be read as a manifest") from None
 
 
-def verify_release(job: Job, release: Path, spill: Path) -> tuple[Recount, Manifest | None]:
+def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
     """Verifies a published release: its files against its manifest, its classes against the job.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
@@ -106,10 +108,14 @@ def verify_release(job: Job, release: Path, spill: Path) -> tuple[Recount, Manif
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = _file_faults(release, files, manifest) if manifest else []
+    # DuckDB makes the folder if it has to spill; a run of the job has another one.
+    spill = job.work_path / f"verify-{os.getpid()}"
     try:
         found = recount(job, files, spill, f"'{release}'")
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
     if manifest:
         faults += manifest_faults(job, manifest, found)
     if faults:

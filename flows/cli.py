@@ -1,0 +1,182 @@
+"""The command line: ``skald run``, ``plan``, ``verify``, ``clean`` and ``make-data``.
+
+Exit codes: 0 published (or as asked), 2 wrong job or data, 3 privacy cannot be met, 4 verification failed, 1 a fault of ours.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from schemas.errors import SkaldError, StorageError
+from tasks.steps import SWITCH
+
+OURS = 1
+INTERRUPTED = 130
+
+app = typer.Typer(
+    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Verified k-anonymous releases from a job file."
+)
+JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")]
+
+
+def main() -> None:
+    """Runs the command line and ends the process with its exit code."""
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as done:
+        sys.exit(done.exit_code)
+    except SkaldError as error:
+        _say(str(error))
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        _say("Interrupted. Nothing was published; the same command continues where this run stopped.")
+        sys.exit(INTERRUPTED)
+    except typer.TyperException as error:
+        _say(error.format_message())
+        sys.exit(2)
+    except OSError as error:
+        _say(str(StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)))
+        sys.exit(StorageError.exit_code)
+    except Exception as error:
+        # The text of an unexpected error may hold cell values, so only its kind and place are told.
+        _say(
+            f"Internal error ({type(error).__name__} at {_place(error)}). Nothing was published. SKALD_DEBUG=1 shows the traceback, with data."
+        )
+        if os.environ.get("SKALD_DEBUG"):
+            raise
+        sys.exit(OURS)
+
+
+def _say(sentence: str) -> None:
+    Console(stderr=True, highlight=False, soft_wrap=True).print(sentence, markup=False)
+
+
+def _place(error: BaseException) -> str:
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "an unknown place"
+
+
+@app.command()
+def run(
+    job: JobFile,
+    settings: Settings = None,
+    as_json: AsJson = False,
+    direct: Annotated[bool, typer.Option("--direct", help="Runs the same steps in this process, without Prefect.")] = False,
+) -> None:
+    """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
+    with _flow(direct) as flow, _bars():
+        published = flow(job, tuple(settings or ()))
+    if as_json:
+        _print_json(published.manifest.model_dump(mode="json"))
+    else:
+        from flows.summary import release_summary
+
+        Console(soft_wrap=True).print(release_summary(published.manifest, str(published.folder), new=published.new))
+
+
+@contextmanager
+def _flow(direct: bool) -> Iterator[Callable[..., Any]]:
+    if direct:
+        os.environ[SWITCH] = "1"
+        from flows.skald import skald
+
+        yield skald
+        return
+    from flows.quiet_prefect import api, prepare
+
+    with api(prepare()):
+        from flows.skald import skald
+
+        yield skald
+
+
+@contextmanager
+def _bars() -> Iterator[None]:
+    from flows.summary import progress_bars
+
+    with progress_bars(Console(stderr=True)):
+        yield
+
+
+@app.command()
+def plan(job: JobFile, settings: Settings = None, as_json: AsJson = False) -> None:
+    """Tells sizes, lattice, memory and what would be scanned. Touches no target."""
+    from flows.summary import plan_summary
+    from schemas.job import load_job
+    from tasks.planning import make_plan
+
+    with _bars():
+        made = make_plan(load_job(job, settings or ()))
+    if as_json:
+        _print_json(made.model_dump(mode="json"))
+    else:
+        Console(soft_wrap=True).print(plan_summary(made))
+
+
+@app.command()
+def verify(
+    release: Annotated[Path, typer.Argument(help="A release folder.", show_default=False)],
+    job: Annotated[Path, typer.Option("--job", help="The job whose promise is checked.", show_default=False)],
+    settings: Settings = None,
+    as_json: AsJson = False,
+) -> None:
+    """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
+    from flows.summary import verification_summary
+    from schemas.job import load_job
+    from tasks.verification import verify_release
+
+    loaded = load_job(job, settings or ())
+    recount, manifest = verify_release(loaded, release)
+    if as_json:
+        _print_json(vars(recount))
+    else:
+        Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))
+
+
+@app.command()
+def clean(job: JobFile, settings: Settings = None) -> None:
+    """Removes the artefacts of a job, which hold raw values. Releases stay."""
+    from schemas.job import load_job
+    from tasks.runs import remove_artifacts
+
+    freed = remove_artifacts(load_job(job, settings or ()))
+    Console().print(f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts.")
+
+
+@app.command()
+def make_data(
+    name: Annotated[str, typer.Argument(help="Which data set: medical.", show_default=False)],
+    rows: Annotated[int, typer.Option(help="Number of records.")],
+    out: Annotated[Path, typer.Option(help="Folder to write to.")],
+    files: Annotated[int | None, typer.Option(help="Number of files; one per million records if left out.")] = None,
+    seed: Annotated[int, typer.Option(help="The same seed makes the same data.")] = 0,
+) -> None:
+    """Makes synthetic example data."""
+    from data.tables import maker
+
+    try:
+        written = maker(name)(out, rows, files, seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    Console(soft_wrap=True).print(f"{rows:,} records in {len(written):,} files in {out}", highlight=False)
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

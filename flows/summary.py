@@ -1,0 +1,99 @@
+"""What the command line shows of a run, a plan and a verification, as Rich tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from core.verification import Recount
+from schemas.release import Manifest
+from tasks.planning import Plan
+from tasks.progress import listening
+
+PHASES = {
+    "domains": "phase 1  count domains",
+    "domain": "phase 1  merge domains",
+    "histograms": "phase 2  count cells",
+    "histogram": "phase 2  merge cells",
+    "search": "phase 2  search lattice",
+    "rewrite": "phase 3  rewrite chunks",
+    "files": "phase 3  write release",
+}
+
+
+@contextmanager
+def progress_bars(console: Console) -> Iterator[None]:
+    """Shows a bar per phase while the block runs, on a terminal; elsewhere nothing."""
+    if not console.is_terminal:
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        bars = {}
+
+        def advance(phase: str, done: int, total: int) -> None:
+            if phase not in bars:
+                bars[phase] = progress.add_task(PHASES.get(phase, phase), total=total)
+            progress.update(bars[phase], completed=done)
+
+        with listening(advance):
+            yield
+
+
+def release_summary(manifest: Manifest, folder: str, *, new: bool) -> RenderableType:
+    """Returns what a run made, as a table."""
+    table = _facts()
+    table.add_row("records", f"{manifest.records:,}")
+    table.add_row("released", f"{manifest.released:,}")
+    table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
+    table.add_row("classes", f"{manifest.classes:,}, the smallest of {manifest.min_class:,} records (k = {manifest.privacy['k']})")
+    if manifest.levels:
+        table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
+    table.add_row("loss", f"DM* {manifest.loss['dm_star']:,} · GCP {manifest.loss['gcp']:.4f} · precision {manifest.loss['precision']:.4f}")
+    table.add_row("optimum", f"{manifest.optimal}: {manifest.search['passing']:,} of {manifest.search['nodes']:,} nodes pass")
+    table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
+    table.add_row("verified", "recounted from the written files")
+    table.add_row("release", folder)
+    return table if new else Group("Already published: the same job on the same data. Nothing was done.", table)
+
+
+def _masked(manifest: Manifest) -> str:
+    return f", {manifest.masked:,} of them masked" if manifest.masked else ""
+
+
+def plan_summary(plan: Plan) -> RenderableType:
+    """Returns a plan as two tables."""
+    table = _facts()
+    table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
+    table.add_row("records", f"{plan.records:,} in {plan.files:,} files, {plan.chunks:,} chunks")
+    table.add_row(
+        "to scan", f"{plan.domains_to_scan:,} chunks for domains (done now), {plan.histograms_to_scan:,} for the histogram, all to rewrite"
+    )
+    table.add_row("suppress at most", f"{plan.most_suppressed:,} records")
+    table.add_row("lattice", f"{plan.nodes:,} nodes, searched from root {plan.root}")
+    table.add_row("root histogram", f"at most {plan.cells:,} occupied cells of {plan.bins:,} bins")
+    table.add_row("memory", f"{plan.memory / 1e6:,.0f} MB")
+    qids = Table("quasi-identifier", "values", "nulls", "groups per level", box=None, header_style="bold")
+    for qid in plan.qids:
+        qids.add_row(qid.name, f"{qid.values:,}", f"{qid.nulls:,}", " → ".join(f"{groups:,}" for groups in qid.groups))
+    return Group(table, "", qids)
+
+
+def verification_summary(recount: Recount, manifest: Manifest | None, k: int) -> RenderableType:
+    """Returns what was recounted, as a table."""
+    table = _facts()
+    table.add_row("records", f"{recount.records:,}")
+    table.add_row("classes", f"{recount.classes:,}, the smallest of {recount.min_class:,} records (k = {k:,})")
+    table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
+    return table
+
+
+def _facts() -> Table:
+    table = Table(box=None, show_header=False)
+    table.add_column(style="bold")
+    table.add_column()
+    return table

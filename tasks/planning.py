@@ -1,0 +1,102 @@
+"""What a run would do: sizes, lattice, memory and what is left to scan. Counts domains, but touches no target."""
+
+from __future__ import annotations
+
+from math import prod
+
+from pydantic import BaseModel, ConfigDict
+
+from core.lattice import Node
+from core.roots import bins, most_cells
+from schemas.job import Job
+from tasks.coding import load_coding
+from tasks.domains import domains_key, qid_names
+from tasks.histograms import histogram_key
+from tasks.phases import count_domains, merge_domains
+from tasks.publishing import release_id
+from tasks.recodings import check_hierarchies, choose_root, most_suppressed
+from tasks.runs import open_run
+from tasks.sources import read_source
+
+
+class PlannedQid(BaseModel):
+    """One QID: distinct values, nulls, and the number of groups per level."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    values: int
+    nulls: int
+    groups: tuple[int, ...]
+
+
+class Plan(BaseModel):
+    """What a run would do.
+
+    Attributes:
+        release: The id that the release would have.
+        exists: Whether it is published already.
+        files: Number of files, and ``chunks`` they are cut into.
+        domains_to_scan: Chunks that phase 1 had not yet counted when the plan was made.
+        histograms_to_scan: Chunks that phase 2 has not yet counted.
+        records: N.
+        most_suppressed: Records that the limit allows to suppress.
+        qids: One entry per QID.
+        nodes: Nodes of the whole lattice.
+        root: The finest node whose histogram fits the memory, with at most ``cells`` occupied cells of ``bins`` (eq. 1).
+        memory: Bytes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    exists: bool
+    files: int
+    chunks: int
+    domains_to_scan: int
+    histograms_to_scan: int
+    records: int
+    most_suppressed: int
+    qids: tuple[PlannedQid, ...]
+    nodes: int
+    root: Node
+    cells: int
+    bins: int
+    memory: int
+
+
+def make_plan(job: Job) -> Plan:
+    """Reads the source's footers, counts the domains that are not counted yet, and says what a run would do.
+
+    Raises:
+        SkaldError: whatever would stop the run so far.
+    """
+    check_hierarchies(job)
+    with open_run(job) as run:
+        source = read_source(job, run.store)
+        names = qid_names(job)
+        uncounted = sum(run.store.find("domains", domains_key(chunk, names)) is None for chunk in source.chunks)
+        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
+        root = choose_root(job, coding)
+        unscanned = sum(run.store.find("histograms", histogram_key(coding, root, chunk)) is None for chunk in source.chunks)
+        release = release_id(job, source)
+        qids = [
+            PlannedQid(name=domain.qid, values=len(domain.values), nulls=domain.nulls, groups=tuple(map(len, hierarchy.labels)))
+            for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
+        ]
+        return Plan(
+            release=release,
+            exists=(job.target_path / release).is_dir(),
+            files=len(source.files),
+            chunks=len(source.chunks),
+            domains_to_scan=uncounted,
+            histograms_to_scan=unscanned,
+            records=source.records,
+            most_suppressed=most_suppressed(job, source.records),
+            qids=tuple(qids),
+            nodes=prod(hierarchy.levels for hierarchy in coding.hierarchies),
+            root=root,
+            cells=most_cells(coding.hierarchies, root, source.records),
+            bins=bins(coding.hierarchies, root),
+            memory=job.memory,
+        )
