@@ -14,10 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from schemas.errors import SkaldError, StorageError
-from tasks.steps import SWITCH
+from schemas.errors import SkaldError
+from tasks.steps import SWITCH, known
 
-OURS = 1
 INTERRUPTED = 130
 
 app = typer.Typer(
@@ -45,28 +44,16 @@ def main() -> None:
     except typer.TyperException as error:
         _say(error.format_message())
         sys.exit(2)
-    except OSError as error:
-        _say(str(StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)))
-        sys.exit(StorageError.exit_code)
     except Exception as error:
-        # The text of an unexpected error may hold cell values, so only its kind and place are told.
-        _say(
-            f"Internal error ({type(error).__name__} at {_place(error)}). Nothing was published. SKALD_DEBUG=1 shows the traceback, with data."
-        )
         if os.environ.get("SKALD_DEBUG"):
             raise
-        sys.exit(OURS)
+        told = known(error)
+        _say(str(told))
+        sys.exit(told.exit_code)
 
 
 def _say(sentence: str) -> None:
     Console(stderr=True, highlight=False, soft_wrap=True).print(sentence, markup=False)
-
-
-def _place(error: BaseException) -> str:
-    trace = error.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "an unknown place"
 
 
 @app.command()

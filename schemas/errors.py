@@ -147,6 +147,18 @@ class VerificationError(SkaldError):
         super().__init__(f"{what} does not keep the job's promise:{lines}")
 
 
+class InternalError(SkaldError):
+    """A fault of ours. The text of the error behind it may hold cell values, so only its kind and place are told."""
+
+    exit_code = 1
+
+    def __init__(self, kind: str, place: str) -> None:
+        super().__init__(
+            f"Internal error ({kind} at {place}). Nothing was published; what is finished stays, and the same command continues from "
+            "there. With SKALD_DEBUG=1 it ends in the traceback, which may show data."
+        )
+
+
 class StorageError(SkaldError):
     """A folder, the disk or another run stands in the way; says what is left and what the next run will do."""
 

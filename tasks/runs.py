@@ -13,7 +13,7 @@ from pathlib import Path
 
 from schemas.errors import StorageError
 from schemas.job import Job
-from tasks.artifacts import Store, private_folder
+from tasks.artifacts import Store, owner_only, private_folder
 from tasks.publishing import clear_staging
 
 AFTER_PUBLICATION = ("runs", "files")
@@ -59,6 +59,7 @@ def open_run(job: Job) -> Iterator[Run]:
     Raises:
         StorageError: another run is at work, or the folder cannot be written.
     """
+    owner_only()
     work = private_folder(job.work_path)
     with _locked(work):
         spill = work / "spill"

@@ -13,10 +13,13 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from schemas.errors import InternalError, SkaldError, StorageError
 from tasks.artifacts import Artifact, key_of
 from tasks.progress import advance
 from tasks.runs import Run
@@ -25,7 +28,7 @@ SWITCH = "SKALD_DIRECT"
 WORKERS = 2
 MOST_TASKS = 32
 
-Result = TypeVar("Result", bound=BaseModel | Sequence[BaseModel])
+Result = TypeVar("Result")
 
 
 def without_prefect() -> bool:
@@ -33,14 +36,47 @@ def without_prefect() -> bool:
     return os.environ.get(SWITCH, "") not in {"", "0"}
 
 
+def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Lets only errors out that carry no cell value: those of ours, and others by kind and place alone.
+
+    Prefect stores the text of exceptions and of what they were raised from, so the new one is raised where no other is being handled.
+    """
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Result:
+        try:
+            return function(*arguments, **named)
+        except SkaldError as error:
+            raised = error
+        except Exception as error:
+            if os.environ.get("SKALD_DEBUG"):
+                raise
+            raised = known(error)
+        raised.__cause__ = raised.__context__ = None
+        raise raised
+
+    return call
+
+
+def known(error: Exception) -> SkaldError:
+    """Returns an error of ours for any other, without its text."""
+    if isinstance(error, OSError):
+        return StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "an unknown place"
+    return InternalError(type(error).__name__, place)
+
+
 def as_flow(function: Callable[..., Any]) -> Any:
     """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
     if without_prefect():
-        return function
+        return guarded(function)
     from prefect import flow  # noqa: PLC0415
     from prefect.task_runners import ThreadPoolTaskRunner  # noqa: PLC0415
 
-    return flow(name=function.__name__, task_runner=ThreadPoolTaskRunner(max_workers=WORKERS), persist_result=False)(function)
+    return flow(name=function.__name__, task_runner=ThreadPoolTaskRunner(max_workers=WORKERS), persist_result=False)(guarded(function))
 
 
 @dataclass(frozen=True)
@@ -117,7 +153,7 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
         yield from task_results(run, phase, function, calls)
         return
     with ThreadPoolExecutor(min(run.job.threads or WORKERS, WORKERS)) as pool:
-        futures = [pool.submit(function, *call.arguments) for call in calls]
+        futures = [pool.submit(guarded(function), *call.arguments) for call in calls]
         try:
             for future in futures:
                 yield future.result()

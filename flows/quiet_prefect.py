@@ -1,0 +1,206 @@
+"""Prefect without a server of its own: quiet, cheap, nothing written outside its home.
+
+`prepare` runs before anything else imports Prefect; `api` surrounds the flow call. With a configured server both only keep
+Prefect quiet. Without one, Prefect would start a server as a second process: two imports of the server, a check of all
+migrations at each start, an orphan after SIGKILL and SIGTERM. Here the same application runs on a thread, on a database in
+memory. What the user has set (environment, `.env`, `prefect.toml`, `pyproject.toml`, active profile) wins, setting by setting.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import secrets
+import socket
+import sqlite3
+import threading
+import time
+import warnings
+from contextlib import closing, contextmanager, suppress
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Paths in `prefect.settings.Settings`; the variable is PREFECT_ and the path in capitals.
+QUIET = {
+    "logging.level": "CRITICAL",  # Prefect logs every exception with its traceback; the command line says it once
+    "internal.logging_level": "CRITICAL",  # its event queue prints whole events when it fails
+    "logging.to_api.enabled": "false",  # log lines and tracebacks would become rows of the server's database
+    "server.analytics_enabled": "false",  # the server's calls home
+    "telemetry.enable_resource_metrics": "false",
+}
+SERVICES = (
+    "event_persister",  # would store every event
+    "task_run_recorder",  # would store task states with exception texts; nobody asks this server for them
+    "triggers",
+    "foreman",
+    "late_runs",
+    "scheduler",
+    "pause_expirations",
+    "cancellation_cleanup",
+    "repossessor",
+    "cleanup_reconciler",
+)
+LOCAL = {
+    **{f"server.services.{service}.enabled": "false" for service in SERVICES},
+    "server.services.db_vacuum.enabled": "[]",
+    "server.ui.enabled": "false",
+    "server.register_blocks_on_start": "false",  # block types that nobody asks for
+    "server.memoize_block_auto_registration": "false",  # would hash them and write a memo file
+    "server.logging_level": "CRITICAL",
+    "client.csrf_support_enabled": "false",  # a request less
+    "client.server_version_check_enabled": "false",  # the server is this process
+}
+MEMORY = "file::memory:?cache=shared"
+START_SECONDS = 180  # the first start migrates: 4 s of CPU, far more wall time on a busy machine
+
+
+def default_home() -> Path:
+    """The folder for Prefect in the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "skald" / "prefect"
+
+
+def prepare(home: Path | None = None) -> bool:
+    """Makes Prefect quiet and gives it a home.
+
+    Args:
+        home: Prefect's home where the user has set none; made with mode 0700.
+
+    Returns:
+        Whether a server is configured.
+
+    Raises:
+        OSError: The home cannot be made.
+    """
+    os.environ.setdefault("DO_NOT_TRACK", "1")  # read on import
+    if "PREFECT_HOME" not in os.environ:
+        profiles = Path("~/.prefect/profiles.toml").expanduser()
+        if profiles.is_file():  # a server chosen by `prefect config set` stays chosen
+            os.environ.setdefault("PREFECT_PROFILES_PATH", str(profiles))
+        home = home or default_home()
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        os.environ["PREFECT_HOME"] = str(home)
+    with _imports():
+        configured = _current().api.url is not None
+        _set(QUIET if configured else QUIET | LOCAL)
+    if not configured:  # a flow outside of `api` is to fail, not to start a second process
+        os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_ENABLED", "false")
+    logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)  # "still processing items" at exit
+    return configured
+
+
+@contextmanager
+def api(configured: bool) -> Iterator[None]:
+    """Keeps an API for the flows of this block: the configured server, or one on a thread of this process."""
+    if configured:
+        yield
+        return
+    schema = Path(os.environ["PREFECT_HOME"]) / f"schema-{version('prefect')}.db"
+    # The protocol is named, else asyncio leaves Nagle's algorithm on: 40 ms for each request.
+    with closing(sqlite3.connect(MEMORY, uri=True)) as memory, socket.socket(proto=socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        migrated = _load(memory, schema)
+        _point_to(listener.getsockname()[1], migrated)
+        with _serving(listener):
+            if not migrated:
+                _save(memory, schema)
+            from prefect.events.clients import NullEventsClient
+            from prefect.events.worker import EventsWorker
+            from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+            EventsWorker.set_client_override(NullEventsClient)  # nobody listens to events here
+            with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):  # no variable can say None
+                yield
+            EventsWorker.drain_all(timeout=10)
+
+
+def _current() -> Any:
+    return import_module("prefect.settings").get_current_settings()
+
+
+def _refresh() -> None:
+    import_module("prefect.context").refresh_global_settings_context()
+
+
+def _set(wanted: dict[str, str]) -> None:
+    settings = _current()
+    for path, value in wanted.items():
+        *groups, leaf = path.split(".")
+        group = settings
+        for name in groups:
+            group = getattr(group, name)
+        if leaf not in group.model_fields_set:  # set nowhere by the user
+            os.environ["PREFECT_" + path.upper().replace(".", "_")] = value
+    _refresh()
+
+
+def _point_to(port: int, migrated: bool) -> None:
+    secret = f"skald:{secrets.token_urlsafe(24)}"  # other users of the machine can reach the port
+    os.environ.update(
+        PREFECT_API_URL=f"http://127.0.0.1:{port}/api",
+        PREFECT_API_AUTH_STRING=secret,
+        PREFECT_SERVER_API_AUTH_STRING=secret,
+        PREFECT_SERVER_DATABASE_CONNECTION_URL=f"sqlite+aiosqlite:///{MEMORY}&uri=true&check_same_thread=false",
+        PREFECT_SERVER_DATABASE_MIGRATE_ON_START=str(not migrated).lower(),
+    )
+    _refresh()
+
+
+def _load(memory: sqlite3.Connection, schema: Path) -> bool:
+    """Copies the empty database that this version of Prefect has migrated once; False if there is none."""
+    if not schema.is_file():
+        return False
+    with suppress(sqlite3.DatabaseError), closing(sqlite3.connect(f"{schema.absolute().as_uri()}?mode=ro", uri=True)) as source:
+        source.execute("SELECT version_num FROM alembic_version").fetchone()
+        source.backup(memory)
+        return True
+    return False
+
+
+def _save(memory: sqlite3.Connection, schema: Path) -> None:
+    draft = schema.with_name(f"{schema.name}.{os.getpid()}")
+    with suppress(OSError, sqlite3.DatabaseError):  # a home that cannot be written costs the migrations each time
+        with closing(sqlite3.connect(draft)) as target:
+            memory.backup(target)
+        draft.chmod(0o600)
+        draft.replace(schema)
+
+
+@contextmanager
+def _imports() -> Iterator[None]:
+    """Imports without the garbage collector: what they make stays, and looking through it again and again is a fifth of their cost."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+@contextmanager
+def _serving(listener: socket.socket) -> Iterator[None]:
+    with _imports():
+        import uvicorn
+        from prefect.server.api.server import create_app
+
+        # SQLAlchemy on Prefect's UUID type; under `-W error` it would be an internal error of the API.
+        warnings.filterwarnings("ignore", "Type object <class 'prefect", DeprecationWarning)
+        config = uvicorn.Config(create_app(ephemeral=True), log_config=None, access_log=False, lifespan="on")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="prefect-api", daemon=True)
+        thread.start()
+        deadline = time.monotonic() + START_SECONDS
+        while not server.started:
+            if not thread.is_alive() or time.monotonic() > deadline:
+                raise RuntimeError("Prefect's API did not start; set PREFECT_API_URL to a server that runs, or remove Prefect's home")
+            time.sleep(0.005)
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)

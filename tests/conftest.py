@@ -1,0 +1,86 @@
+"""How tests run the product: the command line as a process of its own, or the flow in this process without Prefect."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+# Before anything imports flows: in this process the steps run without Prefect.
+os.environ["SKALD_DIRECT"] = "1"
+
+if TYPE_CHECKING:
+    from flows.skald import Published
+
+MODES = ["direct"]
+"""How the command line is run in each of its tests."""
+
+ROOT = Path(__file__).resolve().parent.parent
+Anonymise = Callable[..., "Published"]
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """Runs ``skald`` as a user would: another process, in a folder of the user's, with an empty home."""
+
+    mode: str
+    folder: Path
+
+    def command(self, *arguments: object) -> list[str]:
+        """Returns the command, with the option of the mode."""
+        given = [str(argument) for argument in arguments]
+        direct = ["--direct"] if self.mode == "direct" and given[:1] == ["run"] else []
+        return [sys.executable, "-m", "flows.cli", *given, *direct]
+
+    def options(self, **environment: str) -> dict[str, Any]:
+        """Returns the folder and the environment in which the command runs."""
+        inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT"}
+        home = self.folder / "home"
+        home.mkdir(exist_ok=True)
+        switch = {"SKALD_DIRECT": "1"} if self.mode == "direct" else {}
+        settings = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(home), "COLUMNS": "200"}
+        return {"cwd": self.folder, "env": inherited | settings | switch | environment}
+
+    def __call__(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command to its end."""
+        return subprocess.run(
+            self.command(*arguments), **self.options(**environment), capture_output=True, text=True, check=False, timeout=180
+        )
+
+    def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
+        """Starts a command and does not wait for it."""
+        return subprocess.Popen(
+            self.command(*arguments), **self.options(**environment), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+
+@pytest.fixture(params=MODES)
+def skald(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
+    """The command line, in each mode."""
+    return CommandLine(str(request.param), tmp_path)
+
+
+@pytest.fixture(scope="session")
+def anonymise() -> Anonymise:
+    """Runs a job in this process, without Prefect: ``anonymise(job_path, "privacy.k=3")``."""
+    from flows import skald as module
+
+    flow: Any = module.skald
+
+    def run(job_path: Path, *settings: str) -> Published:
+        return getattr(flow, "fn", flow)(job_path, tuple(settings))
+
+    return run
+
+
+def snapshot(folder: Path) -> Mapping[str, Sequence[int]]:
+    """Returns inode and mtime of every file in a folder, by relative path."""
+    return {
+        str(path.relative_to(folder)): (path.stat().st_ino, path.stat().st_mtime_ns) for path in sorted(folder.rglob("*")) if path.is_file()
+    }
