@@ -65,9 +65,8 @@ def main() -> None:
         ("skald run, another k: phases 1 and 2 reused", again),
     ]
     print_table(f"medical, {rows:,} records, k = 50, limit 0.01, memory 1GB", table, copy)
-    print(
-        f"\nPrefect's start-up aside, a run costs {through.cpu - start.cpu:.2f} CPU s; without Prefect and imports {direct.cpu - imported.cpu:.2f}."
-    )
+    aside = f"Prefect's start-up aside, a run costs {through.cpu - start.cpu:.2f} CPU s"
+    print(f"\n{aside}; without Prefect and imports {direct.cpu - imported.cpu:.2f}.")
 
 
 def _fresh(folder: Path) -> None:

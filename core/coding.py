@@ -97,9 +97,13 @@ class Coder:
 
     def _looked_up(self, whole: NDArray[np.integer]) -> Codes:
         assert self._table is not None
-        if whole.size and (int(whole.min()) < self._origin or int(whole.max()) >= self._origin + len(self._table)):
-            raise LookupError(self._domain.qid)
-        codes: Codes = self._table[_offset(whole, self._origin)]
+        low, high = self._origin, self._origin + len(self._table) - 1
+        if not whole.size or (int(whole.min()) >= low and int(whole.max()) <= high):
+            return self._table[_offset(whole, low)]
+        # Refused by code(), unless it is an entry of a dictionary that no record uses.
+        codes: Codes = np.full(len(whole), self.size, self._out.dtype)
+        inside = (whole >= low) & (whole <= high)
+        codes[inside] = self._table[_offset(whole[inside], low)]
         return codes
 
 

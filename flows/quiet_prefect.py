@@ -87,9 +87,9 @@ def prepare(home: Path | None = None) -> bool:
         os.environ["PREFECT_HOME"] = str(home)
     with _imports():
         configured = _current().api.url is not None
+        if not configured:  # on in Prefect's default profile; a flow outside of `api` is to fail, not to start a second process
+            os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_ENABLED", "false")
         _set(QUIET if configured else QUIET | LOCAL)
-    if not configured:  # a flow outside of `api` is to fail, not to start a second process
-        os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_ENABLED", "false")
     logging.getLogger("EventsWorker").setLevel(logging.CRITICAL)  # "still processing items" at exit
     return configured
 

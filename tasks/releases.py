@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from core.ordering import assign_files, canonical_order, first_files
+from core.ordering import assign_files, canonical_order, dense_ranks, first_files
 from core.recoding import Assigner, Recoding, release_columns, take_labels
 from schemas.errors import SourceError
 from schemas.job import Job
@@ -130,14 +130,20 @@ def _combined(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _only_used(column: pa.Array) -> pa.Array:
-    """Drops dictionary entries that no record uses: they would be written, and could be those of a suppressed record."""
+    """Leaves the dictionary entries that records use, each once and ascending.
+
+    Entries without a record would be written all the same, and could be those of a suppressed one; the order in which entries were found
+    is that of the source.
+    """
     if not isinstance(column, pa.DictionaryArray):
         return column
     used, positions = np.unique(column.indices.drop_null().to_numpy(), return_inverse=True)
+    entries = column.dictionary.take(pa.array(used))
+    _, firsts, ranks = np.unique(dense_ranks(entries)[0], return_index=True, return_inverse=True)
     indices = np.full(len(column), -1, np.int32)
     valid = column.indices.is_valid().to_numpy(zero_copy_only=False)
-    indices[valid] = positions
-    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=~valid), column.dictionary.take(pa.array(used)))
+    indices[valid] = ranks[positions]
+    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=~valid), entries.take(pa.array(firsts)))
 
 
 def published_schema(job: Job, coding: Coding, recoding: Recoding, source: Source) -> pa.Schema:

@@ -76,7 +76,8 @@ def as_flow(function: Callable[..., Any]) -> Any:
     from prefect import flow  # noqa: PLC0415
     from prefect.task_runners import ThreadPoolTaskRunner  # noqa: PLC0415
 
-    return flow(name=function.__name__, task_runner=ThreadPoolTaskRunner(max_workers=WORKERS), persist_result=False)(guarded(function))
+    runner: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=WORKERS)
+    return flow(name=function.__name__, task_runner=runner, persist_result=False)(guarded(function))
 
 
 @dataclass(frozen=True)

@@ -63,14 +63,14 @@ def people(rows: int, seed: int = 0) -> pa.Table:
 
     columns = {
         "person": pa.array(range(rows), pa.int64()),
-        "sex": pa.array(some(["f", "m", "x"])),
+        "sex": pa.array(some(["f", "m", "x"]), pa.string()),
         "age": pa.array(some(range(18, 60)), pa.int64()),
-        "zip": pa.array(some([f"{number:05d}" for number in range(1000, 40000, 3111)])),
+        "zip": pa.array(some([f"{number:05d}" for number in range(1000, 40000, 3111)]), pa.string()),
         "height": pa.array(some([Decimal(1500 + 5 * step) / 10 for step in range(60)]), pa.decimal128(4, 1)),
-        "smoker": pa.array(some([False, True])),
+        "smoker": pa.array(some([False, True]), pa.bool_()),
         "born": pa.array(some([date(1960, 1, 1) + timedelta(days=97 * step) for step in range(100)]), pa.date32()),
-        "disease": pa.array(some(["flu", "gout", "cough", "measles"])),
-        "note": pa.array(some([f"note {number}" for number in range(max(rows // 3, 1))])),
+        "disease": pa.array(some(["flu", "gout", "cough", "measles"]), pa.string()),
+        "note": pa.array(some([f"note {number}" for number in range(max(rows // 3, 1))]), pa.string()),
         "score": pa.array(some([number / 7 for number in range(50)]), pa.float64()),
         "visits": pa.array(some(range(9)), pa.int64()),
     }

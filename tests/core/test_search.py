@@ -1,0 +1,118 @@
+"""The search finds the node that a full enumeration of the lattice finds, and says truly what it knows of the rest."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.privacy import KAnonymity
+from core.search import Found, Objective, RollUps, Search, roll_up
+from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
+from tests.oracles.tables import Example, examples, nodes_of
+
+OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
+LIMITS = st.sampled_from([Fraction(0), Fraction(1)]) | st.fractions(0, 1, max_denominator=20)
+
+
+def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
+    example = draw(examples())
+    k = draw(st.sampled_from([1, 2, 3, len(example.rows)]) | st.integers(1, len(example.rows) + 1))
+    return example, k, draw(LIMITS)
+
+
+def searched(example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...], **options: Any) -> Found | None:
+    most = floor(limit * len(example.rows))
+    return Search(example.histogram(root), example.hierarchies, KAnonymity(k), most, objective, **options).run()
+
+
+def check(found: Found | None, example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...]) -> None:
+    best = best_node(example.rows, example.ladders, k, limit, objective, root)
+    if found is None or best is None:
+        assert found is best
+        return
+    loss = losses(example.rows, example.ladders, best, k)
+    assert found.node == best
+    assert (found.loss.suppressed, found.loss.dm_star, found.loss.dm_all) == (loss.suppressed, loss.dm_star, loss.dm_all)
+    assert found.passing == len(passing_nodes(example.rows, example.ladders, k, limit, root))
+    assert found.nodes == len(list(all_nodes(example.ladders, root)))
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=150, deadline=None)
+def test_search_finds_what_a_full_enumeration_finds(data: st.DataObject, objective: Objective) -> None:
+    example, k, limit = cases(data.draw)
+    root = (0,) * len(example.hierarchies)
+    found = searched(example, k, limit, objective, root)
+    check(found, example, k, limit, objective, root)
+    assert found is None or found.unexamined == 0
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=100, deadline=None)
+def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_certificate(data: st.DataObject, objective: Objective) -> None:
+    example, k, limit = cases(data.draw)
+    root = data.draw(nodes_of(example))
+    found = searched(example, k, limit, objective, root)
+    check(found, example, k, limit, objective, root)
+    if found is not None:
+        everywhere = passing_nodes(example.rows, example.ladders, k, limit)
+        outside = {node for node in everywhere if any(level < first for level, first in zip(node, root, strict=True))}
+        assert len(outside) <= found.unexamined
+        if found.unexamined == 0:
+            assert found.node == best_node(example.rows, example.ladders, k, limit, objective)
+
+
+@given(st.data(), OBJECTIVES, st.integers(0, 30))
+@settings(max_examples=60, deadline=None)
+def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: Objective, kept_cells: int) -> None:
+    example, k, limit = cases(data.draw)
+    root = (0,) * len(example.hierarchies)
+    with patch("core.search.LARGE", 2), patch("core.coding.WORD", 8), patch("core.histogram.DENSE_PER_CELL", 0):
+        check(searched(example, k, limit, objective, root, kept_cells=kept_cells), example, k, limit, objective, root)
+
+
+@given(st.data())
+@settings(deadline=None)
+def test_a_roll_up_is_the_histogram_of_the_records(data: st.DataObject) -> None:
+    example = data.draw(examples())
+    node = data.draw(nodes_of(example))
+    finer = tuple(data.draw(st.integers(0, level)) for level in node)
+    rolled, counted = roll_up(example.histogram(finer), node, example.hierarchies), example.histogram(node)
+    assert all(np.array_equal(one, other) for one, other in zip(rolled.words, counted.words, strict=True))
+    assert rolled.counts.tolist() == counted.counts.tolist()
+    assert sorted(rolled.counts.tolist()) == sorted(class_sizes(example.rows, example.ladders, node).values())
+    assert rolled.records == len(example.rows)
+
+
+@given(st.data(), st.integers(0, 20))
+@settings(deadline=None)
+def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObject, capacity: int) -> None:
+    example = data.draw(examples())
+    root = example.histogram((0,) * len(example.hierarchies))
+    with patch("core.search.LARGE", 2):
+        roll_ups = RollUps(root, example.hierarchies, capacity)
+        for node in data.draw(st.lists(nodes_of(example), max_size=8)):
+            found = roll_ups.at(node)
+            assert found.node == node
+            assert found.counts.tolist() == roll_up(root, node, example.hierarchies).counts.tolist()
+
+
+@given(st.data(), OBJECTIVES)
+@settings(deadline=None)
+def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objective: Objective) -> None:
+    example, k, limit = cases(data.draw)
+    found = searched(example, k, limit, objective, (0,) * len(example.hierarchies))
+    assert found is None or 0 <= found.evaluated <= found.nodes
+
+
+@given(examples())
+@settings(deadline=None)
+def test_nothing_is_found_where_k_exceeds_the_records_and_none_may_be_suppressed(example: Example) -> None:
+    root = (0,) * len(example.hierarchies)
+    assert searched(example, len(example.rows) + 1, Fraction(0), "dm_star", root) is None
