@@ -74,9 +74,9 @@ def as_flow(function: Callable[..., Any]) -> Any:
     if without_prefect():
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
-    from prefect.task_runners import ThreadPoolTaskRunner  # noqa: PLC0415
+    from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner  # noqa: PLC0415
 
-    runner: ThreadPoolTaskRunner[Any] = ThreadPoolTaskRunner(max_workers=WORKERS)
+    runner: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=WORKERS)
     return flow(name=function.__name__, task_runner=runner, persist_result=False)(guarded(function))
 
 

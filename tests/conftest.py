@@ -40,7 +40,7 @@ class CommandLine:
 
     def options(self, **environment: str) -> dict[str, Any]:
         """Returns the folder and the environment in which the command runs."""
-        inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT"}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SKALD_", "PREFECT_", "XDG_"))}
         home = self.folder / "home"
         home.mkdir(exist_ok=True)
         switch = {"SKALD_DIRECT": "1"} if self.mode == "direct" else {}

@@ -88,8 +88,7 @@ def write_parquet(folder: Path, table: pa.Table, *, files: int = 1, row_group: i
 def write_csv(path: Path, table: pa.Table, delimiter: str = ",") -> None:
     """Writes a table as CSV, nulls as empty fields; compressed if the name says so."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    opened = gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="")
-    with opened as file:
+    with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
         writer = csv.writer(file, delimiter=delimiter)
         writer.writerow(table.column_names)
         for row in table.to_pylist():

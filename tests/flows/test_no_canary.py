@@ -1,0 +1,150 @@
+"""No cell value in a message, a log, Prefect's database, a file name, the manifest or Parquet metadata."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from tests.jobs import write_parquet
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CANARY = "CANARY"
+ROWS = 200
+
+
+def canary_job(folder: Path, **changes: object) -> Path:
+    """Writes a table whose every cell is a canary, and a job whose tree holds the same values."""
+    table = pa.table(
+        {
+            "person": [f"{CANARY}-p-{row}" for row in range(ROWS)],
+            "town": [f"{CANARY}-t-{row % 7}" for row in range(ROWS)],
+            "street": [f"{CANARY}-s-{row % 11}" for row in range(ROWS)],
+            "disease": [f"{CANARY}-d-{row}" for row in range(ROWS)],
+        }
+    )
+    write_parquet(folder / "people", table, files=2)
+    towns = [f"{CANARY}-t-{town}" for town in range(7)]
+    job = {
+        "version": 1,
+        "name": "canaries",
+        "source": {"path": "people/*.parquet"},
+        "columns": {
+            "identifiers": ["person"],
+            "quasi_identifiers": [
+                {"name": "town", "hierarchy": {"tree": {f"{CANARY}-a": towns[:4], f"{CANARY}-b": towns[4:]}}},
+                {"name": "street", "hierarchy": {"prefix": [12, 9, 7]}},
+            ],
+            "sensitive": ["disease"],
+        },
+        "privacy": {"k": 3},
+        "suppression": {"limit": 0.1},
+        "method": {"name": "skald"},
+        "memory": "256MB",
+        "target": "releases",
+    } | changes
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(job))
+    return path
+
+
+def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT" and not name.startswith("PREFECT")}
+    return subprocess.run(
+        [sys.executable, "-m", "flows.cli", "run", "job.yaml", *options],
+        cwd=folder,
+        env=inherited | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+
+
+def assert_no_canary(folder: Path, done: subprocess.CompletedProcess[str]) -> None:
+    assert CANARY not in done.stdout + done.stderr
+    assert not [path for path in folder.rglob("*") if CANARY in path.name]
+    told = [*folder.glob("releases/*/manifest.json"), *folder.glob(".skald/*/results/*"), *folder.glob("cache/**/*.db")]
+    assert not [path for path in told if CANARY.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("mode", [[], ["--direct"]], ids=["prefect", "direct"])
+def test_a_good_run_tells_no_cell_value(tmp_path: Path, mode: list[str]) -> None:
+    canary_job(tmp_path)
+    done = run(tmp_path, "--json", *mode)
+    assert done.returncode == 0, done.stderr
+    assert_no_canary(tmp_path, done)
+    files = list(tmp_path.glob("releases/*/data/*.parquet"))
+    assert files
+    for path in files:
+        metadata = pq.read_metadata(path)
+        groups = [metadata.row_group(group) for group in range(metadata.num_row_groups)]
+        assert not any(group.column(column).is_stats_set for group in groups for column in range(group.num_columns))
+        assert CANARY not in str(metadata.metadata)
+
+
+@pytest.mark.parametrize("mode", [[], ["--direct"]], ids=["prefect", "direct"])
+@pytest.mark.parametrize(
+    ("fault", "code"), [("uncovered", 2), ("k", 3), ("truncated", 2), ("type", 2), ("target", 2)], ids=str
+)
+def test_a_failing_run_tells_no_cell_value(tmp_path: Path, mode: list[str], fault: str, code: int) -> None:
+    path = canary_job(tmp_path)
+    job = yaml.safe_load(path.read_text())
+    town = job["columns"]["quasi_identifiers"][0]
+    if fault == "uncovered":
+        town["hierarchy"] = {"tree": {f"{CANARY}-a": [f"{CANARY}-t-1"]}}
+    elif fault == "k":
+        job["privacy"]["k"] = ROWS + 1
+    elif fault == "truncated":
+        file = tmp_path / "people" / "001.parquet"
+        file.write_bytes(file.read_bytes()[:-10])
+    elif fault == "type":
+        town["hierarchy"] = {"widths": [1, 2]}
+    else:
+        (tmp_path / "releases").write_text("in the way")
+    path.write_text(yaml.safe_dump(job))
+    done = run(tmp_path, *mode)
+    assert done.returncode == code, done.stderr
+    assert done.stderr.strip()
+    assert "Internal error" not in done.stderr
+    assert_no_canary(tmp_path, done)
+    assert not list(tmp_path.glob("releases/*"))
+
+
+def test_a_servers_database_holds_no_cell_value(tmp_path: Path) -> None:
+    """A run whose flow and tasks are recorded by a real server, on a file database."""
+    canary_job(tmp_path)
+    database = tmp_path / "recorded.db"
+    script = (
+        "import os; from pathlib import Path\n"
+        "from prefect.testing.utilities import prefect_test_harness\n"
+        "with prefect_test_harness(server_startup_timeout=180):\n"
+        "    from flows.skald import skald\n"
+        "    assert skald(Path('job.yaml')).new\n"
+        "    import sqlite3, prefect.settings as s\n"
+        "    url = s.get_current_settings().server.database.connection_url.get_secret_value()\n"
+        "    source = sqlite3.connect(url.split('///')[1]); target = sqlite3.connect('recorded.db'); source.backup(target)\n"
+    )
+    inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT" and not name.startswith("PREFECT")}
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=inherited | {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "DO_NOT_TRACK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert CANARY not in done.stdout + done.stderr
+    with sqlite3.connect(database) as recorded:
+        assert recorded.execute("SELECT count(*) FROM flow_run").fetchone()[0] >= 1
+    recorded.close()
+    assert CANARY.encode() not in database.read_bytes()

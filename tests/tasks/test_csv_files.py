@@ -1,0 +1,92 @@
+"""CSV files become the Parquet that their author meant, or are refused with counts."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.errors import SourceError
+from schemas.job import load_job
+from tasks.artifacts import Store
+from tasks.csv_files import convert
+from tests.jobs import write_job
+
+
+def converted(folder: Path, content: str | bytes, name: str = "t.csv", **source: Any) -> pa.Table:
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "insensitive": "rest"}
+    parts = {"version": 1, "name": "t", "source": {"path": name, **source}, "columns": columns, "privacy": {"k": 1}}
+    job = load_job(write_job(folder, parts | {"method": {"name": "skald"}, "memory": "64MB", "target": "out"}))
+    (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    store = Store.at(job.work_path)
+    return pq.read_table(store.path(convert(job, folder / name, "digest", store)))
+
+
+def test_columns_without_a_type_are_text_as_it_is_written(tmp_path: Path) -> None:
+    table = converted(tmp_path, "q,b\n007,1.0\n , x \n")
+    assert table.to_pydict() == {"q": ["007", " "], "b": ["1.0", " x "]}
+
+
+def test_quotes_keep_delimiters_line_breaks_and_quotes(tmp_path: Path) -> None:
+    assert converted(tmp_path, 'q,b\n"a,b","c""d"\n"e\nf",g\n').to_pydict() == {"q": ["a,b", "e\nf"], "b": ['c"d', "g"]}
+
+
+def test_types_are_those_of_the_job(tmp_path: Path) -> None:
+    types = {"q": "integer", "b": "double", "c": "decimal(5,2)", "d": "boolean", "e": "date", "f": "timestamp"}
+    table = converted(tmp_path, "q,b,c,d,e,f\n1,0.5,1.25,true,2020-02-29,2020-02-29 12:00:00\n,,,,,\n", types=types)
+    assert [str(dtype) for dtype in table.schema.types] == ["int64", "double", "decimal128(5, 2)", "bool", "date32[day]", "timestamp[us]"]
+    assert [len(values) - values.count(None) for values in table.to_pydict().values()] == [1] * 6
+
+
+def test_null_values_are_those_of_the_job_and_no_others(tmp_path: Path) -> None:
+    text = "q,b\n?,NA\nNULL,\n"
+    assert converted(tmp_path / "1", text).to_pydict() == {"q": ["?", "NULL"], "b": ["NA", None]}
+    assert converted(tmp_path / "2", text, null_values=["?", "NA"]).to_pydict() == {"q": [None, "NULL"], "b": [None, ""]}
+
+
+@pytest.mark.parametrize(("name", "delimiter"), [("t.tsv", None), ("t.csv", "\t"), ("t.csv", "|"), ("t.csv", "'")])
+def test_the_delimiter_is_the_jobs_or_that_of_the_suffix(tmp_path: Path, name: str, delimiter: str | None) -> None:
+    given = {} if delimiter is None else {"delimiter": delimiter}
+    mark = delimiter or "\t"
+    assert converted(tmp_path, f"q{mark}b\n1{mark}2\n", name, **given).to_pydict() == {"q": ["1"], "b": ["2"]}
+
+
+def test_compressed_files_are_read_as_they_are(tmp_path: Path) -> None:
+    assert converted(tmp_path, gzip.compress(b"q,b\n1,2\n"), "t.csv.gz").to_pydict() == {"q": ["1"], "b": ["2"]}
+
+
+def test_the_order_of_the_rows_is_kept(tmp_path: Path) -> None:
+    rows = [str(number) for number in range(300_000)]
+    assert converted(tmp_path, "q\n" + "\n".join(rows) + "\n")["q"].to_pylist() == rows
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
+    assert converted(tmp_path, end.join(["q,b", "1,2", "3,4"]) + end * last).to_pydict() == {"q": ["1", "3"], "b": ["2", "4"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "types", "fault"),
+    [
+        ("q,b\n1,2\n3\n4\n", {}, "2 rows with too few fields"),
+        ("q,b\n1,2\n3,4,5\n", {}, "1 row with too many fields"),
+        ("q,b\n1,2\nx,4\ny,5\n", {"q": "integer"}, '2 rows with a "q" not of the type that source.types gives'),
+        ("q,b\n1,2\n1,2020-02-30\n", {"b": "date"}, '1 row with a "b" not of the type'),
+        ("q,q\n1,2\n", {}, "the first line does not name every column, each once"),
+        ("q,\n1,2\n", {}, "the first line does not name every column, each once"),
+        ("", {}, "the first line does not name every column, each once"),
+        (b"q,b\n1,\xff\xfe\n", {}, "not UTF-8"),
+        ('q,b\n1,"2\n', {}, "a quote that does not close"),
+    ],
+)
+def test_rows_that_do_not_fit_are_counted_and_refused(tmp_path: Path, content: str | bytes, types: dict[str, str], fault: str) -> None:
+    with pytest.raises(SourceError) as refused:
+        converted(tmp_path, content, types=types)
+    assert fault in str(refused.value)
+    assert "t.csv' does not fit the job" in str(refused.value)
+    assert list((tmp_path / ".skald" / "t" / "artifacts").glob("converted/*")) == []

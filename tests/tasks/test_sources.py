@@ -1,0 +1,78 @@
+"""Files, digests and chunks of a source."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors import SourceError
+from schemas.job import load_job
+from tasks.artifacts import Store
+from tasks.reading import read_chunk
+from tasks.sources import Source, check_unchanged, find_files, read_source
+from tests.jobs import people, people_job
+
+TABLE = people(60)
+
+
+def source_of(job_path: Path, *overrides: str) -> Source:
+    job = load_job(job_path, overrides)
+    return read_source(job, Store.at(job.work_path))
+
+
+@settings(max_examples=20, deadline=None)
+@given(files=st.integers(1, 4), row_group=st.integers(1, 70), chunk_rows=st.integers(1, 70))
+def test_chunks_hold_every_row_once_in_order_and_are_no_larger_than_asked(
+    tmp_path_factory, files: int, row_group: int, chunk_rows: int
+) -> None:
+    source = source_of(people_job(tmp_path_factory.mktemp("job"), TABLE, files=files, row_group=row_group), f"chunk_rows={chunk_rows}")
+    read = [pa.Table.from_batches(read_chunk(chunk, ["person", "sex"])) for chunk in source.chunks]
+    assert [len(part) for part in read] == [chunk.rows for chunk in source.chunks]
+    assert max(chunk.rows for chunk in source.chunks) <= chunk_rows
+    whole = pa.concat_tables([part.cast(pa.schema([("person", pa.int64()), ("sex", pa.string())])) for part in read])
+    assert whole.equals(TABLE.select(["person", "sex"]))
+
+
+def test_files_are_listed_once_and_by_name(tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE, files=3, source={"path": ["people/*.parquet", "people/001.parquet", "**/*.parquet"]})
+    assert [path.name for path in find_files(load_job(job))] == ["000.parquet", "001.parquet", "002.parquet"]
+
+
+def test_folders_with_brackets_in_their_name_are_taken_as_they_are(tmp_path: Path) -> None:
+    job = people_job(tmp_path / "a[1]*?", TABLE)
+    assert len(find_files(load_job(job))) == 1
+
+
+def test_digest_is_of_the_content_and_not_of_names_or_times(tmp_path: Path) -> None:
+    one, two = people_job(tmp_path / "one", TABLE, files=2), people_job(tmp_path / "two", TABLE, files=2)
+    (tmp_path / "two" / "people" / "000.parquet").rename(tmp_path / "two" / "people" / "zzz.parquet")
+    os.utime(tmp_path / "two" / "people" / "001.parquet", (0, 0))
+    assert source_of(one).digest == source_of(two).digest
+    assert source_of(one).digest != source_of(people_job(tmp_path / "three", people(60, seed=1), files=2)).digest
+
+
+def test_a_file_is_digested_again_when_it_changed(tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE)
+    before = source_of(job)
+    assert source_of(job) == before
+    pq.write_table(people(60, seed=5), tmp_path / "people" / "000.parquet")
+    assert source_of(job).digest != before.digest
+
+
+@pytest.mark.parametrize("change", [Path.touch, Path.unlink, lambda path: path.write_bytes(path.read_bytes() + b"x")])
+def test_a_change_after_the_digest_is_noticed(tmp_path: Path, change) -> None:
+    source = source_of(people_job(tmp_path, TABLE))
+    check_unchanged(source)
+    change(tmp_path / "people" / "000.parquet")
+    with pytest.raises(SourceError, match=r"000\.parquet' changed while it was being read"):
+        check_unchanged(source)
+
+
+def test_payload_is_sensitive_before_insensitive_in_the_order_of_the_job(tmp_path: Path) -> None:
+    assert source_of(people_job(tmp_path, TABLE)).payload == ("disease", "note", "score", "visits")
