@@ -91,9 +91,7 @@ def test_a_good_run_tells_no_cell_value(tmp_path: Path, mode: list[str]) -> None
 
 
 @pytest.mark.parametrize("mode", [[], ["--direct"]], ids=["prefect", "direct"])
-@pytest.mark.parametrize(
-    ("fault", "code"), [("uncovered", 2), ("k", 3), ("truncated", 2), ("type", 2), ("target", 2)], ids=str
-)
+@pytest.mark.parametrize(("fault", "code"), [("uncovered", 2), ("k", 3), ("truncated", 2), ("type", 2), ("target", 2)], ids=str)
 def test_a_failing_run_tells_no_cell_value(tmp_path: Path, mode: list[str], fault: str, code: int) -> None:
     path = canary_job(tmp_path)
     job = yaml.safe_load(path.read_text())
