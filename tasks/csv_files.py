@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Mapping
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from schemas.errors import SourceError, counted
 from schemas.job import Job
@@ -13,6 +16,7 @@ from tasks.artifacts import Artifact, Store, key_of
 from tasks.database import connect, literal, quote
 
 VERSION = 1
+BUFFER = 8_000_000
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
 FAULTS = {
     "CAST": "not of the type that source.types gives",
@@ -41,10 +45,10 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
     key = key_of(VERSION, digest, source.delimiter, source.null_values, types)
 
     def write(part: Path) -> int:
+        names = _header(job, path)
         spill = store.folder.parent / "spill"
         with connect(job, spill) as connection:
             try:
-                names = _header(connection, job, path)
                 columns = {name: types.get(name, "VARCHAR") for name in names}
                 connection.execute("SET preserve_insertion_order = true")
                 connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, header=True)}")
@@ -76,18 +80,22 @@ def read_sql(job: Job, path: Path, columns: Mapping[str, str], *, header: bool) 
     return (
         f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = {str(header).lower()}, "
         f"delim = {literal(job.source.delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, nullstr = [{nulls}], "
-        "store_rejects = true, rejects_limit = 0)"
+        f"buffer_size = {BUFFER}, store_rejects = true, rejects_limit = 0)"
     )
 
 
-def _header(connection: duckdb.DuckDBPyConnection, job: Job, path: Path) -> list[str]:
-    """Reads the names in the first line: one column of whole lines tells how many fields there are, whatever the delimiter."""
-    found = connection.execute(
-        f"SELECT * FROM read_csv({literal(str(path))}, header = false, all_varchar = true, delim = {literal(job.source.delimiter)}, "
-        "quote = '\"', escape = '\"', sample_size = 1, null_padding = true, ignore_errors = true) LIMIT 1"
-    ).fetchone()
-    names = [] if found is None else [str(name) for name in found]
-    if not names or any(name in {"", "None"} for name in names) or len(set(names)) < len(names):
+def _header(job: Job, path: Path) -> list[str]:
+    """Reads the names in the first line of a file, plain or compressed.
+
+    Raises:
+        SourceError: the file cannot be read as text, or its first line does not name every column, each once.
+    """
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+            names = next(csv.reader(text, delimiter=job.source.delimiter), [])
+    except (OSError, ValueError, csv.Error):
+        raise SourceError.unreadable(str(path), "csv") from None
+    if not names or not all(names) or len(set(names)) < len(names):
         raise SourceError.bad_rows(str(path), ["the first line does not name every column, each once"])
     return names
 

@@ -76,11 +76,11 @@ def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
         ("q,b\n1,2\n3\n4\n", {}, "2 rows with too few fields"),
         ("q,b\n1,2\n3,4,5\n", {}, "1 row with too many fields"),
         ("q,b\n1,2\nx,4\ny,5\n", {"q": "integer"}, '2 rows with a "q" not of the type that source.types gives'),
-        ("q,b\n1,2\n1,2020-02-30\n", {"b": "date"}, '1 row with a "b" not of the type'),
+        ("q,b\n1,2020-02-28\n1,2020-02-30\n", {"b": "date"}, '1 row with a "b" not of the type'),
         ("q,q\n1,2\n", {}, "the first line does not name every column, each once"),
         ("q,\n1,2\n", {}, "the first line does not name every column, each once"),
         ("", {}, "the first line does not name every column, each once"),
-        (b"q,b\n1,\xff\xfe\n", {}, "not UTF-8"),
+        (b"q,b\n1,\xff\xfe\n", {}, "cannot be read as csv"),
         ('q,b\n1,"2\n', {}, "a quote that does not close"),
     ],
 )
