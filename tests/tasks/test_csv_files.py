@@ -80,7 +80,6 @@ def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
         ("q,q\n1,2\n", {}, "the first line does not name every column, each once"),
         ("q,\n1,2\n", {}, "the first line does not name every column, each once"),
         ("", {}, "the first line does not name every column, each once"),
-        (b"q,b\n1,\xff\xfe\n", {}, "cannot be read as csv"),
         ('q,b\n1,"2\n', {}, "a quote that does not close"),
     ],
 )
@@ -90,3 +89,8 @@ def test_rows_that_do_not_fit_are_counted_and_refused(tmp_path: Path, content: s
     assert fault in str(refused.value)
     assert "t.csv' does not fit the job" in str(refused.value)
     assert list((tmp_path / ".skald" / "t" / "artifacts").glob("converted/*")) == []
+
+
+def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="cannot be read as csv"):
+        converted(tmp_path, b"q,b\n1,\xff\xfe\n")
