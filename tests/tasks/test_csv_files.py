@@ -80,7 +80,8 @@ def test_line_ends_do_not_matter(tmp_path: Path, end: str, last: bool) -> None:
         ("q,q\n1,2\n", {}, "the first line does not name every column, each once"),
         ("q,\n1,2\n", {}, "the first line does not name every column, each once"),
         ("", {}, "the first line does not name every column, each once"),
-        ('q,b\n1,"2\n', {}, "a quote that does not close"),
+        ('q,b\n1,"2\n', {}, "1 row with a quote that does not close"),
+        ('q,b\n1,"2\n3"4,5\n', {}, "a quote that does not close"),
     ],
 )
 def test_rows_that_do_not_fit_are_counted_and_refused(tmp_path: Path, content: str | bytes, types: dict[str, str], fault: str) -> None:
