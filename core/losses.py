@@ -97,6 +97,6 @@ def _as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
         return to_numpy(values.cast(pa.float64()))
     if pa.types.is_date32(kind):
         return to_numpy(values.cast(pa.int32())).astype(np.float64)
-    if pa.types.is_timestamp(kind):
+    if pa.types.is_date64(kind) or pa.types.is_timestamp(kind):
         return to_numpy(values.cast(pa.int64())).astype(np.float64)
     return None

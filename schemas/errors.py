@@ -176,6 +176,14 @@ class StorageError(SkaldError):
         )
 
     @classmethod
+    def out_of_memory(cls, memory: int) -> StorageError:
+        """DuckDB could not work within its share of the job's memory, spilling included."""
+        return cls(
+            f"The job's memory ({memory // 1_000_000:,} MB) does not suffice for this step. Raise 'memory' or lower 'threads'; nothing was "
+            "published, what is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
     def malformed(cls, step: str, checks: Sequence[str]) -> StorageError:
         """An artefact does not have the shape that its step promises."""
         return cls(f"The artefact of step '{step}' is malformed ({listed(checks)}). Remove it with 'skald clean' and run again.")

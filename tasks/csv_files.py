@@ -46,19 +46,18 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
 
     def write(part: Path) -> int:
         names = _header(job, path)
-        spill = store.folder.parent / "spill"
-        with connect(job, spill) as connection:
-            try:
-                columns = {name: types.get(name, "VARCHAR") for name in names}
+        columns = {name: types.get(name, "VARCHAR") for name in names}
+        try:
+            with connect(job, store.folder.parent / "spill") as connection:
                 connection.execute("SET preserve_insertion_order = true")
                 connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, header=True)}")
                 connection.execute(f"COPY source TO {literal(str(part))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)")
                 faults = connection.execute(REJECTS).fetchall()
                 rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
-            except duckdb.OutOfMemoryException:
-                raise
-            except duckdb.Error:
-                raise SourceError.unreadable(str(path), "csv") from None
+        except duckdb.InvalidInputException:
+            raise SourceError.bad_rows(str(path), ["a quote in the wrong place, or lines that do not all end alike"]) from None
+        except duckdb.Error:
+            raise SourceError.unreadable(str(path), "csv") from None
         if faults:
             raise SourceError.bad_rows(str(path), [_fault(kind, column, count) for kind, column, count in faults])
         assert rows is not None
@@ -68,8 +67,8 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
 
 
 REJECTS = (
-    "SELECT error_type::VARCHAR, column_name, count(DISTINCT line) FROM reject_errors "
-    "GROUP BY error_type, column_name ORDER BY error_type, column_name"
+    "SELECT error_type::VARCHAR AS kind, CASE WHEN error_type = 'CAST' THEN column_name END AS field, count(DISTINCT line) "
+    "FROM reject_errors GROUP BY ALL ORDER BY ALL"
 )
 
 
@@ -102,8 +101,4 @@ def _header(job: Job, path: Path) -> list[str]:
 
 def _fault(kind: str, column: str | None, count: int) -> str:
     what = FAULTS.get(kind, "not readable")
-    return (
-        f"{counted(count, 'row')} with {what}"
-        if column is None or kind != "CAST"
-        else f"{counted(count, 'row')} with a {quote(column)} {what}"
-    )
+    return f"{counted(count, 'row')} with {what}" if column is None else f"{counted(count, 'row')} with a {quote(column)} {what}"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
+from schemas.errors import StorageError
 from schemas.job import Job
 
 SHARE_OF_MEMORY = 2
+_WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
 
 
 def quote(name: str) -> str:
@@ -25,7 +28,11 @@ def literal(text: str) -> str:
 
 @contextmanager
 def connect(job: Job, spill: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens an in-memory database that takes at most half the job's memory and spills into ``spill``."""
+    """Opens an in-memory database that takes at most half the job's memory and spills into ``spill``.
+
+    Raises:
+        StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
+    """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{job.memory // SHARE_OF_MEMORY}B",
         "temp_directory": str(spill),
@@ -39,5 +46,12 @@ def connect(job: Job, spill: Path) -> Iterator[duckdb.DuckDBPyConnection]:
     try:
         connection.execute("SET enable_progress_bar = false")
         yield connection
+    except duckdb.OutOfMemoryException:
+        raise StorageError.out_of_memory(job.memory) from None
+    except duckdb.IOException as error:
+        fault = _WRITE_FAULT.search(str(error))
+        if fault is None:
+            raise
+        raise StorageError.not_writable(str(spill.parent), fault["reason"].strip()) from None
     finally:
         connection.close()

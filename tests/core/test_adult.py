@@ -20,9 +20,7 @@ ADULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "adult"
 QIDS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
 ROOT = (0,) * len(QIDS)
 
-pytestmark = pytest.mark.skipif(
-    not ADULT.is_dir(), reason="the Adult data are not distributed with the project; put them into ../shared/data/adult"
-)
+pytestmark = pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")
 
 
 @pytest.fixture(scope="module")

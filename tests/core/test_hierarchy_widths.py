@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from decimal import Decimal
 from fractions import Fraction
 from itertools import accumulate
@@ -189,10 +188,11 @@ def test_the_greatest_unsigned_integers_do_not_overflow() -> None:
     assert published(hierarchy, 2) == [closed_label(value, 2**40) for value in (2**63 - 1, 2**63, 2**64 - 1)]
 
 
-def test_a_million_integers_and_twelve_widths_take_about_a_second() -> None:
-    domain = domain_of(np.arange(1_000_000) * 3)
-    started = time.process_time()
-    hierarchy = built({"widths": [2**power for power in range(12)]}, domain)
-    assert time.process_time() - started < 3
+def test_a_million_integers_fall_into_the_bins_that_division_says() -> None:
+    values = np.arange(1_000_000) * 3
+    hierarchy = built({"widths": [2**power for power in range(12)]}, domain_of(values))
     assert hierarchy.levels == 13
-    assert hierarchy.groups[11][-1] == 2_999_997 // 2048
+    for level in range(1, 12):
+        bins = values // 2**level
+        assert np.array_equal(np.diff(hierarchy.groups[level].astype(np.int64)), np.diff(bins) > 0)
+        assert hierarchy.groups[level][-1] == np.unique(bins).size - 1

@@ -86,7 +86,7 @@ def test_a_hierarchy_that_does_not_fit_the_type(refuse: Refuse, tmp_path: Path, 
 
 def test_values_that_a_hierarchy_lacks_are_counted(refuse: Refuse, tmp_path: Path) -> None:
     said = refuse(people_job(tmp_path, TABLE, columns=with_qid("sex", {"tree": {"*": ["f"]}})))
-    assert said.startswith("Column 'sex': 2 of 3 values are not in the tree")
+    assert said.startswith("Column 'sex': 2 of 3 values are not in its tree")
 
 
 @pytest.mark.parametrize(
@@ -193,12 +193,19 @@ def test_ragged_rows_and_wrong_fields_of_csv_are_counted(refuse: Refuse, tmp_pat
     job = write_job(tmp_path, job_of(source={"path": "people.csv", "types": CSV_TYPES}))
     write_csv(tmp_path / "people.csv", TABLE)
     with (tmp_path / "people.csv").open("a") as file:
-        file.write("1,f\n2,m\n" + "3" + "," * 12 + "\n" + "x,f" + "," * 9 + "\n")
+        file.write("1,f\r\n2,m\r\n" + "3" + ",1" * 12 + "\r\n" + "x,f" + "," * 9 + "\r\n")
     said = refuse(job)
     assert "people.csv' does not fit the job: " in said
     assert "2 rows with too few fields" in said
     assert "1 row with too many fields" in said
     assert '1 row with a "person" not of the type that source.types gives' in said
+
+
+def test_csv_lines_that_end_in_different_ways(refuse: Refuse, tmp_path: Path) -> None:
+    job = write_job(tmp_path, job_of(source={"path": "people.csv", "types": CSV_TYPES}))
+    write_csv(tmp_path / "people.csv", TABLE)
+    (tmp_path / "people.csv").write_bytes((tmp_path / "people.csv").read_bytes().replace(b"\r\n", b"\n", 30))
+    assert "lines that do not all end alike" in refuse(job)
 
 
 def test_truncated_gzip(refuse: Refuse, tmp_path: Path) -> None:

@@ -1,0 +1,166 @@
+"""Losses are those of their formulas, worked by hand, exact at any size, and bounded as the search relies on."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.domains import Domain
+from core.losses import c_avg, certainty_penalty, dm, group_penalties, loss_of, sum_of_squares
+from core.privacy import KAnonymity
+from tests.oracles.hierarchies import built, domain_of
+from tests.oracles.lattice import losses
+from tests.oracles.tables import examples, nodes_of
+
+COUNTS = st.lists(st.integers(1, 30), min_size=1, max_size=15)
+K = st.integers(1, 40)
+
+
+def loss(counts: list[int], k: int) -> Any:
+    array = np.array(counts, np.int64)
+    return loss_of(array, KAnonymity(k).fails(array))
+
+
+def test_losses_of_a_worked_example() -> None:
+    found = loss([10, 7, 3, 2], k=5)
+    assert found.suppressed == 3 + 2
+    assert found.dm_star == 10**2 + 7**2 + 5**2
+    assert found.dm_all == 10**2 + 7**2 + 3**2 + 2**2
+    assert dm(np.array([10, 7]), found.suppressed, 22) == 10**2 + 7**2 + 5 * 22
+
+
+def test_without_suppression_all_discernibility_losses_are_one() -> None:
+    found = loss([10, 7], k=5)
+    assert (found.suppressed, found.dm_star, found.dm_all) == (0, 149, 149)
+    assert dm(np.array([10, 7]), 0, 17) == 149
+
+
+def test_with_everything_suppressed_nothing_is_published() -> None:
+    found = loss([3, 2], k=5)
+    assert (found.suppressed, found.dm_star, found.dm_all) == (5, 25, 13)
+    assert dm(np.empty(0, np.int64), 5, 5) == 25
+
+
+@given(st.data(), K)
+def test_losses_of_a_histogram_are_those_of_its_records(data: st.DataObject, k: int) -> None:
+    example = data.draw(examples())
+    node = data.draw(nodes_of(example))
+    found, expected = loss(example.histogram(node).counts.tolist(), k), losses(example.rows, example.ladders, node, k)
+    assert (found.suppressed, found.dm_star, found.dm_all) == (expected.suppressed, expected.dm_star, expected.dm_all)
+
+
+@given(COUNTS, K)
+def test_the_sum_over_all_cells_is_never_above_dm_star(counts: list[int], k: int) -> None:
+    assert loss(counts, k).dm_all <= loss(counts, k).dm_star
+
+
+@given(st.data(), COUNTS, K)
+def test_merging_cells_never_lowers_the_sum_over_all_and_never_suppresses_more(data: st.DataObject, counts: list[int], k: int) -> None:
+    into = data.draw(st.lists(st.integers(0, 5), min_size=len(counts), max_size=len(counts)))
+    merged = [sum(count for count, place in zip(counts, into, strict=True) if place == cell) for cell in sorted(set(into))]
+    assert loss(merged, k).dm_all >= loss(counts, k).dm_all
+    assert loss(merged, k).suppressed <= loss(counts, k).suppressed
+
+
+def test_merging_small_cells_can_lower_dm_star_so_the_search_must_not_take_it_for_monotone() -> None:
+    assert loss([2, 2, 2, 2, 2], k=4).dm_star == 100
+    assert loss([4, 6], k=4).dm_star == 52
+
+
+@given(st.lists(st.integers(0, 2**33), max_size=8))
+def test_sums_of_squares_are_exact_past_floats_and_past_64_bits(counts: list[int]) -> None:
+    assert sum_of_squares(np.array(counts, np.int64)) == sum(count**2 for count in counts)
+
+
+@pytest.mark.parametrize("counts", [[2**27 + 1, 1], [2**31, 2**29 + 1], [2_999_999_999], [3_000_000_000], [2**32, 2**32, 1], [2**40 + 1]])
+def test_sums_of_squares_at_the_edges_of_their_types(counts: list[int]) -> None:
+    assert sum_of_squares(np.array(counts, np.int64)) == sum(count**2 for count in counts)
+
+
+@pytest.mark.parametrize(("released", "classes", "k", "expected"), [(100, 10, 10, 1.0), (95, 10, 5, 1.9), (7, 2, 3, 7 / 6), (0, 0, 5, 0.0)])
+def test_c_avg_is_the_mean_class_in_units_of_k(released: int, classes: int, k: int, expected: float) -> None:
+    assert c_avg(released, classes, k) == expected
+
+
+AGES = domain_of([20, 21, 24, 30], pa.int64())
+
+
+def test_penalties_of_numbers_are_the_observed_range_over_the_domain_s() -> None:
+    hierarchy = built({"widths": [5]}, AGES)
+    assert group_penalties(hierarchy, AGES, 0).tolist() == [0, 0, 0, 0]
+    assert group_penalties(hierarchy, AGES, 1).tolist() == [4 / 10, 0]
+    assert group_penalties(hierarchy, AGES, 2).tolist() == [1]
+
+
+def test_penalties_of_words_are_the_values_covered_over_all_values() -> None:
+    words = domain_of(["a", "b", "c", "d", "e"], pa.string())
+    hierarchy = built({"tree": {"first": ["a", "b", "c"], "second": ["d"], "third": ["e"]}}, words)
+    assert group_penalties(hierarchy, words, 0).tolist() == [0] * 5
+    assert group_penalties(hierarchy, words, 1).tolist() == [3 / 5, 0, 0]
+    assert group_penalties(hierarchy, words, 2).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([date(2020, 1, 1), date(2020, 1, 11), date(2021, 4, 10)], pa.date32()),
+        pa.array([date(2020, 1, 1), date(2020, 1, 11), date(2021, 4, 10)], pa.date64()),
+        pa.array([datetime(2020, 1, 1), datetime(2020, 1, 11), datetime(2021, 4, 10)], pa.timestamp("ms", "UTC")),
+    ],
+    ids=lambda values: str(values.type),
+)
+def test_penalties_of_dates_are_days_over_days(values: pa.Array) -> None:
+    dates = domain_of(values)
+    assert group_penalties(built({"date": ["day", "year"]}, dates), dates, 1)[0] == pytest.approx(10 / 465)
+
+
+def test_penalties_of_decimals_are_range_over_range() -> None:
+    prices = domain_of([Decimal("1.00"), Decimal("1.25"), Decimal("3.00")], pa.decimal128(9, 2))
+    assert group_penalties(built({"widths": [1]}, prices), prices, 1).tolist() == [0.125, 0]
+
+
+def test_a_null_costs_nothing_alone_and_everything_in_the_star() -> None:
+    ages = Domain("x", AGES.values, AGES.counts, 3)
+    hierarchy = built({"widths": [5]}, ages)
+    assert group_penalties(hierarchy, ages, 1).tolist() == [4 / 10, 0, 0]
+    assert group_penalties(hierarchy, ages, 2).tolist() == [1]
+
+
+@pytest.mark.parametrize(("nulls", "penalty"), [(0, 0), (2, 1)])
+def test_a_column_of_one_value_is_general_only_where_it_hides_a_null(nulls: int, penalty: float) -> None:
+    constant = Domain("x", pa.array([7]), np.array([3]), nulls)
+    hierarchy = built({"widths": [5]}, constant)
+    assert group_penalties(hierarchy, constant, hierarchy.top).tolist() == [penalty]
+
+
+def test_the_certainty_penalty_is_the_mean_over_records_with_1_for_a_suppressed_one() -> None:
+    hierarchy = built({"widths": [5]}, AGES)
+    found = certainty_penalty(hierarchy, AGES, 1, np.array([0, 1, 0], np.uint8), np.array([6, 5, 4]), suppressed=5)
+    assert found == pytest.approx((10 * 0.4 + 5 * 0 + 5 * 1) / 20)
+    everything_lost = certainty_penalty(hierarchy, AGES, 1, np.empty(0, np.uint8), np.empty(0, np.int64), suppressed=5)
+    assert everything_lost == 1
+
+
+@given(st.data())
+def test_penalties_lie_between_0_and_1_and_grow_with_the_level(data: st.DataObject) -> None:
+    example = data.draw(examples(most_qids=1))
+    [hierarchy], [domain] = example.hierarchies, example.domains
+    per_value = [group_penalties(hierarchy, domain, level)[hierarchy.groups[level]] for level in range(hierarchy.levels)]
+    assert not per_value[0].any()
+    assert all((coarse >= fine).all() for fine, coarse in pairwise(per_value))
+    assert per_value[-1].tolist() == [float(domain.size > 1)] * domain.size
+
+
+def test_sums_of_squares_stay_exact_where_floats_would_round() -> None:
+    counts = np.array([134_217_729, 2], np.int64)
+    assert sum_of_squares(counts) == 134_217_729**2 + 4
+    assert Fraction(float(134_217_729**2 + 4)) != 134_217_729**2 + 4
