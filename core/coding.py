@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from core.arrays import filled, is_null, positions, to_numpy
 from core.domains import Domain
+from core.kernels import unpack_cells
 
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
@@ -169,16 +170,21 @@ class Packing:
             packed.append(total)
         return tuple(packed)
 
-    def unpack(self, words: Words) -> tuple[Codes, ...]:
-        """Inverse of ``pack``."""
-        groups: dict[int, Codes] = {}
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """What one step of each QID adds to its word."""
+        weights = [1] * len(self.sizes)
+        for word in self.words:
+            for position in reversed(word[:-1]):
+                weights[position] = weights[position + 1] * self.sizes[position + 1]
+        return tuple(weights)
+
+    def unpack(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
+        """Inverse of ``pack``: shape (n, QIDs), uint16 or, where a QID has more groups than that counts, uint32."""
+        codes = np.empty((len(words[0]), len(self.sizes)), np.uint16 if max(self.sizes) <= 1 << 16 else np.uint32)
         for word, number in zip(self.words, words, strict=True):
-            rest = number
-            for position in reversed(word[1:]):
-                rest, last = np.divmod(rest, self.sizes[position])
-                groups[position] = last.astype(smallest_type(self.sizes[position]))
-            groups[word[0]] = rest.astype(smallest_type(self.sizes[word[0]]))
-        return tuple(groups[position] for position in range(len(self.sizes)))
+            unpack_cells(number, np.array([self.sizes[position] for position in word], np.int64), word[0], codes)
+        return codes
 
 
 def single_word(words: Words) -> NDArray[np.int64]:

@@ -120,7 +120,7 @@ def middle_first(lattice: Lattice) -> NDArray[np.intp]:
     return np.argsort(-np.minimum(up, down).ravel(), kind="stable")
 
 
-def tag(lattice: Lattice, passes: Callable[[Node], bool]) -> NDArray[np.int8]:
+def tag(lattice: Lattice, passes: Callable[[Node], bool], tags: NDArray[np.int8] | None = None) -> NDArray[np.int8]:
     """Labels every node by predictive tagging: what is coarser than a passing node passes, what is finer than a failing one fails.
 
     From the middle of the middle level outwards, each node not yet labelled is taken with a chain of such nodes below and above it, and the
@@ -129,11 +129,12 @@ def tag(lattice: Lattice, passes: Callable[[Node], bool]) -> NDArray[np.int8]:
     Args:
         lattice: The nodes.
         passes: A predicate that is monotone: true at a node, it is true at every coarser one.
+        tags: Where to write the labels while they are found, UNKNOWN so far; a new array if left out.
 
     Returns:
         PASSES or FAILS in the lattice's shape. ``passes`` is called only on nodes that no earlier answer decides.
     """
-    tags = np.full(lattice.shape, UNKNOWN)
+    tags = np.full(lattice.shape, UNKNOWN) if tags is None else tags
     flat = tags.reshape(-1)
     for position in middle_first(lattice):
         while flat[position] == UNKNOWN:

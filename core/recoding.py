@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -42,6 +43,11 @@ class Recoding:
     classes: NDArray[np.int32]
     labels: pa.Table
     sizes: NDArray[np.int64]
+
+    @cached_property
+    def assigner(self) -> Assigner:
+        """What finds the class of a record; its table is made once."""
+        return Assigner(self)
 
 
 def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
@@ -146,8 +152,9 @@ def take_labels(labels: pa.Table, classes: NDArray[np.int32]) -> dict[str, pa.Ar
         labels: One row per class.
         classes: Shape (n,), ascending.
     """
-    used, positions = np.unique(classes, return_inverse=True)
-    rows = pa.array(used)
+    new = np.concatenate([np.ones(min(len(classes), 1), np.bool_), classes[1:] != classes[:-1]])
+    positions = np.cumsum(new) - 1
+    rows = pa.array(classes[new])
     columns: dict[str, pa.Array] = {}
     for name in labels.column_names:
         mine = labels[name].combine_chunks().take(rows)

@@ -8,94 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from math import prod
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.coding import Packing
 from core.hierarchy import Hierarchy
-from core.histogram import Histogram, count_cells
-from core.lattice import PASSES, Lattice, Node, tag
+from core.histogram import Histogram
+from core.lattice import PASSES, UNKNOWN, Lattice, Node, tag
 from core.losses import Loss, loss_of
 from core.privacy import PrivacyModel
+from core.rollups import RollUps
 
 Objective = Literal["dm_star", "dm_all"]
-LARGE = 20_000
 KEPT_CELLS = 4_000_000
-
-
-def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Merges the cells of a histogram into those of a coarser node.
-
-    Args:
-        histogram: Cells of a node that is nowhere coarser than ``node``.
-        node: Level of each QID.
-        hierarchies: One per QID in job order.
-    """
-    packing = packing_of(node, hierarchies)
-    maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, histogram.node, node, strict=True)]
-    words, counts = count_cells(packing.pack_mapped(histogram.groups, maps), packing.product, histogram.counts)
-    return Histogram(node, packing, words, counts)
-
-
-def packing_of(node: Node, hierarchies: Sequence[Hierarchy]) -> Packing:
-    """Returns how the groups at a node are packed into cells."""
-    return Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
-
-
-class RollUps:
-    """Histograms of nodes, each rolled up from the smallest finer one at hand.
-
-    From a small histogram this is cheap; from a large one it is not. So a large one is first rolled up to a node between that many others
-    share, and that is kept.
-
-    Args:
-        root: The root histogram.
-        hierarchies: One per QID in job order.
-        capacity: Cells that may be kept besides the root's.
-
-    Attributes:
-        made: How many histograms were rolled up.
-    """
-
-    def __init__(self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int) -> None:
-        self._hierarchies = hierarchies
-        self._kept = [root]
-        self._nodes = np.array([root.node])
-        self._capacity = capacity
-        self.made = 0
-
-    def at(self, node: Node) -> Histogram:
-        """Returns the histogram of a node at or above the root's."""
-        finer = np.flatnonzero((self._nodes <= np.array(node)).all(axis=1))
-        base = min((self._kept[index] for index in finer), key=lambda kept: kept.cells)
-        while base.cells > LARGE and base.node != node:
-            base = self._rolled(base, self._between(base, node))
-        return base if base.node == node else self._rolled(base, node)
-
-    def _between(self, base: Histogram, node: Node) -> Node:
-        """Returns a node on the way that surely has a quarter of the cells, coarsening the QIDs that shrink most first."""
-        sizes = [[len(one.labels[level]) for level in pair] for one, *pair in zip(self._hierarchies, base.node, node, strict=True)]
-        step = list(base.node)
-        product = prod(fine for fine, _ in sizes)
-        for qid in sorted(range(len(node)), key=lambda qid: sizes[qid][1] / sizes[qid][0]):
-            step[qid] = node[qid]
-            product = product // sizes[qid][0] * sizes[qid][1]
-            if product * 4 <= base.cells:
-                break
-        return tuple(step)
-
-    def _rolled(self, base: Histogram, node: Node) -> Histogram:
-        made = roll_up(base, node, self._hierarchies)
-        self.made += 1
-        self._kept.append(made)
-        while sum(kept.cells for kept in self._kept[1:]) > self._capacity:
-            # The root stays; the oldest goes.
-            del self._kept[1]
-        self._nodes = np.array([kept.node for kept in self._kept])
-        return made
 
 
 @dataclass(frozen=True)
@@ -129,7 +55,7 @@ class Search:
         model: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: ``dm_star`` (eq. 4) or ``dm_all`` (El Emam, ARX).
-        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 24 bytes each.
+        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
         losses: What was evaluated.
     """
 
@@ -143,7 +69,8 @@ class Search:
 
     def __post_init__(self) -> None:
         self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
-        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells)
+        self._tags = np.full(self.lattice.shape, UNKNOWN)
+        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, self._tags)
 
     def run(self) -> Found | None:
         """Returns the best node, or None if not even the top passes.
@@ -151,7 +78,7 @@ class Search:
         The best has the lowest objective; ties go to fewer suppressed records, then to better precision, then to the finest on the
         most important QID, so that the outcome does not depend on the order of the search.
         """
-        tags = tag(self.lattice, self.passes)
+        tags = tag(self.lattice, self.passes, self._tags)
         if not (tags == PASSES).any():
             return None
         best = self._minimise(tags == PASSES)
@@ -165,7 +92,7 @@ class Search:
     def evaluate(self, node: Node) -> Loss:
         """Returns the losses of a node, rolled up once."""
         if node not in self.losses:
-            counts = self._roll_ups.at(node).counts
+            counts = self._roll_ups.counts(node)
             self.losses[node] = loss_of(counts, self.model.fails(counts))
         return self.losses[node]
 

@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from schemas.errors import SkaldError
-from tasks.steps import SWITCH, known
+from flows.compare_command import compare
+from schemas.errors import SkaldError, counted
+from tasks.runners import RunnerName, choose_runner
 
 INTERRUPTED = 130
 
@@ -32,21 +33,22 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON as the last th
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
-        app(standalone_mode=False)
-    except typer.Exit as done:
-        sys.exit(done.exit_code)
+        # Typer turns an interrupt into this exit code, and returns it.
+        code = app(standalone_mode=False) or 0
+        if code == INTERRUPTED:
+            _say("Interrupted. What is finished stays, and the same command continues from there.")
+        sys.exit(code)
     except SkaldError as error:
         _say(str(error))
         sys.exit(error.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        _say("Interrupted. Nothing was published; the same command continues where this run stopped.")
-        sys.exit(INTERRUPTED)
     except typer.TyperException as error:
         _say(error.format_message())
         sys.exit(2)
     except Exception as error:
         if os.environ.get("SKALD_DEBUG"):
             raise
+        from tasks.steps import known
+
         told = known(error)
         _say(str(told))
         sys.exit(told.exit_code)
@@ -62,21 +64,39 @@ def run(
     settings: Settings = None,
     as_json: AsJson = False,
     direct: Annotated[bool, typer.Option("--direct", help="Runs the same steps in this process, without Prefect.")] = False,
+    runner: Annotated[RunnerName | None, typer.Option(help="Where chunks are worked on; threads if left out.", show_default=False)] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler that runs, as in tcp://host:8786.", show_default=False)
+    ] = None,
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
-    with _flow(direct) as flow, _bars():
-        published = flow(job, tuple(settings or ()))
-    if as_json:
-        _print_json(published.manifest.model_dump(mode="json"))
-    else:
-        from flows.summary import release_summary
+    from schemas.job import load_job
 
-        Console(soft_wrap=True).print(release_summary(published.manifest, str(published.folder), new=published.new))
+    loaded = load_job(job, settings or ())
+    from flows.summary import release_summary
+    from tasks.planning import published_already
+    from tasks.steps import without_prefect
+
+    # Prefect's start costs more than many jobs: what can be said without counting is said before.
+    direct = direct or without_prefect()
+    choose_runner(runner, scheduler, direct=direct)
+    manifest = None if direct else published_already(loaded)
+    new = manifest is None
+    if manifest is None:
+        with _flow(direct) as flow, _bars():
+            published = flow(job, tuple(settings or ()))
+        manifest, new = published.manifest, published.new
+    if as_json:
+        _print_json(manifest.model_dump(mode="json"))
+    else:
+        Console(soft_wrap=True).print(release_summary(manifest, str(loaded.target_path / manifest.release), new=new))
 
 
 @contextmanager
 def _flow(direct: bool) -> Iterator[Callable[..., Any]]:
     if direct:
+        from tasks.steps import SWITCH
+
         os.environ[SWITCH] = "1"
         from flows.skald import skald
 
@@ -158,12 +178,14 @@ def make_data(
         written = maker(name)(out, rows, files, seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    Console(soft_wrap=True).print(f"{rows:,} records in {len(written):,} files in {out}", highlight=False)
+    Console(soft_wrap=True).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}", highlight=False)
 
 
 def _print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
+
+app.command()(compare)
 
 if __name__ == "__main__":
     main()

@@ -22,6 +22,9 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from schemas.errors import SkaldError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,6 +60,7 @@ LOCAL = {
     "client.server_version_check_enabled": "false",  # the server is this process
 }
 MEMORY = "file::memory:?cache=shared"
+ANSWER_SECONDS = 10
 START_SECONDS = 180  # the first start migrates: 4 s of CPU, far more wall time on a busy machine
 
 
@@ -96,9 +100,14 @@ def prepare(home: Path | None = None) -> bool:
 
 @contextmanager
 def api(configured: bool) -> Iterator[None]:
-    """Keeps an API for the flows of this block: the configured server, or one on a thread of this process."""
+    """Keeps an API for the flows of this block: the configured server, or one on a thread of this process.
+
+    Raises:
+        StorageError: the configured server does not answer, before the block or when the block fails; or the thread's does not start.
+    """
     if configured:
-        yield
+        with _answering():
+            yield
         return
     schema = Path(os.environ["PREFECT_HOME"]) / f"schema-{version('prefect')}.db"
     # The protocol is named, else asyncio leaves Nagle's algorithm on: 40 ms for each request.
@@ -117,6 +126,46 @@ def api(configured: bool) -> Iterator[None]:
             with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):  # no variable can say None
                 yield
             EventsWorker.drain_all(timeout=10)
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Says in a sentence what Prefect would say in a traceback: that the configured server cannot be used."""
+    if fault := _server_fault():
+        raise fault
+    try:
+        yield
+    except SkaldError:
+        raise
+    except Exception:
+        if fault := _server_fault():
+            raise fault from None
+        raise
+
+
+def _server_fault() -> StorageError | None:
+    with _imports():
+        import httpx
+        from prefect.client.orchestration import get_client
+        from prefect.settings import PREFECT_CLIENT_MAX_RETRIES, temporary_settings
+    try:
+        with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}), get_client({"timeout": ANSWER_SECONDS}, sync_client=True) as client:
+            client.read_flows(limit=1)
+            client.raise_for_api_version_mismatch_once()
+    except httpx.HTTPStatusError as error:
+        reason = f"it answers with status {error.response.status_code}"
+    except httpx.TransportError:
+        reason = "nothing answers there"
+    except Exception:
+        reason = "what answers there is not the API of this version of Prefect"
+    else:
+        return None
+    # Without user and password, which the URL may hold.
+    host = urlsplit(_current().api.url).netloc.rpartition("@")[2] or "PREFECT_API_URL"
+    return StorageError(
+        f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
+        "or run with --direct; what is finished stays, and the same command continues from there."
+    )
 
 
 def _current() -> Any:
@@ -165,10 +214,13 @@ def _load(memory: sqlite3.Connection, schema: Path) -> bool:
 def _save(memory: sqlite3.Connection, schema: Path) -> None:
     draft = schema.with_name(f"{schema.name}.{os.getpid()}")
     with suppress(OSError, sqlite3.DatabaseError):  # a home that cannot be written costs the migrations each time
-        with closing(sqlite3.connect(draft)) as target:
-            memory.backup(target)
-        draft.chmod(0o600)
-        draft.replace(schema)
+        try:
+            with closing(sqlite3.connect(draft)) as target:
+                memory.backup(target)
+            draft.chmod(0o600)
+            draft.replace(schema)
+        finally:
+            draft.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -197,7 +249,11 @@ def _serving(listener: socket.socket) -> Iterator[None]:
         deadline = time.monotonic() + START_SECONDS
         while not server.started:
             if not thread.is_alive() or time.monotonic() > deadline:
-                raise RuntimeError("Prefect's API did not start; set PREFECT_API_URL to a server that runs, or remove Prefect's home")
+                home = os.environ["PREFECT_HOME"]
+                raise StorageError(
+                    f"Prefect's API did not start on a thread of this process. Remove '{home}', set PREFECT_API_URL to a server that runs, "
+                    "or run with --direct."
+                )
             time.sleep(0.005)
     try:
         yield

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from core.verification import Recount
+from schemas.errors import counted
 from schemas.release import Manifest
 from tasks.planning import Plan
 from tasks.progress import listening
@@ -46,15 +47,16 @@ def progress_bars(console: Console) -> Iterator[None]:
 
 def release_summary(manifest: Manifest, folder: str, *, new: bool) -> RenderableType:
     """Returns what a run made, as a table."""
-    table = _facts()
+    table, nodes = _facts(), manifest.search["nodes"]
+    assert isinstance(nodes, int)
     table.add_row("records", f"{manifest.records:,}")
     table.add_row("released", f"{manifest.released:,}")
     table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
-    table.add_row("classes", f"{manifest.classes:,}, the smallest of {manifest.min_class:,} records (k = {manifest.privacy['k']})")
+    table.add_row("classes", f"{manifest.classes:,}, the smallest of {counted(manifest.min_class, 'record')} (k = {manifest.privacy['k']})")
     if manifest.levels:
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
     table.add_row("loss", f"DM* {manifest.loss['dm_star']:,} · GCP {manifest.loss['gcp']:.4f} · precision {manifest.loss['precision']:.4f}")
-    table.add_row("optimum", f"{manifest.optimal}: {manifest.search['passing']:,} of {manifest.search['nodes']:,} nodes pass")
+    table.add_row("optimum", f"{manifest.optimal}: {manifest.search['passing']:,} of {counted(nodes, 'node')} passed")
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")
     table.add_row("release", folder)
@@ -69,13 +71,12 @@ def plan_summary(plan: Plan) -> RenderableType:
     """Returns a plan as two tables."""
     table = _facts()
     table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
-    table.add_row("records", f"{plan.records:,} in {plan.files:,} files, {plan.chunks:,} chunks")
-    table.add_row(
-        "to scan", f"{plan.domains_to_scan:,} chunks for domains (done now), {plan.histograms_to_scan:,} for the histogram, all to rewrite"
-    )
-    table.add_row("suppress at most", f"{plan.most_suppressed:,} records")
-    table.add_row("lattice", f"{plan.nodes:,} nodes, searched from root {plan.root}")
-    table.add_row("root histogram", f"at most {plan.cells:,} occupied cells of {plan.bins:,} bins")
+    table.add_row("records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}")
+    table.add_row("scanned now", f"{counted(plan.domains_to_scan, 'chunk')} for the domains")
+    table.add_row("to scan", f"{counted(plan.histograms_to_scan, 'chunk')} for the histogram, {counted(plan.chunks, 'chunk')} to rewrite")
+    table.add_row("suppress at most", counted(plan.most_suppressed, "record"))
+    table.add_row("lattice", f"{counted(plan.nodes, 'node')}, searched from root {plan.root}")
+    table.add_row("root histogram", f"at most {counted(plan.cells, 'occupied cell')} of {counted(plan.bins, 'bin')}")
     table.add_row("memory", f"{plan.memory / 1e6:,.0f} MB")
     qids = Table("quasi-identifier", "values", "nulls", "groups per level", box=None, header_style="bold")
     for qid in plan.qids:
@@ -87,7 +88,7 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     """Returns what was recounted, as a table."""
     table = _facts()
     table.add_row("records", f"{recount.records:,}")
-    table.add_row("classes", f"{recount.classes:,}, the smallest of {recount.min_class:,} records (k = {k:,})")
+    table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, 'record')} (k = {k:,})")
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     return table
 

@@ -12,7 +12,7 @@ from core.coding import Coder, Packing, Words
 from core.domains import Domain, read_domains
 from core.hierarchy import Hierarchy, build_hierarchy
 from core.lattice import Node
-from core.search import packing_of
+from core.rollups import packing_of
 from schemas.job import Job
 from schemas.job_digest import quasi_identifiers_digest
 from tasks.artifacts import Artifact, Store

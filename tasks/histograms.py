@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from core.coding import Words
-from core.histogram import Histogram, HistogramCounter, merge_sql
+from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
 from core.lattice import Node
-from core.search import packing_of
-from schemas.errors import SourceError, StorageError
+from core.rollups import packing_of
+from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
@@ -53,7 +53,7 @@ def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: S
         except LookupError:
             raise SourceError.changed(chunk.file.name) from None
         words, counts = counter.result()
-        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "histograms")
+        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "histograms", "cell_0")
 
     return store.make("histograms", histogram_key(coding, root, chunk), ".parquet", write)
 
@@ -61,27 +61,37 @@ def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: S
 def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
     """Sums the histograms of all chunks into the root histogram, ascending by cell."""
     coding = load_coding(job, domain, store)
-    words = len(packing_of(root, coding.hierarchies).words)
+    packing = packing_of(root, coding.hierarchies)
+    schema = histogram_schema(len(packing.words))
+    way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
 
     def write(path: Path) -> int:
-        statement = merge_sql([literal(str(store.path(part))) for part in parts], words)
-        with connect(job, spill) as connection:
-            try:
-                connection.execute("SET preserve_insertion_order = true")
-                connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4_raw)")
-                found = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(path))})").fetchone()
-            except duckdb.Error as error:
-                raise StorageError.not_writable(str(spill), type(error).__name__) from None
-        assert found is not None
-        return int(found[0])
+        if way == "spill":
+            return _spill(job, [store.path(part) for part in parts], len(packing.words), path, spill)
+        pieces = (_columns(read_table(store, part, schema)) for part in parts)
+        words, counts = (add_parts if way == "dense" else merge_parts)(pieces, packing.product)
+        return write_table(path, cell_table(words, counts), schema, "histogram", "cell_0")
 
     key = key_of(VERSION, coding.key, root, sorted(part.sha256 for part in parts))
     return store.make("histogram", key, ".parquet", write)
 
 
+def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:
+    statement = merge_sql([literal(str(part)) for part in parts], words)
+    with connect(job, spill) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4_raw)")
+        found = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(path))})").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def _columns(table: pa.Table) -> tuple[Words, NDArray[np.int64]]:
+    words = tuple(table[f"cell_{number}"].to_numpy() for number in range(table.num_columns - 1))
+    return words, table["count"].to_numpy().astype(np.int64, copy=False)
+
+
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
     """Reads the root histogram into memory."""
     packing = packing_of(root, coding.hierarchies)
-    table = read_table(store, artifact, histogram_schema(len(packing.words)))
-    words = tuple(table[f"cell_{number}"].to_numpy() for number in range(len(packing.words)))
-    return Histogram(root, packing, words, table["count"].to_numpy().astype(np.int64, copy=False))
+    return Histogram(root, packing, *_columns(read_table(store, artifact, histogram_schema(len(packing.words)))))

@@ -1,4 +1,4 @@
-"""What a run would do: sizes, lattice, memory and what is left to scan. Counts domains, but touches no target."""
+"""What can be said before a run: that it cannot start, that its release exists, or sizes, lattice, memory and what is left to scan."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from pydantic import BaseModel, ConfigDict
 from core.lattice import Node
 from core.roots import bins, most_cells
 from schemas.job import Job
+from schemas.release import Manifest
 from tasks.coding import load_coding
 from tasks.domains import domains_key, qid_names
 from tasks.histograms import histogram_key
 from tasks.phases import count_domains, merge_domains
-from tasks.publishing import release_id
+from tasks.publishing import published, release_id
 from tasks.recodings import check_hierarchies, choose_root, most_suppressed
 from tasks.runs import open_run
-from tasks.sources import read_source
+from tasks.sources import find_files, read_source
 
 
 class PlannedQid(BaseModel):
@@ -63,6 +64,23 @@ class Plan(BaseModel):
     cells: int
     bins: int
     memory: int
+
+
+def published_already(job: Job) -> Manifest | None:
+    """Returns the manifest of the release that the job would make, if it is published; counts nothing.
+
+    The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
+    even taken.
+
+    Raises:
+        SkaldError: a wrong hierarchy, a source without files; with a release in the target, whatever is wrong with the files.
+    """
+    check_hierarchies(job)
+    find_files(job)
+    if not any(job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}")):
+        return None
+    with open_run(job) as run:
+        return published(job, release_id(job, read_source(job, run.store)))
 
 
 def make_plan(job: Job) -> Plan:

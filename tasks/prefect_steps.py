@@ -5,16 +5,38 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from prefect import Task
+from prefect.context import FlowRunContext
 from prefect.futures import PrefectFuture
 
 from tasks.artifacts import private_folder
 from tasks.runs import Run
-from tasks.steps import Call, artifacts_of, guarded
+from tasks.steps import Call, WithdrawnError, artifacts_of, guarded
 
 Result = TypeVar("Result")
+
+
+class Calls(Protocol):
+    """Makes the calls of one phase, wherever that is."""
+
+    def __call__(self, function: Callable[..., Any], call: Call) -> Any:
+        """Makes a call and returns its result."""
+
+    def withdraw(self) -> None:
+        """Lets calls that have not begun return at once."""
+
+
+class CallsHere:
+    """Makes calls on the threads of Prefect's runner."""
+
+    def __call__(self, function: Callable[..., Any], call: Call) -> Any:
+        """Makes a call and returns its result."""
+        return function(*call.arguments)
+
+    def withdraw(self) -> None:
+        """Has nothing to do: a thread that has begun ends."""
 
 
 def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:
@@ -28,8 +50,8 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
         SkaldError: whatever a call raised; calls that have not begun by then do nothing.
     """
     records = private_folder(run.store.folder.parent / "results")
-    stopped = threading.Event()
-    tasks = [_task(phase, function, call, records, stopped) for call in calls]
+    stopped, made_by = threading.Event(), _calls(run, phase, calls)
+    tasks = [_task(phase, function, call, records, stopped, made_by) for call in calls]
     futures = [task.submit() for task in tasks]
     try:
         for task, future in zip(tasks, futures, strict=True):
@@ -41,14 +63,26 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
                 yield again.result()
     except BaseException:
         stopped.set()
+        made_by.withdraw()
         for future in futures:
             future.wait()
         raise
 
 
-def _task(phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event) -> Task[[], Any]:
-    def work() -> Result | None:
-        return None if stopped.is_set() else guarded(function)(*call.arguments)
+def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
+    context = FlowRunContext.get()
+    elsewhere = getattr(context.task_runner, "calls", None) if context and all(call.elsewhere for call in calls) else None
+    made_by: Calls = elsewhere(phase, run.spill) if elsewhere else CallsHere()
+    return made_by
+
+
+def _task(
+    phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event, made_by: Calls
+) -> Task[[], Any]:
+    def work() -> Any:
+        if stopped.is_set():
+            raise WithdrawnError
+        return guarded(lambda: made_by(function, call))()
 
     return Task(
         work,

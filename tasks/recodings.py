@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import floor
 from pathlib import Path
+from threading import Lock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,8 +17,9 @@ from core.lattice import LARGEST, Lattice, Node
 from core.losses import c_avg, certainty_penalty, dm
 from core.privacy import KAnonymity, PrivacyModel
 from core.recoding import Recoding, read_recoding, recode, recoding_tables
-from core.roots import dense_root, occupied_root
-from core.search import Found, Search, roll_up
+from core.rollups import roll_up
+from core.roots import BYTES_PER_CELL, dense_root, occupied_root
+from core.search import Found, Search
 from schemas.errors import PrivacyError
 from schemas.job import Job
 from tasks.artifacts import Artifact, Store, key_of
@@ -130,7 +132,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, store: S
         return kept
     limit = most_suppressed(job, coding.records)
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job)
-    found = Search(counted, coding.hierarchies, model, limit, job.method.objective).run()
+    found = Search(counted, coding.hierarchies, model, limit, job.method.objective, job.memory // BYTES_PER_CELL).run()
     # The top is one class of all N ≥ k records, so a node is always found.
     if found is None or found.loss.suppressed == coding.records:
         raise PrivacyError.nothing_left(coding.records)
@@ -188,10 +190,19 @@ def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
 
 
+_loaded: dict[tuple[str, ...], Recoding] = {}
+_loading = Lock()
+
+
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Reads a recoding from its tables."""
-    cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
-    return read_recoding(cells, classes, read_outcome(artifacts, store).node, coding.hierarchies, job.intervals)
+    """Reads a recoding from its tables, once per process."""
+    key = (*coding.key, artifacts.cells.sha256, artifacts.classes.sha256, job.intervals)
+    with _loading:
+        if key not in _loaded:
+            cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
+            _loaded.clear()
+            _loaded[key] = read_recoding(cells, classes, read_outcome(artifacts, store).node, coding.hierarchies, job.intervals)
+        return _loaded[key]
 
 
 def _write(path: Path, table: pa.Table) -> int:

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
 
+from core.coding import smallest_type
 from core.ordering import assign_files, canonical_order, dense_ranks, first_files
-from core.recoding import Assigner, Recoding, release_columns, take_labels
+from core.recoding import Recoding, release_columns, take_labels
 from schemas.errors import SourceError
 from schemas.job import Job
 from tasks.artifacts import Artifact, Store, key_of
@@ -61,7 +62,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
 
 def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
     """Returns the class and the payload of the released records of a chunk."""
-    coder, assigner = CellCoder.at(coding, recoding.node), Assigner(recoding)
+    coder, assigner = CellCoder.at(coding, recoding.node), recoding.assigner
     names = qid_names(job)
     classes, parts = [np.empty(0, np.int32)], []
     try:
@@ -80,7 +81,8 @@ def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chun
 
 def _write_run(path: Path, classes: NDArray[np.int32], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
     """Writes one record batch per output file, from the first to the last; a file without records gets an empty batch."""
-    order = np.argsort(files, kind="stable")
+    # Narrow integers are sorted by radix.
+    order = np.argsort(files.astype(smallest_type(int(files.max(initial=0)) + 1)), kind="stable")
     arrays = [pa.array(classes[order]), *(column.take(pa.array(order)) for column in payload.columns)]
     # By position: a column of the source may have any name, ours included.
     ordered = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
@@ -137,13 +139,14 @@ def _only_used(column: pa.Array) -> pa.Array:
     """
     if not isinstance(column, pa.DictionaryArray):
         return column
-    used, positions = np.unique(column.indices.drop_null().to_numpy(), return_inverse=True)
+    valid = column.indices.is_valid().to_numpy(zero_copy_only=False)
+    indices = column.indices.fill_null(0).to_numpy()
+    used = np.flatnonzero(np.bincount(indices[valid], minlength=len(column.dictionary)))
     entries = column.dictionary.take(pa.array(used))
     _, firsts, ranks = np.unique(dense_ranks(entries)[0], return_index=True, return_inverse=True)
-    indices = np.full(len(column), -1, np.int32)
-    valid = column.indices.is_valid().to_numpy(zero_copy_only=False)
-    indices[valid] = ranks[positions]
-    return pa.DictionaryArray.from_arrays(pa.array(indices, mask=~valid), entries.take(pa.array(firsts)))
+    found = np.zeros(max(len(column.dictionary), 1), np.int32)
+    found[used] = ranks
+    return pa.DictionaryArray.from_arrays(pa.array(found[indices], mask=~valid), entries.take(pa.array(firsts)))
 
 
 def published_schema(job: Job, coding: Coding, recoding: Recoding, source: Source) -> pa.Schema:

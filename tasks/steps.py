@@ -22,6 +22,7 @@ from pydantic import BaseModel
 from schemas.errors import InternalError, SkaldError, StorageError
 from tasks.artifacts import Artifact, key_of
 from tasks.progress import advance
+from tasks.runners import task_runner
 from tasks.runs import Run
 
 SWITCH = "SKALD_DIRECT"
@@ -29,6 +30,13 @@ WORKERS = 2
 MOST_TASKS = 32
 
 Result = TypeVar("Result")
+
+
+class WithdrawnError(SkaldError):
+    """A call that was not begun, because another one of its phase had failed. Raised, since a result would be kept for the next run."""
+
+    def __init__(self, sentence: str = "Not begun, because another task of this phase failed.") -> None:
+        super().__init__(sentence)
 
 
 def without_prefect() -> bool:
@@ -74,10 +82,8 @@ def as_flow(function: Callable[..., Any]) -> Any:
     if without_prefect():
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
-    from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner  # noqa: PLC0415
 
-    runner: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=WORKERS)
-    return flow(name=function.__name__, task_runner=runner, persist_result=False)(guarded(function))
+    return flow(name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)(guarded(function))
 
 
 @dataclass(frozen=True)
@@ -88,11 +94,14 @@ class Call:
         key: Fingerprint of all that its result depends on.
         label: Names it in Prefect's UI; no cell value, nothing secret.
         arguments: What the function gets.
+        elsewhere: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the job's
+            memory and stay with the flow.
     """
 
     key: str
     label: str
     arguments: tuple[Any, ...]
+    elsewhere: bool = False
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
@@ -135,7 +144,12 @@ def map_groups(
     """
     parts = groups(items)
     calls = [
-        Call(key_of(phase, key, [getattr(item, "key", item) for item in part]), f"{phase} {number} of {len(parts)}", (*arguments, part))
+        Call(
+            key=key_of(phase, key, [getattr(item, "key", item) for item in part]),
+            label=f"{phase} {number} of {len(parts)}",
+            arguments=(*arguments, part),
+            elsewhere=True,
+        )
         for number, part in enumerate(parts, start=1)
     ]
     return [artifact for result in map_step(run, phase, function, calls) for artifact in result]

@@ -29,9 +29,21 @@ def checked(table: pa.Table, schema: pandera.DataFrameSchema, step: str) -> pa.T
     return table
 
 
-def write_table(path: Path, table: pa.Table, schema: pandera.DataFrameSchema, step: str) -> int:
-    """Writes a checked table and returns its number of rows."""
-    pq.write_table(checked(table, schema, step), path, compression="lz4", write_statistics=False)
+def write_table(path: Path, table: pa.Table, schema: pandera.DataFrameSchema, step: str, ascending: str | None = None) -> int:
+    """Writes a checked table and returns its number of rows.
+
+    Args:
+        path: Where to.
+        table: What.
+        schema: What it must satisfy.
+        step: Names it in a message.
+        ascending: A column of ascending integers, if there is one: written as differences it takes a quarter of time and space.
+    """
+    plain = [name for name in table.column_names if name != ascending]
+    encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
+    pq.write_table(
+        checked(table, schema, step), path, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding
+    )
     return len(table)
 
 

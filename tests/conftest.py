@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +19,8 @@ os.environ["SKALD_DIRECT"] = "1"
 if TYPE_CHECKING:
     from flows.skald import Published
 
-MODES = ["direct"]
-"""How the command line is run in each of its tests."""
+MODES = ["direct", "prefect"]
+"""How the command line is run in those of its tests where it matters; Prefect without a server, each time started anew."""
 
 ROOT = Path(__file__).resolve().parent.parent
 Anonymise = Callable[..., "Published"]
@@ -31,6 +32,17 @@ class CommandLine:
 
     mode: str
     folder: Path
+    prefect: Path | None = None
+
+    @property
+    def home(self) -> Path:
+        """The user's home; all that it holds is Prefect's migrated database, else each command in it would make one first."""
+        home = self.folder / "home"
+        if not home.is_dir():
+            home.mkdir()
+            if self.prefect and self.mode == "prefect":
+                shutil.copytree(self.prefect, home / ".cache" / "skald" / "prefect")
+        return home
 
     def command(self, *arguments: object) -> list[str]:
         """Returns the command, with the option of the mode."""
@@ -41,10 +53,8 @@ class CommandLine:
     def options(self, **environment: str) -> dict[str, Any]:
         """Returns the folder and the environment in which the command runs."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SKALD_", "PREFECT_", "XDG_"))}
-        home = self.folder / "home"
-        home.mkdir(exist_ok=True)
         switch = {"SKALD_DIRECT": "1"} if self.mode == "direct" else {}
-        settings = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(home), "COLUMNS": "200"}
+        settings = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(self.home), "COLUMNS": "200"}
         return {"cwd": self.folder, "env": inherited | settings | switch | environment}
 
     def __call__(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -60,10 +70,34 @@ class CommandLine:
         )
 
 
+@pytest.fixture(scope="session")
+def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A home of Prefect with its migrated database, made once for all workers by the product itself: four CPU seconds."""
+    base = tmp_path_factory.getbasetemp()
+    home = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prefect"
+    if not list(home.glob("schema-*.db")):
+        script = f"from pathlib import Path; from flows.quiet_prefect import api, prepare\nwith api(prepare(Path({str(home)!r}))): pass"
+        subprocess.run([sys.executable, "-c", script], **CommandLine("prefect", tmp_path_factory.mktemp("migrated")).options(), check=True)
+    return home
+
+
 @pytest.fixture(params=MODES)
 def skald(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
     """The command line, in each mode."""
-    return CommandLine(str(request.param), tmp_path)
+    home = request.getfixturevalue("prefect_home") if request.param == "prefect" else None
+    return CommandLine(str(request.param), tmp_path, home)
+
+
+@pytest.fixture
+def direct(tmp_path: Path) -> CommandLine:
+    """The command line without Prefect, where the mode does not matter."""
+    return CommandLine("direct", tmp_path)
+
+
+@pytest.fixture
+def prefect(tmp_path: Path, prefect_home: Path) -> CommandLine:
+    """The command line with Prefect and without a server, where it alone matters."""
+    return CommandLine("prefect", tmp_path, prefect_home)
 
 
 @pytest.fixture(scope="session")

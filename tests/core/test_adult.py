@@ -13,7 +13,8 @@ from core.domains import DomainCounter, read_domains
 from core.histogram import Histogram, HistogramCounter
 from core.lattice import Node
 from core.privacy import KAnonymity
-from core.search import Found, Objective, Search, packing_of
+from core.rollups import packing_of
+from core.search import Found, Objective, Search
 from tests.oracles.hierarchies import built
 
 ADULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "adult"

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.coding import Packing, Words
-from core.histogram import Histogram, HistogramCounter, count_cells, merge_sql
+from core.histogram import Histogram, HistogramCounter, add_parts, count_cells, merge_parts, merge_sql, merge_way
 
 Row = tuple[int, ...]
 Cells = list[tuple[Row, int]]
@@ -49,7 +49,7 @@ def packed(packing: Packing, rows: list[Row]) -> Words:
 
 
 def as_cells(packing: Packing, words: Words, counts: np.ndarray) -> Cells:
-    groups = zip(*(group.tolist() for group in packing.unpack(words)), strict=True)
+    groups = map(tuple, packing.unpack(words).tolist())
     return list(zip(groups, counts.tolist(), strict=True))
 
 
@@ -132,3 +132,21 @@ def test_histograms_of_chunks_are_merged_by_duckdb_as_counters_are_added(way: st
     expected = [(cell, 3 * count) for cell, count in by_hand([row for rows in chunks for row in rows])]
     assert as_cells(packing, words, merged["count"].to_numpy()) == expected
     assert merged["count"].type == pa.int64()
+
+
+@given(case=tables(), data=st.data())
+def test_parts_are_summed_alike_in_an_array_and_by_merging(way: str, case: tuple[Packing, list[Row]], data: st.DataObject) -> None:
+    packing, rows = case
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=5)))
+    parts = [count_cells(packed(packing, rows[start:end]), packing.product) for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    assert as_cells(packing, *merge_parts(parts, packing.product)) == by_hand(rows)
+    if len(packing.words) == 1:
+        assert as_cells(packing, *add_parts(parts, packing.product)) == by_hand(rows)
+
+
+@pytest.mark.parametrize(
+    ("product", "rows", "way"),
+    [(20_000_000, 10**9, "dense"), (10**12, 10_000_000, "merge"), (10**12, 10**8, "spill"), (1 << 70, 10**8, "spill")],
+)
+def test_histograms_are_summed_by_what_fits_a_gigabyte(product: int, rows: int, way: str) -> None:
+    assert merge_way(product, rows, 10**9) == way

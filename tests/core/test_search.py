@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.privacy import KAnonymity
-from core.search import Found, Objective, RollUps, Search, roll_up
+from core.rollups import RollUps, roll_up
+from core.search import Found, Objective, Search
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
 
@@ -73,7 +74,7 @@ def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_cert
 def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: Objective, kept_cells: int) -> None:
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
-    with patch("core.search.LARGE", 2), patch("core.coding.WORD", 8), patch("core.histogram.DENSE_PER_CELL", 0):
+    with patch("core.rollups.LARGE", 2), patch("core.coding.WORD", 8), patch("core.histogram.DENSE_PER_CELL", 0), patch("core.rollups.SHRINK", 2):
         check(searched(example, k, limit, objective, root, kept_cells=kept_cells), example, k, limit, objective, root)
 
 
@@ -95,12 +96,12 @@ def test_a_roll_up_is_the_histogram_of_the_records(data: st.DataObject) -> None:
 def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObject, capacity: int) -> None:
     example = data.draw(examples())
     root = example.histogram((0,) * len(example.hierarchies))
-    with patch("core.search.LARGE", 2):
-        roll_ups = RollUps(root, example.hierarchies, capacity)
+    with patch("core.rollups.LARGE", 2):
+        decided = np.zeros([hierarchy.levels for hierarchy in example.hierarchies], np.int8)
+        roll_ups = RollUps(root, example.hierarchies, capacity, decided)
         for node in data.draw(st.lists(nodes_of(example), max_size=8)):
-            found = roll_ups.at(node)
-            assert found.node == node
-            assert found.counts.tolist() == roll_up(root, node, example.hierarchies).counts.tolist()
+            assert roll_ups.counts(node).tolist() == roll_up(root, node, example.hierarchies).counts.tolist()
+            decided[node] = data.draw(st.sampled_from([-1, 0, 1]))
 
 
 @given(st.data(), OBJECTIVES)

@@ -261,7 +261,15 @@ def test_a_work_folder_that_is_no_folder(refuse: Refuse, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kilobytes", [0, 1, 3, 6])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_a_disk_that_is_full(skald: CommandLine, kilobytes: int, kind: str) -> None:
+def test_a_disk_that_is_full(direct: CommandLine, kilobytes: int, kind: str) -> None:
+    fails_on_a_full_disk(direct, kilobytes, kind)
+
+
+def test_a_disk_that_is_full_under_prefect(prefect: CommandLine) -> None:
+    fails_on_a_full_disk(prefect, 3, "parquet")
+
+
+def fails_on_a_full_disk(skald: CommandLine, kilobytes: int, kind: str) -> None:
     """A limit to the size of files fails a write at the place where a full disk would."""
     folder = skald.folder
     table = people(3000)
@@ -282,18 +290,18 @@ def test_a_disk_that_is_full(skald: CommandLine, kilobytes: int, kind: str) -> N
     assert after.returncode == 0, after.stderr
 
 
-def test_a_second_run_while_one_is_at_work(skald: CommandLine) -> None:
-    people_job(skald.folder, TABLE)
-    work = skald.folder / ".skald" / "people"
+def test_a_second_run_while_one_is_at_work(direct: CommandLine) -> None:
+    people_job(direct.folder, TABLE)
+    work = direct.folder / ".skald" / "people"
     work.mkdir(parents=True)
     with (work / "run.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for command in ("run", "plan", "clean"):
-            done = skald(command, "job.yaml")
+            done = direct(command, "job.yaml")
             assert (done.returncode, done.stdout) == (2, "")
             assert "Another run is at work in '" in done.stderr
             assert len(done.stderr.splitlines()) == 1
-    assert skald("run", "job.yaml").returncode == 0
+    assert direct("run", "job.yaml").returncode == 0
 
 
 @pytest.mark.parametrize(

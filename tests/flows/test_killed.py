@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 SETTINGS = ("--set", "chunk_rows=60", "--set", "rows_per_file=200", "--set", "privacy.k=4")
 STEPS = ["domains", "domain", "histograms", "histogram", "outcome", "runs", "files"]
 TABLE = people(3000)
-
-
-def command(mode: str) -> list[str]:
-    return [sys.executable, "-m", "flows.cli", "run", "job.yaml", *SETTINGS, *(["--direct"] if mode == "direct" else [])]
-
-
-def environment(folder: Path) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT" and not name.startswith("PREFECT")}
-    return inherited | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
-
-
-def run(folder: Path, mode: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command(mode), cwd=folder, env=environment(folder), capture_output=True, text=True, check=False, timeout=180)
 
 
 def release(folder: Path) -> Path:
@@ -43,58 +27,54 @@ def artifacts(folder: Path) -> dict[Path, tuple[int, int]]:
     return {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in files}
 
 
-def killed_at(folder: Path, mode: str, step: str) -> bool:
+def killed_at(skald: CommandLine, step: str) -> bool:
     """Kills a run as soon as a step has left its first artefact; tells whether it was killed before its end."""
-    process = subprocess.Popen(command(mode), cwd=folder, env=environment(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    watched = folder / ".skald" / "people" / "artifacts" / step
+    process = skald.start("run", "job.yaml", *SETTINGS)
+    watched = skald.folder / ".skald" / "people" / "artifacts" / step
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline:
         if watched.is_dir() and any(watched.glob("*.record")):
             break
     process.send_signal(signal.SIGKILL)
-    return process.wait() == -signal.SIGKILL
+    process.communicate()
+    return process.returncode == -signal.SIGKILL
 
 
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    folder = tmp_path_factory.mktemp("undisturbed")
-    people_job(folder, TABLE)
-    done = run(folder, "direct")
-    assert done.returncode == 0, done.stderr
-    return digests(release(folder))
+def undisturbed(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    made = anonymise(people_job(tmp_path_factory.mktemp("undisturbed"), TABLE), *SETTINGS[1::2])
+    return digests(made.folder)
 
 
-@pytest.mark.parametrize("mode", ["direct", "prefect"])
 def test_killed_in_every_phase_in_turn_a_run_continues_and_ends_in_the_same_bytes(
-    tmp_path: Path, undisturbed: list[str], mode: str
+    skald: CommandLine, tmp_path: Path, undisturbed: list[str]
 ) -> None:
     people_job(tmp_path, TABLE)
     kept: dict[Path, tuple[int, int]] = {}
     for step in STEPS:
-        assert killed_at(tmp_path, mode, step)
+        assert killed_at(skald, step)
         assert not list((tmp_path / "releases").glob("people-*"))
         now = artifacts(tmp_path)
         assert now.items() >= kept.items(), "a finished artefact was made again"
         assert any(path.parent.name == step for path in now)
         kept = now
-    done = run(tmp_path, mode)
+    done = skald("run", "job.yaml", *SETTINGS)
     assert done.returncode == 0, done.stderr
     assert digests(release(tmp_path)) == undisturbed
     assert not list((tmp_path / "releases").glob(".staging-*"))
     assert not (tmp_path / ".skald" / "people" / "spill").exists()
 
 
-@pytest.mark.parametrize("mode", ["direct", "prefect"])
-def test_another_k_reuses_the_counts_and_damaged_artefacts_are_made_again(tmp_path: Path, undisturbed: list[str], mode: str) -> None:
+def test_another_k_reuses_the_counts_and_damaged_artefacts_are_made_again(
+    skald: CommandLine, tmp_path: Path, undisturbed: list[str]
+) -> None:
     people_job(tmp_path, TABLE)
-    assert run(tmp_path, mode).returncode == 0
+    assert skald("run", "job.yaml", *SETTINGS).returncode == 0
     counted = {
         path: state for path, state in artifacts(tmp_path).items() if path.parent.name in {"domains", "domain", "histograms", "histogram"}
     }
     assert counted
-    again = subprocess.run(
-        [*command(mode), "--set", "privacy.k=7"], cwd=tmp_path, env=environment(tmp_path), capture_output=True, text=True, check=False
-    )
+    again = skald("run", "job.yaml", *SETTINGS, "--set", "privacy.k=7")
     assert again.returncode == 0, again.stderr
     assert artifacts(tmp_path).items() >= counted.items()
     for number, path in enumerate(sorted(path for path in counted if path.suffix == ".parquet")):
@@ -104,6 +84,6 @@ def test_another_k_reuses_the_counts_and_damaged_artefacts_are_made_again(tmp_pa
             path.write_bytes(path.read_bytes()[:-1] + b"?")
     for published in (tmp_path / "releases").iterdir():
         published.rename(tmp_path / f"moved-{published.name}")
-    done = run(tmp_path, mode)
+    done = skald("run", "job.yaml", *SETTINGS)
     assert done.returncode == 0, done.stderr
     assert digests(release(tmp_path)) == undisturbed

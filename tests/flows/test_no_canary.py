@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import subprocess
 import sys
@@ -13,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from tests.conftest import CommandLine
 from tests.jobs import write_parquet
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 CANARY = "CANARY"
 ROWS = 200
 
@@ -55,30 +54,16 @@ def canary_job(folder: Path, **changes: object) -> Path:
     return path
 
 
-def run(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT" and not name.startswith("PREFECT")}
-    return subprocess.run(
-        [sys.executable, "-m", "flows.cli", "run", "job.yaml", *options],
-        cwd=folder,
-        env=inherited | {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
-
-
 def assert_no_canary(folder: Path, done: subprocess.CompletedProcess[str]) -> None:
     assert CANARY not in done.stdout + done.stderr
     assert not [path for path in folder.rglob("*") if CANARY in path.name]
-    told = [*folder.glob("releases/*/manifest.json"), *folder.glob(".skald/*/results/*"), *folder.glob("cache/**/*.db")]
+    told = [*folder.glob("releases/*/manifest.json"), *folder.glob(".skald/*/results/*"), *folder.glob("home/**/*.db")]
     assert not [path for path in told if CANARY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("mode", [[], ["--direct"]], ids=["prefect", "direct"])
-def test_a_good_run_tells_no_cell_value(tmp_path: Path, mode: list[str]) -> None:
+def test_a_good_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path) -> None:
     canary_job(tmp_path)
-    done = run(tmp_path, "--json", *mode)
+    done = skald("run", "job.yaml", "--json")
     assert done.returncode == 0, done.stderr
     assert_no_canary(tmp_path, done)
     files = list(tmp_path.glob("releases/*/data/*.parquet"))
@@ -90,9 +75,8 @@ def test_a_good_run_tells_no_cell_value(tmp_path: Path, mode: list[str]) -> None
         assert CANARY not in str(metadata.metadata)
 
 
-@pytest.mark.parametrize("mode", [[], ["--direct"]], ids=["prefect", "direct"])
 @pytest.mark.parametrize(("fault", "code"), [("uncovered", 2), ("k", 3), ("truncated", 2), ("type", 2), ("target", 2)], ids=str)
-def test_a_failing_run_tells_no_cell_value(tmp_path: Path, mode: list[str], fault: str, code: int) -> None:
+def test_a_failing_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path, fault: str, code: int) -> None:
     path = canary_job(tmp_path)
     job = yaml.safe_load(path.read_text())
     town = job["columns"]["quasi_identifiers"][0]
@@ -108,7 +92,7 @@ def test_a_failing_run_tells_no_cell_value(tmp_path: Path, mode: list[str], faul
     else:
         (tmp_path / "releases").write_text("in the way")
     path.write_text(yaml.safe_dump(job))
-    done = run(tmp_path, *mode)
+    done = skald("run", "job.yaml")
     assert done.returncode == code, done.stderr
     assert done.stderr.strip()
     assert "Internal error" not in done.stderr
@@ -130,16 +114,8 @@ def test_a_servers_database_holds_no_cell_value(tmp_path: Path) -> None:
         "    url = s.get_current_settings().server.database.connection_url.get_secret_value()\n"
         "    source = sqlite3.connect(url.split('///')[1]); target = sqlite3.connect('recorded.db'); source.backup(target)\n"
     )
-    inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT" and not name.startswith("PREFECT")}
-    done = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env=inherited | {"PYTHONPATH": str(ROOT), "HOME": str(tmp_path), "DO_NOT_TRACK": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    options = CommandLine("prefect", tmp_path).options(DO_NOT_TRACK="1")
+    done = subprocess.run([sys.executable, "-c", script], **options, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert CANARY not in done.stdout + done.stderr
     with sqlite3.connect(database) as recorded:

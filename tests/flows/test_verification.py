@@ -195,15 +195,15 @@ def test_a_folder_that_is_no_release_is_told_apart(folder: Path, broken: str) ->
     assert refused.value.exit_code == 2
 
 
-def test_exit_codes_of_the_command(original: Path, skald: CommandLine) -> None:
-    folder = Path(shutil.copytree(original, skald.folder / "copy"))
+def test_exit_codes_of_the_command(original: Path, direct: CommandLine) -> None:
+    folder = Path(shutil.copytree(original, direct.folder / "copy"))
     release = release_of(folder)
-    good = skald("verify", release, "--job", folder / "job.yaml")
+    good = direct("verify", release, "--job", folder / "job.yaml")
     assert (good.returncode, good.stderr) == (0, "")
     assert good.stdout.startswith("Verified.")
-    as_json = skald("verify", release, "--job", folder / "job.yaml", "--json")
+    as_json = direct("verify", release, "--job", folder / "job.yaml", "--json")
     assert json.loads(as_json.stdout)["failing"] == 0
-    strict = skald("verify", release, "--job", folder / "job.yaml", "--set", "privacy.k=100")
+    strict = direct("verify", release, "--job", folder / "job.yaml", "--set", "privacy.k=100")
     assert (strict.returncode, strict.stdout) == (4, "")
     assert "does not keep the job's promise" in strict.stderr
-    assert skald("verify", folder, "--job", folder / "job.yaml").returncode == 2
+    assert direct("verify", folder, "--job", folder / "job.yaml").returncode == 2

@@ -15,7 +15,7 @@ from core.coding import Coder
 from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram, count_cells
-from core.search import packing_of
+from core.rollups import packing_of
 from tests.oracles.hierarchies import built, first_appearance, published
 from tests.oracles.lattice import Ladder
 

@@ -1,0 +1,106 @@
+"""The loops over cells, compiled by numba: one pass over the cells of a histogram per roll-up, nothing allocated but the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Counts = NDArray[np.signedinteger[Any]]
+
+
+@njit(cache=True, nogil=True)
+def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
+    """Adds the count of each cell to the entry of the cell that it falls into.
+
+    Args:
+        codes: Shape (cells, QIDs), the group of each QID in each cell.
+        starts: Shape (QIDs,), where each QID's part of ``worth`` starts.
+        worth: What each group adds to the number of the new cell.
+        counts: Shape (cells,).
+        dense: Shape (new cells,), added to.
+    """
+    for row in range(codes.shape[0]):
+        cell = 0
+        for qid in range(codes.shape[1]):
+            cell += worth[starts[qid] + np.int64(codes[row, qid])]
+        dense[cell] += counts[row]
+
+
+@njit(cache=True, nogil=True)
+def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the number of the cell that each cell falls into, shape (cells,); arguments as for ``add_cells``."""
+    cells = np.empty(codes.shape[0], np.int64)
+    for row in range(codes.shape[0]):
+        cell = 0
+        for qid in range(codes.shape[1]):
+            cell += worth[starts[qid] + np.int64(codes[row, qid])]
+        cells[row] = cell
+    return cells
+
+
+@njit(cache=True, nogil=True)
+def add_numbers(cells: NDArray[np.int64], counts: NDArray[np.int64], dense: Counts) -> None:
+    """Adds counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
+    for row in range(cells.shape[0]):
+        dense[cells[row]] += counts[row]
+
+
+@njit(cache=True, nogil=True)
+def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the positions that are not 0, ascending, and what stands there, both int64."""
+    size = 0
+    for count in dense:
+        size += count != 0
+    cells, counts = np.empty(size, np.int64), np.empty(size, np.int64)
+    at = 0
+    for position in range(dense.shape[0]):
+        if dense[position] != 0:
+            cells[at] = position
+            counts[at] = dense[position]
+            at += 1
+    return cells, counts
+
+
+@njit(cache=True, nogil=True)
+def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
+    """Takes mixed-radix numbers apart.
+
+    Args:
+        cells: Shape (n,).
+        sizes: Number of groups of each QID of this word.
+        first: Column of ``codes`` for the first of them.
+        codes: Shape (n, QIDs), written to.
+    """
+    for row in range(cells.shape[0]):
+        rest = cells[row]
+        for qid in range(sizes.shape[0] - 1, -1, -1):
+            coarser = rest // sizes[qid]
+            codes[row, first + qid] = rest - coarser * sizes[qid]
+            rest = coarser
+
+
+@njit(cache=True, nogil=True)
+def merge_cells(
+    cells: NDArray[np.int64], counts: NDArray[np.int64], other_cells: NDArray[np.int64], other_counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Merges two histograms, each ascending by cell without repeats, into one; all arrays are one-dimensional."""
+    size, other_size = cells.shape[0], other_cells.shape[0]
+    merged, summed = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
+    row = other = at = 0
+    while row < size or other < other_size:
+        if other == other_size or (row < size and cells[row] < other_cells[other]):
+            merged[at], summed[at] = cells[row], counts[row]
+            row += 1
+        elif row == size or other_cells[other] < cells[row]:
+            merged[at], summed[at] = other_cells[other], other_counts[other]
+            other += 1
+        else:
+            merged[at], summed[at] = cells[row], counts[row] + other_counts[other]
+            row += 1
+            other += 1
+        at += 1
+    return merged[:at].copy(), summed[:at].copy()

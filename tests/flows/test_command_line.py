@@ -1,0 +1,331 @@
+"""The command line: what it prints where, how it ends, what it touches, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from tests.conftest import CommandLine, snapshot
+from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
+
+TABLE = people(120)
+HEAVY = {"prefect", "duckdb", "polars", "pandera", "pyarrow", "numpy", "numba", "faker", "matplotlib"}
+LOADED = """
+import sys
+from flows import cli
+try:
+    cli.main()
+finally:
+    print("IMPORTED", *sorted(sys.modules), file=sys.stderr)
+"""
+
+
+def release(folder: Path) -> Path:
+    return folder / "releases" / (folder / "releases" / "CURRENT").read_text().strip()
+
+
+def loaded(skald: CommandLine, *arguments: object) -> tuple[subprocess.CompletedProcess[str], set[str]]:
+    """Runs a command and returns which packages its process imported."""
+    command = [sys.executable, "-c", LOADED, *map(str, arguments)]
+    done = subprocess.run(command, **skald.options(), capture_output=True, text=True, check=False, timeout=180)
+    return done, {name.split(".")[0] for name in done.stderr.split("IMPORTED")[-1].split()}
+
+
+def with_terminal(skald: CommandLine, *arguments: object) -> tuple[int, str, str]:
+    """Runs a command whose standard error is a terminal; returns exit code, standard output and what the terminal got."""
+    ours, theirs = pty.openpty()
+    seen: list[bytes] = []
+
+    def read() -> None:
+        try:
+            while part := os.read(ours, 4096):
+                seen.append(part)
+        except OSError:  # Linux says so when the other end closes
+            return
+
+    process = subprocess.Popen(skald.command(*arguments), **skald.options(TERM="xterm"), stdout=subprocess.PIPE, stderr=theirs, text=True)
+    os.close(theirs)
+    reader = threading.Thread(target=read)
+    reader.start()
+    out, _ = process.communicate(timeout=180)
+    reader.join()
+    os.close(ours)
+    return process.returncode, out, b"".join(seen).decode()
+
+
+def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_standard_error(skald: CommandLine) -> None:
+    people_job(skald.folder, TABLE)
+    code, out, terminal = with_terminal(skald, "run", "job.yaml", "--json")
+    assert code == 0, terminal
+    manifest = json.loads(out)
+    assert manifest == json.loads((release(skald.folder) / "manifest.json").read_text())
+    assert manifest["release"] == release(skald.folder).name
+    for phase in ("phase 1  count domains", "phase 2  count cells", "phase 2  search lattice", "phase 3  write release"):
+        assert phase in terminal
+    again = skald("run", "job.yaml", "--json")
+    assert (again.returncode, again.stderr, json.loads(again.stdout)) == (0, "", manifest)
+
+
+def test_a_run_says_what_it_made_and_nothing_on_standard_error_where_that_is_no_terminal(skald: CommandLine) -> None:
+    people_job(skald.folder, TABLE)
+    done = skald("run", "job.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert str(release(skald.folder)) in done.stdout.replace("\n", "")
+    assert "Already published" not in done.stdout
+    again = skald("run", "job.yaml")
+    assert (again.returncode, again.stderr) == (0, "")
+    assert again.stdout.startswith("Already published: the same job on the same data. Nothing was done.")
+
+
+def everything(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home(skald: CommandLine) -> None:
+    folder = skald.folder
+    people_job(folder, TABLE)
+    (folder / "temporary").mkdir()
+    assert skald.home.is_dir()
+    before = everything(folder)
+    state = snapshot(folder / "people")
+    allowed = (".skald", "releases", *(["home/.cache/skald/prefect"] if skald.mode == "prefect" else []))
+    made = [["run", "job.yaml"], ["run", "job.yaml", "--set", "privacy.k=200"]]
+    if skald.mode == "direct":
+        made += [["plan", "job.yaml"], ["verify", "releases/CURRENT", "--job", "job.yaml"], ["clean", "job.yaml"]]
+    for command, code in zip(made, [0, 3, 0, 2, 0], strict=False):
+        assert skald(*command, TMPDIR=str(folder / "temporary")).returncode == code
+        new = everything(folder) - before
+        assert not [path for path in new if not path.startswith(allowed)]
+        assert [path for path in new if path.startswith(".skald")] or "clean" in command
+    assert snapshot(folder / "people") == state
+
+
+def test_work_folder_is_private_and_a_release_has_the_users_mode(direct: CommandLine) -> None:
+    people_job(direct.folder, TABLE)
+    command = f"umask 022; exec {' '.join(direct.command('run', 'job.yaml'))}"
+    assert subprocess.run(["/bin/sh", "-c", command], **direct.options(), capture_output=True, check=False).returncode == 0
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in direct.folder.rglob("*")}
+    work, target = direct.folder / ".skald" / "people", direct.folder / "releases"
+    private = {path: mode for path, mode in modes.items() if path.is_relative_to(work)}
+    assert set(private.values()) == {0o700, 0o600}
+    public = {path: mode for path, mode in modes.items() if path.is_relative_to(target) and path != target}
+    assert {(path.is_dir(), mode) for path, mode in public.items()} == {(True, 0o755), (False, 0o644)}
+
+
+def test_help_is_quick_and_imports_nothing_heavy(direct: CommandLine) -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done, modules = loaded(direct, "--help")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert done.returncode == 0
+    assert all(command in done.stdout for command in ("run", "plan", "verify", "clean", "make-data"))
+    assert not modules & HEAVY
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+    for command in ("run", "plan", "verify", "clean", "make-data"):
+        done, modules = loaded(direct, command, "--help")
+        assert done.returncode == 0
+        assert not modules & HEAVY
+
+
+@pytest.mark.parametrize(
+    "arguments", [["rum", "job.yaml"], ["run"], ["run", "job.yaml", "--jsn"], ["run", "job.yaml", "--set"], []], ids=str
+)
+def test_a_wrong_command_ends_with_two(direct: CommandLine, arguments: list[str]) -> None:
+    done = direct(*arguments)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert not done.stdout or not arguments
+
+
+FAULTS = {
+    "job": (["--set", "privacy.kk=3"], "privacy.kk"),
+    "hierarchy": (["--set", "columns.quasi_identifiers.4.hierarchy.csv=nowhere.csv"], "nowhere.csv"),
+    "source": (["--set", "source.path=peple/*.parquet"], "No file matches 'peple/*.parquet'."),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_the_job_and_a_missing_source_are_found_before_prefect_is_imported(prefect: CommandLine, fault: str) -> None:
+    people_job(prefect.folder, TABLE)
+    settings, sentence = FAULTS[fault]
+    done, modules = loaded(prefect, "run", "job.yaml", *settings)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert "prefect" not in modules
+    assert not (prefect.folder / ".skald").exists()
+
+
+def test_a_release_that_is_published_is_recognised_before_prefect_is_imported(prefect: CommandLine) -> None:
+    people_job(prefect.folder, TABLE)
+    first, modules = loaded(prefect, "run", "job.yaml")
+    assert first.returncode == 0, first.stderr
+    assert "prefect" in modules
+    made = snapshot(prefect.folder / "releases" / release(prefect.folder).name)
+    for options in ([], ["--json"]):
+        done, modules = loaded(prefect, "run", "job.yaml", *options)
+        assert done.returncode == 0
+        assert "prefect" not in modules
+        assert release(prefect.folder).name in done.stdout
+    assert snapshot(release(prefect.folder)) == made
+    data_files(release(prefect.folder))[0].unlink()
+    damaged, modules = loaded(prefect, "run", "job.yaml")
+    assert damaged.returncode == 2
+    assert "missing or altered" in damaged.stderr
+    assert "prefect" not in modules
+
+
+@pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:9/api", "nonsense"])
+def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefect: CommandLine, url: str) -> None:
+    people_job(prefect.folder, TABLE)
+    done = prefect("run", "job.yaml", PREFECT_API_URL=url)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    host = "127.0.0.1:9" if "http" in url else "PREFECT_API_URL"
+    assert f"Prefect's server at '{host}' cannot be used (nothing answers there)" in done.stderr
+    assert "Start it, or unset PREFECT_API_URL" in done.stderr
+    assert "--direct" in done.stderr
+    assert "secret" not in done.stderr
+    assert not (prefect.folder / "releases").exists()
+    assert prefect("run", "job.yaml", "--direct", PREFECT_API_URL=url).returncode == 0
+
+
+def test_an_interrupt_says_so_and_the_same_command_continues(direct: CommandLine) -> None:
+    people_job(direct.folder, people(2000))
+    settings = ("--set", "chunk_rows=20", "--set", "rows_per_file=50")
+    process = direct.start("run", "job.yaml", *settings)
+    watched = direct.folder / ".skald" / "people" / "artifacts" / "domains"
+    deadline = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < deadline and not (watched.is_dir() and any(watched.iterdir())):
+        time.sleep(0.005)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert err == "Interrupted. What is finished stays, and the same command continues from there.\n"
+    assert not (direct.folder / "releases").exists()
+    assert direct("run", "job.yaml", *settings).returncode == 0
+
+
+def test_exit_codes_of_a_run_and_of_a_verification(direct: CommandLine) -> None:
+    folder = direct.folder
+    people_job(folder, TABLE)
+    assert direct("run", "job.yaml").returncode == 0
+    assert direct("run", "nowhere.yaml").returncode == 2
+    assert direct("run", "job.yaml", "--set", "privacy.k=121").returncode == 3
+    verify = ("verify", release(folder), "--job", "job.yaml")
+    good = direct(*verify)
+    assert (good.returncode, good.stderr) == (0, "")
+    assert good.stdout.startswith("Verified.")
+    path = data_files(release(folder))[0]
+    pq.write_table(pq.read_table(path).slice(1), path)
+    tampered = direct(*verify)
+    assert (tampered.returncode, tampered.stdout) == (4, "")
+    assert "1 data file altered since publication" in tampered.stderr
+    strange = direct("verify", folder / "people", "--job", "job.yaml")
+    assert (strange.returncode, strange.stdout) == (2, "")
+    assert "is not a release" in strange.stderr
+
+
+def test_plan_touches_no_target_and_once_counted_reads_only_metadata_and_writes_nothing(direct: CommandLine) -> None:
+    folder = direct.folder
+    people_job(folder, TABLE)
+    first = direct("plan", "job.yaml", "--json")
+    assert (first.returncode, first.stderr) == (0, "")
+    assert everything(folder) - {"home"} <= {"job.yaml", "smoker.csv", "people", "people/000.parquet"} | {
+        path for path in everything(folder) if path.startswith(".skald")
+    }
+    source = folder / "people" / "000.parquet"
+    state, metadata = source.stat(), pq.read_metadata(source)
+    with source.open("r+b") as file:  # all that is not the footer
+        file.seek(4)
+        file.write(bytes(state.st_size - metadata.serialized_size - 12))
+    os.utime(source, ns=(state.st_atime_ns, state.st_mtime_ns))
+    work = snapshot(folder / ".skald" / "people" / "artifacts")
+    second = direct("plan", "job.yaml", "--json")
+    assert second.returncode == 0, second.stderr
+    one, two = json.loads(first.stdout), json.loads(second.stdout)
+    assert (one.pop("domains_to_scan"), two.pop("domains_to_scan")) == (1, 0)
+    assert one == two
+    after = snapshot(folder / ".skald" / "people" / "artifacts")
+    assert {path: state for path, state in after.items() if path != "digests.json"} == {
+        path: state for path, state in work.items() if path != "digests.json"
+    }
+    assert not (folder / "releases").exists()
+
+
+def test_plan_tells_what_the_run_then_does(direct: CommandLine) -> None:
+    people_job(direct.folder, TABLE)
+    plan = json.loads(direct("plan", "job.yaml", "--json").stdout)
+    assert (plan["records"], plan["files"], plan["chunks"], plan["exists"]) == (120, 1, 1, False)
+    values = {name: len(TABLE[name].drop_null().unique()) for name in ("sex", "age", "zip")}
+    assert {qid["name"]: qid["values"] for qid in plan["qids"][:3]} == values
+    manifest = json.loads(direct("run", "job.yaml", "--json").stdout)
+    assert (plan["release"], plan["root"], plan["nodes"]) == (manifest["release"], manifest["search"]["root"], manifest["search"]["nodes"])
+    assert plan["cells"] >= manifest["search"]["root_cells"]
+    again = direct("plan", "job.yaml").stdout
+    assert "published already: a run would do nothing" in again
+    assert "120 in 1 file, 1 chunk" in " ".join(again.split())
+
+
+def test_clean_removes_the_artefacts_and_no_release(direct: CommandLine) -> None:
+    folder = direct.folder
+    people_job(folder, TABLE)
+    assert direct("run", "job.yaml").returncode == 0
+    published, source = snapshot(folder / "releases"), snapshot(folder / "people")
+    cleaned = direct("clean", "job.yaml")
+    assert (cleaned.returncode, cleaned.stderr) == (0, "")
+    assert cleaned.stdout.startswith("Removed ")
+    assert not (folder / ".skald" / "people").exists()
+    assert (snapshot(folder / "releases"), snapshot(folder / "people")) == (published, source)
+    assert direct("clean", "job.yaml").stdout == "There are no artefacts.\n"
+
+
+def test_make_data_writes_the_records_that_it_says(direct: CommandLine) -> None:
+    made = direct("make-data", "medical", "--rows", "1000", "--out", "some", "--files", "3", "--seed", "5")
+    assert (made.returncode, made.stdout) == (0, "1,000 records in 3 files in some\n")
+    files = sorted((direct.folder / "some").iterdir())
+    assert sum(len(pl.read_parquet(path)) for path in files) == 1000
+    assert len(files) == 3
+    assert direct("make-data", "medical", "--rows", "1", "--out", "one").stdout == "1 record in 1 file in one\n"
+    direct("make-data", "medical", "--rows", "1000", "--out", "again", "--files", "3", "--seed", "5")
+    assert [path.read_bytes() for path in files] == [path.read_bytes() for path in sorted((direct.folder / "again").iterdir())]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["medicall", "--rows", "10"], "(did you mean 'medical'?)"),
+        (["medical", "--rows", "0"], "1 to 999,999,999"),
+        (["medical", "--rows", "2", "--files", "3"], "give 1 to 2 files"),
+    ],
+)
+def test_make_data_refuses_what_it_cannot_make(direct: CommandLine, arguments: list[str], sentence: str) -> None:
+    refused = direct("make-data", *arguments, "--out", "some")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert sentence in refused.stderr
+    assert not (direct.folder / "some").exists()
+
+
+def test_settings_of_the_command_line_replace_those_of_the_job_file(direct: CommandLine) -> None:
+    write_job(direct.folder, job_of(source={"path": "nowhere.parquet"}, privacy={"k": 2}))
+    people_job(direct.folder / "data", TABLE)
+    settings = ["source.path=data/people/*.parquet", "privacy.k=9", "suppression.treatment=mask", "target=elsewhere"]
+    done = direct("run", "job.yaml", "--json", *(part for setting in settings for part in ("--set", setting)))
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(done.stdout)
+    folder = direct.folder / "elsewhere" / manifest["release"]
+    assert manifest["privacy"]["k"] == 9
+    assert manifest["min_class"] >= 9
+    assert len(released(folder)) == manifest["released"]
+    assert [file["sha256"] for file in manifest["files"]] == digests(folder)
