@@ -104,3 +104,23 @@ def merge_cells(
             other += 1
         at += 1
     return merged[:at].copy(), summed[:at].copy()
+
+
+@njit(cache=True, nogil=True)
+def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8]) -> int:
+    """Sets the mark that each cell hashes to and returns how many were not set before.
+
+    Args:
+        cells: Shape (n,).
+        marks: Shape (a power of two,), 0 or 1.
+    """
+    mask, new = np.uint64(marks.shape[0] - 1), 0
+    for cell in cells:
+        # The finaliser of SplitMix64.
+        mixed = np.uint64(cell) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        place = (mixed ^ (mixed >> np.uint64(31))) & mask
+        new += 1 - marks[place]
+        marks[place] = 1
+    return new

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Node = tuple[int, ...]
-UNKNOWN, PASSES, FAILS = np.int8(0), np.int8(1), np.int8(-1)
+UNKNOWN, PASSES, FAILS, CUT = np.int8(0), np.int8(1), np.int8(-1), np.int8(2)
 LARGEST = 1 << 25
 
 
@@ -129,7 +129,7 @@ def tag(lattice: Lattice, passes: Callable[[Node], bool], tags: NDArray[np.int8]
     Args:
         lattice: The nodes.
         passes: A predicate that is monotone: true at a node, it is true at every coarser one.
-        tags: Where to write the labels while they are found, UNKNOWN so far; a new array if left out.
+        tags: Where to write the labels while they are found; what is labelled stays as it is. A new array if left out.
 
     Returns:
         PASSES or FAILS in the lattice's shape. ``passes`` is called only on nodes that no earlier answer decides.
@@ -145,12 +145,16 @@ def tag(lattice: Lattice, passes: Callable[[Node], bool], tags: NDArray[np.int8]
                 centre = (low + high) // 2
                 node = lattice.at(chain[centre])
                 if passes(node):
-                    tags[lattice.above(node)] = PASSES
+                    _label(tags[lattice.above(node)], PASSES)
                     high = centre
                 else:
-                    tags[lattice.below(node)] = FAILS
+                    _label(tags[lattice.below(node)], FAILS)
                     low = centre + 1
     return tags
+
+
+def _label(tags: NDArray[np.int8], label: np.int8) -> None:
+    tags[tags == UNKNOWN] = label
 
 
 def _unknown_path(tags: NDArray[np.int8], start: tuple[int, ...], step: int) -> list[tuple[int, ...]]:

@@ -65,7 +65,7 @@ def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray
     """
     groups = hierarchy.groups[level]
     sizes = np.bincount(groups, minlength=len(hierarchy.labels[level]))
-    numbers = _as_numbers(domain.values)
+    numbers = as_numbers(domain.values)
     if numbers is None or len(numbers) < 2 or numbers[-1] == numbers[0]:
         return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
     low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
@@ -91,7 +91,8 @@ def certainty_penalty(
     return lost / (int(counts.sum()) + suppressed)
 
 
-def _as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
+def as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
+    """Returns numbers, dates and times as floats of shape (m,), or None for values of any other type."""
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         return to_numpy(values.cast(pa.float64()))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.coding import Packing, Words
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram, count_cells
-from core.kernels import add_cells, number_cells, occupied
+from core.kernels import add_cells, mark_cells, number_cells, occupied
 from core.lattice import Node
 
 LARGE = 20_000
@@ -52,12 +52,18 @@ def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) 
     return Histogram(node, packing, *_merged(Cells(histogram.node, histogram.codes, histogram.counts), node, packing, hierarchies))
 
 
-def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[Words, NDArray[np.int64]]:
-    maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, cells.node, node, strict=True)]
-    if len(packing.words) > 1:
-        return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
+def _worth(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts."""
+    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
     starts = np.cumsum([0, *map(len, maps[:-1])], dtype=np.int64)
-    worth = np.concatenate([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
+    return starts, np.concatenate([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
+
+
+def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[Words, NDArray[np.int64]]:
+    if len(packing.words) > 1:
+        maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, cells.node, node, strict=True)]
+        return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
+    starts, worth = _worth(cells.node, node, packing, hierarchies)
     size = len(cells.counts)
     if packing.product <= max(2 * size, min(DENSE_PER_CELL * size, SMALL_DENSE), 1024):
         dense = np.zeros(packing.product, cells.counts.dtype)
@@ -65,6 +71,59 @@ def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hi
         numbers, counts = occupied(dense)
         return (numbers,), counts
     return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))
+
+
+class Projection:
+    """Adds histograms of chunks at one node up to the histogram of a coarser one, in an array with an entry per possible cell.
+
+    Args:
+        fine: Node of what is added.
+        node: Node of what comes out; its groups must combine to no more than one word.
+        hierarchies: One per QID in job order.
+        records: How many records there are at most.
+    """
+
+    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
+        self._node = node
+        self._packing = packing_of(node, hierarchies)
+        self._starts, self._worth = _worth(fine, node, self._packing, hierarchies)
+        self._dense = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
+
+    def add(self, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by their groups, shape (cells, QIDs), and counts, shape (cells,)."""
+        add_cells(codes, self._starts, self._worth, counts.astype(self._dense.dtype), self._dense)
+
+    def result(self) -> Histogram:
+        """Returns the sum; nothing can be added afterwards."""
+        cells, counts = occupied(self._dense)
+        self._dense = self._dense[:0]
+        return Histogram(self._node, self._packing, (cells,), counts)
+
+
+class Crowd:
+    """Counts the distinct cells of a node, never too many: cells that share a mark count once (Whang et al. 1990, without the correction).
+
+    Args:
+        fine: Node of what is added.
+        node: The node.
+        hierarchies: One per QID in job order.
+        most: How many distinct cells are asked about; eight marks are kept for each.
+    """
+
+    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], most: int) -> None:
+        self._packing = packing_of(node, hierarchies)
+        self._maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+        self._marks = np.zeros(1 << max(most * 8 - 1, 1).bit_length(), np.uint8)
+        self.at_least = 0
+
+    def add(self, codes: NDArray[np.unsignedinteger[Any]]) -> None:
+        """Marks cells given by their groups, shape (cells, QIDs)."""
+        words = self._packing.pack_mapped(tuple(codes.T), self._maps)
+        cells = words[0]
+        for word in words[1:]:
+            # Wraps around, which loses nothing that a hash would keep.
+            cells = cells * np.int64(0x5851F42D4C957F2D) + word
+        self.at_least += mark_cells(cells, self._marks)
 
 
 class RollUps:

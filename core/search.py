@@ -34,7 +34,8 @@ class Found:
         passing: How many nodes of the lattice pass.
         nodes: How many there are.
         evaluated: How many were rolled up.
-        unexamined: Nodes not above the root that could still pass, and so could be better; 0 proves the node optimal.
+        unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
+        roots: The roots whose histograms were searched, in order.
     """
 
     node: Node
@@ -43,6 +44,10 @@ class Found:
     nodes: int
     evaluated: int
     unexamined: int
+    roots: tuple[Node, ...]
+
+
+Rank = tuple[int, int, int, Node]
 
 
 @dataclass
@@ -56,7 +61,11 @@ class Search:
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: ``dm_star`` (eq. 4) or ``dm_all`` (El Emam, ARX).
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
+        known: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be looked at.
+        best: Rank of the best node known beforehand; only a better one is looked for.
         losses: What was evaluated.
+        tags: ``known`` and what was found out.
+        bounds: In the lattice's shape: lower bounds of Σ over all cells |E|².
     """
 
     root: Histogram
@@ -65,25 +74,34 @@ class Search:
     most_suppressed: int
     objective: Objective = "dm_star"
     kept_cells: int = KEPT_CELLS
+    known: NDArray[np.int8] | None = None
+    best: Rank | None = None
     losses: dict[Node, Loss] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
-        self._tags = np.full(self.lattice.shape, UNKNOWN)
-        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, self._tags)
+        self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
+        self.bounds = np.zeros(self.lattice.shape)
+        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, self.tags)
+
+    @property
+    def evaluated(self) -> int:
+        """How many histograms were rolled up."""
+        return self._roll_ups.made
 
     def run(self) -> Found | None:
-        """Returns the best node, or None if not even the top passes.
+        """Returns the best node, or None if not even the top passes or none is better than the best known.
 
         The best has the lowest objective; ties go to fewer suppressed records, then to better precision, then to the finest on the
         most important QID, so that the outcome does not depend on the order of the search.
         """
-        tags = tag(self.lattice, self.passes, self._tags)
-        if not (tags == PASSES).any():
-            return None
+        tags = tag(self.lattice, self.passes, self.tags)
         best = self._minimise(tags == PASSES)
-        passing = int((tags == PASSES).sum())
-        return Found(best, self.losses[best], passing, self.lattice.nodes, self._roll_ups.made, self._unexamined(tags == PASSES))
+        if best is None:
+            return None
+        passing = tags == PASSES
+        unexamined = self._unexamined(passing)
+        return Found(best, self.losses[best], int(passing.sum()), self.lattice.nodes, self.evaluated, unexamined, (self.root.node,))
 
     def passes(self, node: Node) -> bool:
         """Tells whether no more records than allowed are in classes that fail."""
@@ -93,37 +111,40 @@ class Search:
         """Returns the losses of a node, rolled up once."""
         if node not in self.losses:
             counts = self._roll_ups.counts(node)
-            self.losses[node] = loss_of(counts, self.model.fails(counts))
+            self.losses[node] = loss = loss_of(counts, self.model.fails(counts))
+            # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
+            above = self.bounds[self.lattice.above(node)]
+            np.maximum(above, np.nextafter(float(loss.dm_all), 0), out=above)
         return self.losses[node]
 
-    def _rank(self, node: Node) -> tuple[int, int, int, Node]:
+    def bound(self, node: Node) -> float:
+        """Returns Σ over all cells |E|² of a node, rounded down."""
+        self.evaluate(node)
+        return float(self.bounds[self.lattice.position(node)])
+
+    def rank(self, node: Node) -> Rank:
+        """Returns what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
         loss = self.losses[node]
         value = loss.dm_star if self.objective == "dm_star" else loss.dm_all
         return value, loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
 
-    def _minimise(self, passing: NDArray[np.bool_]) -> Node:
+    def _minimise(self, passing: NDArray[np.bool_]) -> Node | None:
         open_nodes = passing.copy()
-        bounds = np.zeros(self.lattice.shape)
-        for node, loss in self.losses.items():
-            self._bound(bounds, node, loss)
+        for node in self.losses:
             open_nodes[self.lattice.position(node)] = False
-        known = [node for node in self.losses if passing[self.lattice.position(node)]]
-        best = min(map(self._rank, known))
+        known = [self.rank(node) for node in self.losses if passing[self.lattice.position(node)]]
+        best = min([*known, self.best] if self.best else known, default=None)
         while True:
-            # Equal bounds stay open: a tie may be better on suppression or precision.
-            open_nodes &= bounds <= float(best[0])
+            if best:
+                # Equal bounds stay open: a tie may be better on suppression or precision.
+                open_nodes &= self.bounds <= float(best[0])
             if not open_nodes.any():
-                return best[3]
+                return None if best is None or best == self.best else best[3]
             # The lowest bound first; among equals argmin takes the finest in C order.
-            node = self.lattice.at(int(np.where(open_nodes, bounds, np.inf).argmin()))
-            self._bound(bounds, node, self.evaluate(node))
+            node = self.lattice.at(int(np.where(open_nodes, self.bounds, np.inf).argmin()))
+            self.evaluate(node)
+            best = min(best, self.rank(node)) if best else self.rank(node)
             open_nodes[self.lattice.position(node)] = False
-            best = min(best, self._rank(node))
-
-    def _bound(self, bounds: NDArray[np.float64], node: Node, loss: Loss) -> None:
-        # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
-        above = bounds[self.lattice.above(node)]
-        np.maximum(above, np.nextafter(float(loss.dm_all), 0), out=above)
 
     def _unexamined(self, passing: NDArray[np.bool_]) -> int:
         """Counts the nodes not above the root whose join with it passes: where the join fails, the finer node fails too."""

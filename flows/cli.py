@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from rich.console import Console
@@ -44,12 +44,12 @@ def main() -> None:
     except typer.TyperException as error:
         _say(error.format_message())
         sys.exit(2)
-    except Exception as error:
-        if os.environ.get("SKALD_DEBUG"):
+    except BaseException as error:  # a panic in Polars is no Exception
+        if isinstance(error, SystemExit | KeyboardInterrupt) or os.environ.get("SKALD_DEBUG"):
             raise
         from tasks.steps import known
 
-        told = known(error)
+        told = known(cast("Exception", error))
         _say(str(told))
         sys.exit(told.exit_code)
 
@@ -83,7 +83,7 @@ def run(
     manifest = None if direct else published_already(loaded)
     new = manifest is None
     if manifest is None:
-        with _flow(direct) as flow, _bars():
+        with _flow(direct, loaded.name) as flow, _bars():
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
     if as_json:
@@ -93,7 +93,7 @@ def run(
 
 
 @contextmanager
-def _flow(direct: bool) -> Iterator[Callable[..., Any]]:
+def _flow(direct: bool, name: str) -> Iterator[Callable[..., Any]]:
     if direct:
         from tasks.steps import SWITCH
 
@@ -107,7 +107,7 @@ def _flow(direct: bool) -> Iterator[Callable[..., Any]]:
     with api(prepare()):
         from flows.skald import skald
 
-        yield skald
+        yield skald.with_options(flow_run_name=name)
 
 
 @contextmanager

@@ -48,9 +48,10 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             coding = load_coding(job, domain, run.store)
             root = choose_root(job, coding)
         with run.phase("phase 2: histogram"):
-            histogram = merge_histograms(run, domain, root, count_histograms(run, source, domain, root))
+            parts = count_histograms(run, source, domain, root)
+            histogram = merge_histograms(run, domain, root, parts)
         with run.phase("phase 2: search"):
-            recoding = search(run, domain, root, histogram)
+            recoding = search(run, domain, root, histogram, parts)
         with run.phase("phase 3: rewrite"):
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
         with run.phase("verify"):

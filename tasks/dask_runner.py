@@ -17,6 +17,7 @@ from threading import Lock
 from typing import Any, Self
 from uuid import uuid4
 
+import dask
 import distributed
 from prefect.task_runners import ThreadPoolTaskRunner
 from prefect_dask.task_runners import DaskTaskRunner
@@ -31,20 +32,24 @@ WORKER_SECONDS = 60
 CHECK_SECONDS = 5
 
 # TLS with a certificate of the moment: whoever reaches the port of a scheduler runs code as its owner. Dask's own limit on memory would end
-# a worker for what the libraries hold; the steps keep to the job's memory themselves. No dashboard: it would be another open port.
+# a worker for what the libraries hold; the steps keep to the job's memory themselves. The HTTP port cannot be closed: it gets no pages, and
+# any number, for with its usual one Dask would warn of a second run.
 ON_THIS_MACHINE: dict[str, Any] = {
     "threads_per_worker": 1,
     "security": True,
     "memory_limit": 0,
-    "dashboard_address": None,
+    "dashboard_address": "127.0.0.1:0",
+    "scheduler_kwargs": {"dashboard": False},
     "silence_logs": logging.CRITICAL,
 }
+NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
 
 
 def dask_runner(address: str | None, workers: int) -> DaskThreadsTaskRunner:
     """Returns the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run."""
     if address:
         return DaskThreadsTaskRunner(DaskTaskRunner(address=address, client_kwargs={"timeout": CONNECT_SECONDS}))
+    dask.config.set(NO_PAGES)
     return DaskThreadsTaskRunner(DaskTaskRunner(cluster_kwargs=ON_THIS_MACHINE | {"n_workers": workers}))
 
 
@@ -62,6 +67,9 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
     def __enter__(self) -> Self:
         self.dask.__enter__()
         super().__enter__()
+        if self.dask.address:
+            # Told at once, while a cluster on this machine is started only when there is something to do.
+            _ = self.client
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -83,14 +91,19 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         Raises:
             RunnerError: there is no cluster.
         """
+        _be_quiet()
         try:
             client: distributed.Client = self.dask.client
         except Exception:
             raise (RunnerError.unreachable(self.dask.address) if self.dask.address else RunnerError.not_started()) from None
-        if not os.environ.get("SKALD_DEBUG"):
-            for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
-                logging.getLogger(name).setLevel(logging.CRITICAL)
         return client
+
+
+def _be_quiet() -> None:
+    """Silences Dask in this process: what ends a run is said once, by the command line."""
+    if not os.environ.get("SKALD_DEBUG"):
+        for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 class DaskCalls:

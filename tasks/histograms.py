@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from core.coding import Words
 from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
 from core.lattice import Node
-from core.rollups import packing_of
+from core.rollups import Crowd, Projection, packing_of
 from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.tables import histogram_schema
@@ -30,6 +31,11 @@ VERSION = 1
 def cell_table(words: Words, counts: pa.Array) -> pa.Table:
     """Returns cells and counts as the table that artefacts hold."""
     return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
+
+
+def counted_at(job: Job, coding: Coding, root: Node) -> Node:
+    """Returns the node at which chunks are counted: the finest, from which any root can be added up, or the paper's dense root itself."""
+    return root if job.method.root == "dense" else (0,) * len(coding.hierarchies)
 
 
 def histogram_key(coding: Coding, root: Node, chunk: Chunk) -> str:
@@ -59,8 +65,19 @@ def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: S
 
 
 def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
-    """Sums the histograms of all chunks into the root histogram, ascending by cell."""
+    """Sums the histograms of all chunks into the root histogram, ascending by cell.
+
+    Args:
+        job: Gives the memory.
+        domain: The domain table.
+        root: The root.
+        parts: Histograms at the node that ``counted_at`` gives.
+        store: Gets the sum.
+        spill: Folder for what does not fit into memory.
+    """
     coding = load_coding(job, domain, store)
+    if root != counted_at(job, coding, root):
+        return count_roots(coding, [root], parts, store)[0]
     packing = packing_of(root, coding.hierarchies)
     schema = histogram_schema(len(packing.words))
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
@@ -74,6 +91,59 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
 
     key = key_of(VERSION, coding.key, root, sorted(part.sha256 for part in parts))
     return store.make("histogram", key, ".parquet", write)
+
+
+def roots_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> str:
+    """Returns the fingerprint of a root histogram that is added up from histograms at the finest node."""
+    return key_of(VERSION, coding.key, root, "rolled up", sorted(part.sha256 for part in parts))
+
+
+def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store) -> list[Artifact]:
+    """Adds the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
+
+    Args:
+        coding: Of the run.
+        roots: Nodes whose groups combine to no more cells than fit an array.
+        parts: Histograms at the finest node.
+        store: Gets one histogram per root.
+    """
+    found = {root: store.find("histogram", roots_key(coding, root, parts)) for root in roots}
+    finest = (0,) * len(coding.hierarchies)
+    sums = {root: Projection(finest, root, coding.hierarchies, coding.records) for root, kept in found.items() if kept is None}
+    if sums:
+        for codes, counts in _cells(coding, parts, store):
+            for projection in sums.values():
+                projection.add(codes, counts)
+    for root, projection in sums.items():
+        summed = projection.result()
+        table = cell_table(summed.words, summed.counts)
+        found[root] = store.make("histogram", roots_key(coding, root, parts), ".parquet", _writer(table))
+    return [kept for root in roots if (kept := found[root])]
+
+
+def _writer(table: pa.Table) -> Callable[[Path], int]:
+    return lambda path: write_table(path, table, histogram_schema(table.num_columns - 1), "histogram", "cell_0")
+
+
+def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store) -> list[bool]:
+    """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure."""
+    finest = (0,) * len(coding.hierarchies)
+    crowds = [Crowd(finest, node, coding.hierarchies, most) for node in nodes]
+    for codes, _ in _cells(coding, parts, store):
+        waiting = [crowd for crowd in crowds if crowd.at_least <= most]
+        if not waiting:
+            break
+        for crowd in waiting:
+            crowd.add(codes)
+    return [crowd.at_least > most for crowd in crowds]
+
+
+def _cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
+    packing = packing_of((0,) * len(coding.hierarchies), coding.hierarchies)
+    schema = histogram_schema(len(packing.words))
+    for part in parts:
+        words, counts = _columns(read_table(store, part, schema))
+        yield packing.unpack(words), counts
 
 
 def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:

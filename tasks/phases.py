@@ -36,9 +36,11 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
 
 
 def count_histograms(run: Run, source: Source, domain: Artifact, root: Node) -> Artifacts:
-    """Phase 2: the histograms of all chunks at the root."""
-    key = (histograms.VERSION, load_coding(run.job, domain, run.store).key, root)
-    return map_groups(run, "histograms", _count_histograms, source.chunks, key, run.job, domain, root, run.store)
+    """Phase 2: the histograms of all chunks, at the root or at the finest node."""
+    coding = load_coding(run.job, domain, run.store)
+    node = histograms.counted_at(run.job, coding, root)
+    key = (histograms.VERSION, coding.key, node)
+    return map_groups(run, "histograms", _count_histograms, source.chunks, key, run.job, domain, node, run.store)
 
 
 def _count_histograms(job: Job, domain: Artifact, root: Node, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
@@ -53,10 +55,10 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -
     return run_step(run, "histogram", histograms.merge_histograms, call)
 
 
-def search(run: Run, domain: Artifact, root: Node, histogram: Artifact) -> RecodingArtifacts:
+def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts) -> RecodingArtifacts:
     """Phase 2: the best node and its recoding."""
     key = recodings.search_key(run.job, load_coding(run.job, domain, run.store), root, histogram)
-    return run_step(run, "search", recodings.search, Call(key, "search", (run.job, domain, root, histogram, run.store)))
+    return run_step(run, "search", recodings.search, Call(key, "search", (run.job, domain, root, histogram, parts, run.store)))
 
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:

@@ -12,7 +12,7 @@ from schemas.job import Job
 from schemas.release import Manifest
 from tasks.coding import load_coding
 from tasks.domains import domains_key, qid_names
-from tasks.histograms import histogram_key
+from tasks.histograms import counted_at, histogram_key
 from tasks.phases import count_domains, merge_domains
 from tasks.publishing import published, release_id
 from tasks.recodings import check_hierarchies, choose_root, most_suppressed
@@ -96,7 +96,9 @@ def make_plan(job: Job) -> Plan:
         uncounted = sum(run.store.find("domains", domains_key(chunk, names)) is None for chunk in source.chunks)
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         root = choose_root(job, coding)
-        unscanned = sum(run.store.find("histograms", histogram_key(coding, root, chunk)) is None for chunk in source.chunks)
+        unscanned = sum(
+            run.store.find("histograms", histogram_key(coding, counted_at(job, coding, root), chunk)) is None for chunk in source.chunks
+        )
         release = release_id(job, source)
         qids = [
             PlannedQid(name=domain.qid, values=len(domain.values), nulls=domain.nulls, groups=tuple(map(len, hierarchy.labels)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import floor
 from pathlib import Path
@@ -11,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
+from core.certificate import Examination
 from core.hierarchy import check_static
 from core.histogram import Histogram
-from core.lattice import LARGEST, Lattice, Node
+from core.lattice import LARGEST, Lattice, Node, join
 from core.losses import c_avg, certainty_penalty, dm
 from core.privacy import KAnonymity, PrivacyModel
 from core.recoding import Recoding, read_recoding, recode, recoding_tables
@@ -24,7 +26,7 @@ from schemas.errors import PrivacyError
 from schemas.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
-from tasks.histograms import load_histogram
+from tasks.histograms import count_roots, load_histogram, surely_crowded
 from tasks.tables import read_table
 
 VERSION = 1
@@ -120,8 +122,16 @@ def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str
     )  # fmt: skip
 
 
-def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, store: Store) -> RecodingArtifacts:
+def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
     """Finds the best node and makes its recoding.
+
+    Args:
+        job: The job.
+        domain: The domain table.
+        root: The first root, and with ``root: dense`` the only one.
+        histogram: Its cells.
+        parts: The chunks' histograms, from which further roots are added up.
+        store: Gets the recoding.
 
     Raises:
         PrivacyError: the best node would suppress everything.
@@ -130,12 +140,14 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, store: S
     key = search_key(job, coding, root, histogram)
     if kept := _kept(store, key):
         return kept
-    limit = most_suppressed(job, coding.records)
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job)
-    found = Search(counted, coding.hierarchies, model, limit, job.method.objective, job.memory // BYTES_PER_CELL).run()
+    found = _examined(job, coding, counted, parts, store)
     # The top is one class of all N ≥ k records, so a node is always found.
     if found is None or found.loss.suppressed == coding.records:
         raise PrivacyError.nothing_left(coding.records)
+    below = next(node for node in found.roots if join(node, found.node) == found.node)
+    if below != root:
+        counted = load_histogram(count_roots(coding, [below], parts, store)[0], coding, below, store)
     chosen = roll_up(counted, found.node, coding.hierarchies)
     recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals)
     outcome = _outcome(job, coding, counted, found, chosen, recoding)
@@ -145,6 +157,22 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, store: S
         cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),
         classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
     )
+
+
+def _examined(job: Job, coding: Coding, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
+    limit, cells = most_suppressed(job, coding.records), job.memory // BYTES_PER_CELL
+    model, objective = privacy_model(job), job.method.objective
+    if job.method.root == "dense":
+        return Search(first, coding.hierarchies, model, limit, objective, cells).run()
+
+    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        for artifact, root in zip(count_roots(coding, roots, parts, store), roots, strict=True):
+            yield load_histogram(artifact, coding, root, store)
+
+    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+        return surely_crowded(coding, nodes, parts, most, store)
+
+    return Examination(coding.hierarchies, model, coding.records, job.privacy.k, limit, objective, cells, cells).run(first, count, crowded)
 
 
 def _kept(store: Store, key: str) -> RecodingArtifacts | None:

@@ -8,6 +8,7 @@ is started for the run. Dask is an optional extra and imported only when it is a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
 CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/:]+:\d{1,5}|(?:(?:tcp|tls|ws|wss|ucx)://)?\[[0-9a-fA-F:]+\]:\d{1,5}")
 RunnerName = Literal["threads", "dask"]
 
 
@@ -44,6 +46,11 @@ class RunnerError(SkaldError):
     def unreachable(cls, address: str) -> RunnerError:
         """Nothing that speaks Dask answers at the address."""
         return cls(f"No Dask scheduler answers at '{address}'. Start one with 'dask scheduler', or correct --scheduler.")
+
+    @classmethod
+    def not_an_address(cls, address: str) -> RunnerError:
+        """It does not look like one."""
+        return cls(f"'{address}' is not the address of a Dask scheduler; give tcp://host:port, or tls://host:port.")
 
     @classmethod
     def not_started(cls) -> RunnerError:
@@ -96,8 +103,10 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
         direct: Whether the run does without Prefect.
 
     Raises:
-        RunnerError: Dask is not installed, or the options exclude each other.
+        RunnerError: Dask is not installed, the address is none, or the options exclude each other.
     """
+    if scheduler:
+        check_address(scheduler)
     if scheduler and runner == "threads":
         raise RunnerError.contradiction("--scheduler", "leave it out, or use --runner dask")
     if runner or scheduler:
@@ -107,6 +116,16 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
         if runner or scheduler:
             raise RunnerError.contradiction("--direct", "Dask's tasks are Prefect's; leave out --direct")
         del os.environ[RUNNER]
+
+
+def check_address(address: str) -> None:
+    """Refuses what Dask would look for in vain, and for long.
+
+    Raises:
+        RunnerError: it is not an address.
+    """
+    if not _ADDRESS.fullmatch(address):
+        raise RunnerError.not_an_address(address)
 
 
 def on_dask() -> bool:
@@ -130,12 +149,15 @@ def task_runner(workers: int) -> TaskRunner[Any]:
         workers: How many tasks this machine works on at a time.
 
     Raises:
-        RunnerError: Dask is asked for and not installed.
+        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
     """
     if on_dask():
         from tasks.dask_runner import dask_runner  # noqa: PLC0415
 
-        return dask_runner(os.environ.get(SCHEDULER) or None, workers)
+        scheduler = os.environ.get(SCHEDULER) or None
+        if scheduler:
+            check_address(scheduler)
+        return dask_runner(scheduler, workers)
     from prefect.task_runners import ThreadPoolTaskRunner  # noqa: PLC0415
 
     threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)

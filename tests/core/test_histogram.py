@@ -138,7 +138,9 @@ def test_histograms_of_chunks_are_merged_by_duckdb_as_counters_are_added(way: st
 def test_parts_are_summed_alike_in_an_array_and_by_merging(way: str, case: tuple[Packing, list[Row]], data: st.DataObject) -> None:
     packing, rows = case
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=5)))
-    parts = [count_cells(packed(packing, rows[start:end]), packing.product) for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)]
+    parts = [
+        count_cells(packed(packing, rows[start:end]), packing.product) for start, end in zip([0, *cuts], [*cuts, len(rows)], strict=True)
+    ]
     assert as_cells(packing, *merge_parts(parts, packing.product)) == by_hand(rows)
     if len(packing.words) == 1:
         assert as_cells(packing, *add_parts(parts, packing.product)) == by_hand(rows)

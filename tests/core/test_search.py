@@ -74,7 +74,12 @@ def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_cert
 def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: Objective, kept_cells: int) -> None:
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
-    with patch("core.rollups.LARGE", 2), patch("core.coding.WORD", 8), patch("core.histogram.DENSE_PER_CELL", 0), patch("core.rollups.SHRINK", 2):
+    with (
+        patch("core.rollups.LARGE", 2),
+        patch("core.coding.WORD", 8),
+        patch("core.histogram.DENSE_PER_CELL", 0),
+        patch("core.rollups.SHRINK", 2),
+    ):
         check(searched(example, k, limit, objective, root, kept_cells=kept_cells), example, k, limit, objective, root)
 
 

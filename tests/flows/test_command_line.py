@@ -18,6 +18,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from flows import cli
 from tests.conftest import CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
 
@@ -104,9 +105,10 @@ def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home
     allowed = (".skald", "releases", *(["home/.cache/skald/prefect"] if skald.mode == "prefect" else []))
     made = [["run", "job.yaml"], ["run", "job.yaml", "--set", "privacy.k=200"]]
     if skald.mode == "direct":
-        made += [["plan", "job.yaml"], ["verify", "releases/CURRENT", "--job", "job.yaml"], ["clean", "job.yaml"]]
-    for command, code in zip(made, [0, 3, 0, 2, 0], strict=False):
-        assert skald(*command, TMPDIR=str(folder / "temporary")).returncode == code
+        made += [["plan", "job.yaml"], ["verify", "RELEASE", "--job", "job.yaml"], ["clean", "job.yaml"]]
+    for command, code in zip(made, [0, 3, 0, 0, 0], strict=False):
+        arguments = [release(folder) if part == "RELEASE" else part for part in command]
+        assert skald(*arguments, TMPDIR=str(folder / "temporary")).returncode == code
         new = everything(folder) - before
         assert not [path for path in new if not path.startswith(allowed)]
         assert [path for path in new if path.startswith(".skald")] or "clean" in command
@@ -201,11 +203,11 @@ def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefe
     assert prefect("run", "job.yaml", "--direct", PREFECT_API_URL=url).returncode == 0
 
 
-def test_an_interrupt_says_so_and_the_same_command_continues(direct: CommandLine) -> None:
-    people_job(direct.folder, people(2000))
+def test_an_interrupt_says_so_and_the_same_command_continues(skald: CommandLine) -> None:
+    people_job(skald.folder, people(2000))
     settings = ("--set", "chunk_rows=20", "--set", "rows_per_file=50")
-    process = direct.start("run", "job.yaml", *settings)
-    watched = direct.folder / ".skald" / "people" / "artifacts" / "domains"
+    process = skald.start("run", "job.yaml", *settings)
+    watched = skald.folder / ".skald" / "people" / "artifacts" / "domains"
     deadline = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < deadline and not (watched.is_dir() and any(watched.iterdir())):
         time.sleep(0.005)
@@ -213,8 +215,29 @@ def test_an_interrupt_says_so_and_the_same_command_continues(direct: CommandLine
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     assert err == "Interrupted. What is finished stays, and the same command continues from there.\n"
-    assert not (direct.folder / "releases").exists()
-    assert direct("run", "job.yaml", *settings).returncode == 0
+    assert not (skald.folder / "releases").exists()
+    assert skald("run", "job.yaml", *settings).returncode == 0
+
+
+class Panic(BaseException):
+    """As Polars raises it: no Exception, and its text may hold a cell value."""
+
+
+@pytest.mark.parametrize("error", [Panic("a cell value"), ValueError("a cell value")], ids=lambda error: type(error).__name__)
+def test_a_fault_of_ours_ends_in_one_sentence_without_its_text(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: BaseException
+) -> None:
+    def app(**_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(cli, "app", app)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, out) == (1, "")
+    assert err.startswith(f"Internal error ({type(error).__name__} at test_command_line.py:")
+    assert len(err.splitlines()) == 1
+    assert "a cell value" not in err
 
 
 def test_exit_codes_of_a_run_and_of_a_verification(direct: CommandLine) -> None:

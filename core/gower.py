@@ -1,0 +1,158 @@
+"""Distances between records over mixed QIDs (Gower 1971; papers/rayden.txt, VP-Tree Partitioning Phase), in whole numbers.
+
+A record is a row of int32: numerical QIDs first, each the position of its value in the range of the whole dataset in 2^-20ths; then the
+codes of the categorical ones. Distances are sums of such units, so that equal distances are equal on every machine and in whatever order
+they are summed: an algorithm that splits by rank of distance meets many ties on coarse data, and a rounding error must not decide them.
+No matrix of distances is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.domains import Domain
+from core.losses import as_numbers
+
+UNIT = 1 << 20
+ABSENT = 2 * UNIT + 1
+ABSENT_CODE = -1
+
+Missing = Literal["differs", "ignored"]
+Rows = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Records as points.
+
+    Attributes:
+        rows: Shape (n, QIDs), int32, C-contiguous: numerical QIDs first.
+        numerical: How many of the columns are numerical.
+        missing: What counts where one of two values is missing: UNIT, or 0 if that is to be ignored.
+        squared: Whether the distance is Euclid's (CANON) and not Gower's; then its square is what is compared.
+    """
+
+    rows: Rows
+    numerical: int
+    missing: int = UNIT
+    squared: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return len(self.rows)
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the distance keeps the triangle inequality; squares do not, and a missing value at distance 0 of all does not."""
+        return self.missing == UNIT and not self.squared
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Returns some of the records."""
+        return type(self)(np.ascontiguousarray(self.rows[rows]), self.numerical, self.missing, self.squared)
+
+
+def is_numerical(domain: Domain) -> bool:
+    """Tells whether a QID is compared by the distance of its values: numbers, dates and times are, all else is equal or not."""
+    return as_numbers(domain.values) is not None
+
+
+def positions(domain: Domain) -> Rows:
+    """Returns where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
+    numbers = as_numbers(domain.values)
+    assert numbers is not None
+    low, high = (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
+    placed = np.rint((numbers - low) / (high - low) * UNIT) if high > low else np.zeros(len(numbers))
+    return np.append(placed, ABSENT)[: domain.size].astype(np.int32)
+
+
+def codes(domain: Domain) -> Rows:
+    """Returns the code of each value of a categorical domain as points have it, shape (domain.size,); that of a null is negative."""
+    return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
+
+
+def gower_points(records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs") -> Points:
+    """Returns records as points under Gower's distance.
+
+    Both missing counts as distance 0. One missing counts as 1, or as 0 where it is to be ignored (the paper's δ; the sum is divided by
+    the number of all QIDs either way).
+
+    Args:
+        records: Shape (n, QIDs), the code of each value.
+        domains: One per QID.
+        missing: What counts where one value is missing.
+    """
+    order = sorted(range(len(domains)), key=lambda qid: not is_numerical(domains[qid]))
+    numerical = sum(map(is_numerical, domains))
+    rows = np.empty(records.shape, np.int32)
+    for column, qid in enumerate(order):
+        table = positions(domains[qid]) if column < numerical else codes(domains[qid])
+        rows[:, column] = table[records[:, qid]]
+    return Points(rows, numerical, UNIT if missing == "differs" else 0)
+
+
+def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) -> Points:
+    """Returns records as points under the Euclidean distance of the numerical QIDs, each divided by its range (CANON).
+
+    Args:
+        records: Shape (n, QIDs), the code of each value.
+        domains: One per QID; categorical ones play no part.
+    """
+    columns = [positions(domain)[records[:, qid]] for qid, domain in enumerate(domains) if is_numerical(domain)]
+    rows = np.column_stack(columns) if columns else np.empty((len(records), 0), np.int32)
+    return Points(np.ascontiguousarray(rows), len(columns), squared=True)
+
+
+@njit(cache=True, nogil=True)
+def distance(first: Rows, row: int, second: Rows, other: int, numerical: int, missing: int, squared: bool) -> int:
+    """Returns the distance of two points in units of 2^-20 of one QID, or its square in units of 2^-40.
+
+    Args:
+        first: Shape (n, QIDs).
+        row: Which row of it.
+        second: Shape (n', QIDs).
+        other: Which row of that.
+        numerical: As in ``Points``.
+        missing: As in ``Points``.
+        squared: As in ``Points``.
+    """
+    total = np.int64(0)
+    for qid in range(numerical):
+        gap = abs(np.int64(first[row, qid]) - np.int64(second[other, qid]))
+        if gap > UNIT:
+            gap = np.int64(missing)
+        total += gap * gap if squared else gap
+    for qid in range(numerical, first.shape[1]):
+        mine, other_code = first[row, qid], second[other, qid]
+        if mine != other_code:
+            total += np.int64(missing) if mine < 0 or other_code < 0 else np.int64(UNIT)
+    return total
+
+
+@njit(cache=True, nogil=True)
+def to_vantages(
+    rows: Rows, order: NDArray[np.int64], segments: NDArray[np.int64], vantages: NDArray[np.int64], numerical: int, missing: int,
+    squared: bool, distances: NDArray[np.int64],
+) -> None:  # fmt: skip
+    """Measures every record of some segments to the vantage point of its segment.
+
+    Args:
+        rows: Shape (n, QIDs).
+        order: Shape (n,), the records segment by segment.
+        segments: Shape (s, 2), where each begins and ends in ``order``.
+        vantages: Shape (s,), a record per segment.
+        numerical: As in ``Points``.
+        missing: As in ``Points``.
+        squared: As in ``Points``.
+        distances: Shape (n,), written to at the places of the segments.
+    """
+    for segment in range(segments.shape[0]):
+        vantage = vantages[segment]
+        for place in range(segments[segment, 0], segments[segment, 1]):
+            distances[place] = distance(rows, order[place], rows, vantage, numerical, missing, squared)

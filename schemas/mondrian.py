@@ -1,0 +1,75 @@
+"""What a job may say about Mondrian, centralised or in fragments (papers/distributed-mondrian.txt)."""
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from schemas.errors import counted, nearest
+from schemas.strict import ExactDecimal, StrictModel, alternatives, fault
+
+Generalisation: TypeAlias = Literal["hierarchy", "prefix", "set", "interval"]
+GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "interval")
+
+
+def sample_share(value: Decimal) -> Decimal:
+    """Returns the share of the records that a sample takes.
+
+    Raises:
+        PydanticCustomError: outside (0, 1].
+    """
+    if not 0 < value <= 1:
+        raise fault("must be a share of the records, above 0 and at most 1")
+    return value
+
+
+def generalisation(value: object) -> object:
+    """Returns one way of generalising for all quasi-identifiers, or one for each that is named.
+
+    Raises:
+        PydanticCustomError: neither a way nor a mapping of names to ways.
+    """
+    named = value if isinstance(value, dict) else {"": value}
+    if not all(isinstance(name, str) for name in named):
+        raise fault("must name quasi-identifiers as text; put the names in quotes")
+    if wrong := [way for way in named.values() if way not in GENERALISATIONS]:
+        hint = nearest(wrong[0], GENERALISATIONS) if isinstance(wrong[0], str) else ""
+        many = f" ({counted(len(wrong), 'setting')} at fault)" if isinstance(value, dict) else ""
+        raise fault(f"must be {alternatives(GENERALISATIONS)}, or one of these per quasi-identifier{hint}{many}")
+    return value
+
+
+_WAY: dict[str, Any] = {"enum": list(GENERALISATIONS)}
+Ways = Annotated[
+    Generalisation | dict[str, Generalisation],
+    BeforeValidator(generalisation),
+    WithJsonSchema({"anyOf": [_WAY, {"type": "object", "additionalProperties": _WAY}]}),
+]
+
+
+class Fragments(StrictModel):
+    """How the records are shared out before they are anonymised, each share by itself."""
+
+    count: Annotated[int, Field(ge=1, le=4096)] = 1
+    """How many fragments; more than one worker takes them from a queue. The memory may ask for more."""
+    cut: Literal["quantile", "multidimensional"] = "multidimensional"
+    """Along one quasi-identifier (Fig. 4), or as Mondrian itself cuts (Fig. 5), which rounds the count up to a power of two."""
+    sample: Annotated[ExactDecimal, AfterValidator(sample_share)] = Decimal("0.01")
+    """The share of the records from which the thresholds are taken."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Which records are in the sample."""
+
+
+class MondrianMethod(StrictModel):
+    """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
+
+    name: Literal["mondrian"] = "mondrian"
+    mode: Literal["strict", "relaxed"] = "strict"
+    """Whether equal values stay together at a cut, or are shared out so that both halves are even."""
+    score: Literal["representativity", "entropy", "span", "normalised_span", "ncp"] = "representativity"
+    """What chooses the quasi-identifier of a cut: eq. 1, another score, or the cut itself that lowers the NCP most."""
+    spans: Literal["dataset", "fragment"] = "dataset"
+    """Whether a score is relative to the whole dataset or, to the paper's letter, to the worker's fragment."""
+    generalisation: Ways | None = None
+    """How the values of a class are published. If left out: numbers with widths as intervals, everything else by its hierarchy."""
+    fragments: Fragments = Field(default_factory=Fragments)

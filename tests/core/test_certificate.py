@@ -1,0 +1,91 @@
+"""The examination of a whole lattice by several roots finds the best of all nodes, or says truly how many it does not know of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import floor, prod
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.certificate import Examination
+from core.histogram import Histogram
+from core.lattice import Node
+from core.privacy import KAnonymity
+from core.search import Found, Objective
+from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
+from tests.oracles.tables import Example, examples
+
+OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
+
+
+def product_of(example: Example, node: Node) -> int:
+    return prod(len(hierarchy.labels[level]) for hierarchy, level in zip(example.hierarchies, node, strict=True))
+
+
+def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective, most_roots: int) -> Found | None:
+    """Examines with a memory of a few cells, from any root that fits it; what is crowded is told or kept back at will, never invented."""
+    most_cells = data.draw(st.integers(1, 40))
+    fitting = [node for node in all_nodes(example.ladders) if product_of(example, node) <= most_cells]
+    asked: list[Node] = []
+
+    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        asked.extend(roots)
+        assert all(product_of(example, root) <= most_cells for root in roots)
+        return (example.histogram(root) for root in roots)
+
+    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+        return [len(class_sizes(example.rows, example.ladders, node)) > most and data.draw(st.booleans()) for node in nodes]
+
+    first = data.draw(st.sampled_from(fitting))
+    most_suppressed = floor(limit * len(example.rows))
+    examination = Examination(
+        example.hierarchies, KAnonymity(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots
+    )
+    found = examination.run(example.histogram(first), count, crowded)
+    assert len(asked) + 1 <= most_roots
+    assert len({first, *asked}) == len(asked) + 1
+    if found:
+        assert found.roots == (first, *asked)
+    return found
+
+
+def value(example: Example, node: Node, k: int, objective: Objective) -> int:
+    loss: Losses = losses(example.rows, example.ladders, node, k)
+    return loss.dm_star if objective == "dm_star" else loss.dm_all
+
+
+@given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 3, 24]))
+@settings(max_examples=300, deadline=None)
+def test_the_best_of_all_nodes_is_found_or_the_rest_is_counted(
+    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective, most_roots: int
+) -> None:
+    found = examined(data, example, k, limit, objective, most_roots)
+    best = best_node(example.rows, example.ladders, k, limit, objective)
+    if found is None or best is None:
+        assert found is best
+        return
+    passing = passing_nodes(example.rows, example.ladders, k, limit)
+    assert found.node in passing
+    assert found.nodes == len(list(all_nodes(example.ladders)))
+    assert found.passing <= len(passing)
+    if found.unexamined == 0:
+        assert found.node == best
+    mine = value(example, found.node, k, objective)
+    assert sum(value(example, node, k, objective) < mine for node in passing) <= found.unexamined
+
+
+@given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES)
+@settings(max_examples=100, deadline=None)
+def test_where_every_node_fits_the_optimum_is_always_certified(
+    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective
+) -> None:
+    first = data.draw(st.sampled_from(list(all_nodes(example.ladders))))
+    examination = Examination(
+        example.hierarchies, KAnonymity(k), len(example.rows), k, floor(limit * len(example.rows)), objective, 1 << 40, 30
+    )
+    found = examination.run(example.histogram(first), lambda roots: map(example.histogram, roots), lambda nodes, _: [False] * len(nodes))
+    best = best_node(example.rows, example.ladders, k, limit, objective)
+    assert (found and found.node) == best
+    assert found is None or found.unexamined == 0

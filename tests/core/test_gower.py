@@ -1,0 +1,58 @@
+"""Distances of mixed records are Gower's, in whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.gower import UNIT, distance, euclidean_points, gower_points, is_numerical
+from tests.oracles.hierarchies import domain_of
+from tests.oracles.records import Records, gower, mixed_records
+
+
+def measured(points, first: int, second: int) -> int:
+    return distance(points.rows, first, points.rows, second, points.numerical, points.missing, points.squared)
+
+
+@given(mixed_records(most=12), st.sampled_from(["differs", "ignored"]))
+def test_a_distance_is_the_sum_over_the_qids(records: Records, missing: str) -> None:
+    points = gower_points(records.codes, records.domains, missing)
+    for first in range(points.size):
+        for second in range(points.size):
+            assert measured(points, first, second) == gower(records, first, second, missing) * UNIT
+
+
+@given(mixed_records(most=8))
+def test_the_distance_is_a_metric_where_missing_values_differ(records: Records) -> None:
+    points = gower_points(records.codes, records.domains)
+    gaps = np.array([[measured(points, first, second) for second in range(points.size)] for first in range(points.size)])
+    assert points.is_metric
+    assert (gaps == gaps.T).all()
+    assert (np.diag(gaps) == 0).all()
+    assert (gaps[:, None, :] <= gaps[:, :, None] + gaps[None, :, :]).all()
+
+
+@pytest.mark.parametrize(("missing", "one_missing"), [("differs", UNIT), ("ignored", 0)])
+def test_both_missing_is_no_distance_and_one_missing_is_as_the_job_says(missing: str, one_missing: int) -> None:
+    domains = [domain_of([1, 5], pa.int64(), nulls=2), domain_of(["a", "b"], pa.string(), nulls=2)]
+    points = gower_points(np.array([[0, 0], [2, 0], [2, 2], [2, 2]]), domains, missing)
+    assert [measured(points, *pair) for pair in [(0, 1), (1, 2), (2, 3), (0, 2)]] == [one_missing, one_missing, 0, 2 * one_missing]
+
+
+def test_euclidean_points_leave_words_out_and_square() -> None:
+    domains = [domain_of(["a", "b"], pa.string()), domain_of([0, 3, 10], pa.int64()), domain_of([0, 4, 10], pa.int64())]
+    points = euclidean_points(np.array([[0, 0, 0], [1, 1, 1]]), domains)
+    assert points.rows.shape == (2, 2)
+    assert measured(points, 0, 1) == pytest.approx((0.3**2 + 0.4**2) * UNIT**2, rel=1e-5)
+    assert not points.is_metric
+
+
+@pytest.mark.parametrize(
+    ("kind", "numerical"), [(pa.int32(), True), (pa.float64(), True), (pa.date32(), True), (pa.decimal128(5, 2), True), (pa.string(), False)]
+)
+def test_numbers_and_dates_are_compared_by_distance(kind: pa.DataType, numerical: bool) -> None:
+    values = pa.array(["1", "2"]) if kind == pa.string() else pa.array([1, 2], pa.int32()).cast(kind)
+    assert is_numerical(domain_of(values)) == numerical

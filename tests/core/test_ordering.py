@@ -1,0 +1,140 @@
+"""A release is ordered by class and content; how the records came tells nothing."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.ordering import assign_files, canonical_order, dense_ranks, first_files
+from tests.oracles.columns import TYPES, encodings, values_of
+
+PLAIN = [dtype for dtype in TYPES if not pa.types.is_floating(dtype)]
+FLOATS = [pa.float32(), pa.float64()]
+HASHED = [dtype for dtype in PLAIN if not pa.types.is_decimal256(dtype)]  # Polars has no decimal of more than 38 digits
+Row = tuple[Any, ...]
+
+
+@st.composite
+def as_read(draw: st.DrawFn, values: list[Any], dtype: pa.DataType) -> pa.Array:
+    """A column in any encoding in which Parquet gives it: a null is no record's dictionary entry."""
+    column = draw(encodings(values, dtype))
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    entries = column.dictionary.to_pylist()
+    used = [None if place is None or entries[place] is None else place for place in column.indices.to_pylist()]
+    return pa.DictionaryArray.from_arrays(pa.array(used, column.indices.type), column.dictionary)
+
+
+def last(value: Any) -> tuple[bool, Any]:
+    """Sorts nulls last."""
+    return value is None, 0 if value is None else value
+
+
+@pytest.mark.parametrize("dtype", PLAIN, ids=str)
+@given(st.data())
+@settings(max_examples=25)
+def test_ranks_are_those_of_the_sorted_values_with_nulls_last(dtype: pa.DataType, data: st.DataObject) -> None:
+    values = data.draw(st.lists(values_of(dtype) | st.none(), max_size=12))
+    ranks, size = dense_ranks(data.draw(as_read(values, dtype)))
+    assert len(ranks) == len(values)
+    assert all(0 <= rank < size for rank in ranks)
+    for rank, value in zip(ranks, values, strict=True):
+        for other_rank, other in zip(ranks, values, strict=True):
+            assert (rank < other_rank, rank == other_rank) == (last(value) < last(other), value == other)
+
+
+def bits(value: float | None) -> bytes | None:
+    return None if value is None else struct.pack("<d", value)
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+@given(st.data())
+def test_floats_rank_alike_if_and_only_if_their_bits_are_alike(dtype: pa.DataType, data: st.DataObject) -> None:
+    odd = st.sampled_from([0.0, -0.0, float("nan"), float("inf"), -1.5])
+    values = data.draw(st.lists(odd | st.none() | values_of(dtype), max_size=10))
+    column = pa.array(values, dtype, from_pandas=False)
+    ranks, _ = dense_ranks(column)
+    for rank, value in zip(ranks, column.to_pylist(), strict=True):
+        for other_rank, other in zip(ranks, column.to_pylist(), strict=True):
+            assert (rank == other_rank) == (bits(value) == bits(other))
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> tuple[list[int], list[pa.DataType], list[Row]]:
+    types = draw(st.lists(st.sampled_from(HASHED), max_size=4))
+    columns = [st.sampled_from(draw(st.lists(values_of(dtype) | st.none(), min_size=1, max_size=3))) for dtype in types]
+    rows = draw(st.lists(st.tuples(st.integers(0, 3), *columns), max_size=15))
+    return [row[0] for row in rows], types, [row[1:] for row in rows]
+
+
+def columns_of(draw: Any, rows: list[Row], types: list[pa.DataType]) -> list[pa.Array]:
+    return [draw(as_read([row[number] for row in rows], dtype)) for number, dtype in enumerate(types)]
+
+
+@given(tables(), st.data())
+@settings(max_examples=150)
+def test_records_are_sorted_by_class_and_then_by_every_column(table: tuple[list[int], list[pa.DataType], list[Row]], data) -> None:
+    classes, types, rows = table
+    order = canonical_order(np.array(classes, np.int32), columns_of(data.draw, rows, types))
+    assert sorted(order.tolist()) == list(range(len(rows)))
+    expected = sorted(zip(classes, rows, strict=True), key=lambda record: (record[0], *map(last, record[1])))
+    assert [(classes[place], rows[place]) for place in order] == expected
+
+
+@given(st.data())
+@settings(max_examples=40)
+def test_many_wide_columns_are_sorted_though_their_ranks_do_not_fit_one_number(data: st.DataObject) -> None:
+    # 14 columns of up to 40 values make 40 ** 14 > 2 ** 62 combinations.
+    rows = data.draw(st.lists(st.tuples(*[st.integers(0, 39)] * 14), min_size=30, max_size=45))
+    filler = [tuple((number + shift) % 40 for shift in range(14)) for number in range(40)]
+    rows = [*rows, *filler]
+    classes = np.zeros(len(rows), np.int32)
+    order = canonical_order(classes, [pa.array([row[number] for row in rows]) for number in range(14)])
+    assert [rows[place] for place in order] == sorted(rows)
+
+
+@given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 25))
+def test_classes_are_laid_out_in_order_over_files_of_about_the_asked_length(sizes: list[int], rows_per_file: int) -> None:
+    first, spread = first_files(np.array(sizes, np.int64), rows_per_file)
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    assert first.tolist() == [start // rows_per_file for start in starts]
+    ends = (first + spread).tolist()
+    for number in range(1, len(sizes)):
+        assert first[number] >= ends[number - 1] - 1, "a class begins before the one in front of it ends"
+    for size, parts in zip(sizes, spread, strict=True):
+        assert (parts - 1) * rows_per_file < size <= parts * rows_per_file
+
+
+@given(tables(), st.integers(1, 6), st.data())
+@settings(max_examples=100)
+def test_a_record_lies_in_a_file_of_its_class_with_all_that_equal_it(
+    table: tuple[list[int], list[pa.DataType], list[Row]], rows_per_file: int, data: st.DataObject
+) -> None:
+    classes, types, rows = table
+    first, spread = first_files(np.bincount(classes, minlength=4).astype(np.int64), rows_per_file)
+    files = assign_files(np.array(classes, np.int32), first, spread, columns_of(data.draw, rows, types))
+    assert all(first[one] <= file <= max(first[one], first[one] + spread[one] - 1) for one, file in zip(classes, files, strict=True))
+    found: dict[Any, int] = {}
+    for one, row, file in zip(classes, rows, files.tolist(), strict=True):
+        assert found.setdefault((one, row), file) == file
+    order = data.draw(st.permutations(range(len(rows))))
+    moved = [rows[place] for place in order]
+    again = assign_files(np.array([classes[place] for place in order], np.int32), first, spread, columns_of(data.draw, moved, types))
+    assert again.tolist() == [files[place] for place in order]
+
+
+def test_a_class_without_other_columns_stays_in_one_file() -> None:
+    first, spread = first_files(np.array([10]), 3)
+    assert assign_files(np.zeros(10, np.int32), first, spread, []).tolist() == [0] * 10
+
+
+def test_a_large_class_of_different_records_fills_all_of_its_files() -> None:
+    first, spread = first_files(np.array([1000]), 100)
+    files = assign_files(np.zeros(1000, np.int32), first, spread, [pa.array(range(1000))])
+    assert sorted(set(files.tolist())) == list(range(10))

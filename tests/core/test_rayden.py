@@ -1,0 +1,155 @@
+"""RAYDEN's outlier step agrees with Algorithms 2 and 3 written out, and publishes no class below k."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.canon import canon
+from core.cof import outlier_factors, outliers
+from core.gower import Points, gower_points
+from core.rayden import SUPPRESSED, Handled, OutlierStep, dense, handle_outliers, medoids, members, merge_small
+from core.vptree import Tree
+from tests.oracles import rayden as oracle
+from tests.oracles.hierarchies import domain_of
+from tests.oracles.records import Records, by_class, gower, mixed_records
+
+steps = st.builds(
+    OutlierStep,
+    st.integers(1, 5),
+    st.sampled_from([0.0, 0.5, 1.0, 2.0]),
+    st.sampled_from(["paper", "tang"]),
+    st.sampled_from(["bounded", "freely"]),
+    st.sampled_from(["join", "suppress"]),
+)
+
+
+def handled(points: Points, tree: Tree, step: OutlierStep) -> Handled:
+    return handle_outliers(points, tree.partition(points), step, lambda rows, groups: tree.partition(points.take(rows), groups))
+
+
+@given(mixed_records(most=24), st.integers(1, 6), st.sampled_from(["paper", "tang"]))
+def test_factors_are_those_of_the_formula(records: Records, k: int, chaining: str) -> None:
+    points = gower_points(records.codes, records.domains)
+    classes = Tree(2 * k).partition(points)
+    found = outlier_factors(points, classes, k, chaining)
+    for part in by_class(classes):
+        for record, factor in oracle.cof(sorted(part), k, chaining, distances(records)).items():
+            assert found[record] == pytest.approx(factor, rel=1e-12)
+
+
+def distances(records: Records) -> oracle.Distance:
+    return lambda first, second: gower(records, first, second)
+
+
+@given(mixed_records(least=2), steps, st.sampled_from(["multiple", "median"]))
+def test_classes_are_those_of_the_algorithms_written_out(records: Records, step: OutlierStep, split: str) -> None:
+    points, d = gower_points(records.codes, records.domains), distances(records)
+    tree = Tree(step.k, split)
+    outcome = handled(points, tree, step)
+
+    def vp(parts: list[list[int]]) -> list[list[int]]:
+        return oracle.vp_tree(parts, step.k, split, "random", 0, d) if parts else []
+
+    normal, pool, detected = [], [], 0
+    for part in vp([list(range(len(records.rows)))]):
+        factors = oracle.cof(part, step.k, step.chaining, d)
+        found = sorted(oracle.outliers(factors, step.alpha), key=lambda record: (-factors[record], record))
+        detected += len(found)
+        leaving = found[: max(len(part) - step.k, 0)] if step.leave == "bounded" else found
+        normal.append([record for record in part if record not in leaving])
+        pool += leaving
+    # Numbered as the tree lays them out, near before far: the number decides between equally near partitions.
+    number = Tree(step.k, split).partition(points)
+    normal.sort(key=lambda part: number[part[0]] if part else -1)
+    assert (outcome.detected, outcome.left) == (detected, len(pool))
+    if step.leave == "freely" and step.k > 1:
+        # Merging is compared by itself; here, what must hold whatever was merged.
+        assert all(len(part) >= step.k for part in by_class(outcome.classes))
+        return
+    if len(pool) >= step.k:
+        normal += vp([sorted(pool)])
+    elif pool and step.pool == "join":
+        centres = [oracle.medoid(part, d) for part in normal]
+        for record in pool:
+            home = min(range(len(centres)), key=lambda part: (d(record, centres[part]), part))
+            normal[home] = sorted([*normal[home], record])
+        large = [part for part in normal if len(part) >= 2 * step.k]
+        normal = [part for part in normal if len(part) < 2 * step.k] + vp(large)
+    assert by_class(outcome.classes) == {frozenset(part) for part in normal if len(part) >= step.k}
+
+
+@given(mixed_records(), st.integers(1, 8), st.data())
+def test_small_partitions_are_merged_with_the_nearest(records: Records, k: int, data: st.DataObject) -> None:
+    points = gower_points(records.codes, records.domains)
+    drawn = data.draw(st.lists(st.integers(-1, 7), min_size=points.size, max_size=points.size))
+    classes = dense(np.array(drawn, np.int32))
+    parts = [np.flatnonzero(classes == number).tolist() for number in range(classes.max() + 1)]
+    merged, _ = merge_small(points, classes, k)
+    sizes = np.bincount(merged[merged >= 0])
+    assert len(sizes) <= 1 or sizes.min() >= k
+    assert ((merged < 0) == (classes < 0)).all()
+    first_round_only = all(len(part) >= k for part in parts) or sum(len(part) < k for part in parts) == 1
+    if first_round_only:
+        assert by_class(merged) == {frozenset(part) for part in oracle.merge_small(parts, k, distances(records))}
+
+
+@given(mixed_records(), steps)
+def test_every_published_class_holds_k_records(records: Records, step: OutlierStep) -> None:
+    points = gower_points(records.codes, records.domains)
+    outcome = handled(points, Tree(step.k, vantage="farthest"), step)
+    sizes = np.bincount(outcome.classes[outcome.classes >= 0], minlength=1)
+    assert sizes.sum() + outcome.suppressed == points.size
+    assert outcome.suppressed == points.size or sizes.min() >= step.k
+    assert outcome.recovered <= outcome.left <= outcome.detected
+    if step.pool == "join" and points.size >= step.k:
+        assert outcome.suppressed == 0
+
+
+def test_equal_records_are_no_outliers() -> None:
+    points = Points(np.zeros((20, 2), np.int32), 1)
+    classes = np.repeat(np.arange(2, dtype=np.int32), 10)
+    factors = outlier_factors(points, classes, 5)
+    assert (factors == 1).all()
+    assert not outliers(factors, classes, 0.0).any()
+
+
+def test_rounding_makes_no_outliers_among_equal_factors() -> None:
+    classes = np.zeros(7, np.int32)
+    assert not outliers(np.full(7, 1.1), classes, 0.0).any()
+    assert outliers(np.array([1.1] * 6 + [math.inf]), classes, 2.0).tolist() == [False] * 6 + [True]
+
+
+def test_of_five_records_none_lies_more_than_two_deviations_off() -> None:
+    factors = np.array([1.0, 1.0, 1.0, 1.0, 9.0])
+    assert not outliers(factors, np.zeros(5, np.int32), 2.0).any()
+    assert outliers(np.append(factors, 1.0), np.zeros(6, np.int32), 2.0).sum() == 1
+
+
+def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> None:
+    rows = np.array([[0], [1], [2], [3], [4], [5], [6], [1 << 20]], np.int32)
+    points = Points(rows, 1)
+    tree = Tree(4, "median")
+    kept = handle_outliers(points, np.zeros(8, np.int32), OutlierStep(4, pool="suppress"), lambda taken, groups: tree.partition(points.take(taken), groups))
+    assert kept.classes.tolist() == [0] * 7 + [SUPPRESSED]
+    assert (kept.detected, kept.left, kept.recovered, kept.suppressed) == (1, 1, 0, 1)
+
+
+def test_the_medoid_has_the_least_sum_of_distances_and_is_the_first_of_equals() -> None:
+    points = Points(np.array([[0], [10], [20], [5], [5], [90]], np.int32), 1)
+    order, ends = members(np.array([0, 0, 0, 1, 1, 1], np.int32))
+    assert medoids(points, order, ends).tolist() == [1, 3]
+
+
+def test_canon_parts_by_numbers_alone() -> None:
+    domains = [domain_of(["a", "b"], pa.string()), domain_of(list(range(12)), pa.int64())]
+    records = np.column_stack([np.arange(12) % 2, np.arange(12)])
+    classes = canon(records, domains, Tree(3))
+    turned = canon(np.column_stack([np.arange(12) // 6, np.arange(12)]), domains, Tree(3))
+    assert np.array_equal(classes, turned)
+    assert np.bincount(classes).min() == 3

@@ -1,0 +1,139 @@
+"""The recount counts what is there, and its rules let nothing pass that the job forbids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.verification import Recount, column_faults, manifest_faults, promise_faults, recount_sql, suppression_faults
+from schemas.job import Job
+from schemas.release import Manifest
+from tests.jobs import JOB, PAYLOAD, QIDS, job_of
+
+VALUES = st.sampled_from(["a", "b", "*", "", " a", "A"]) | st.none()
+ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=25)
+NAMES = ['q "1"', "q,2"]
+
+
+def job(**parts: Any) -> Job:
+    return Job.model_validate(job_of(**parts))
+
+
+def counted(files: list[list[tuple[Any, ...]]], k: int) -> Recount:
+    """Recounts rows that lie in several files."""
+    with TemporaryDirectory() as folder, duckdb.connect() as connection:
+        paths = [Path(folder, f"{number}.parquet") for number in range(len(files))]
+        for path, rows in zip(paths, files, strict=True):
+            columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(len(NAMES))]
+            pq.write_table(pa.table(columns, names=NAMES), path)
+        quoted = ['"' + name.replace('"', '""') + '"' for name in NAMES]
+        row = connection.execute(recount_sql([f"'{path}'" for path in paths], quoted, k)).fetchone()
+    assert row is not None
+    return Recount(*row)
+
+
+@given(st.lists(ROWS, min_size=1, max_size=3), st.integers(1, 8))
+@settings(max_examples=60)
+def test_classes_are_what_shares_every_published_value_null_being_one(files: list[list[tuple[Any, ...]]], k: int) -> None:
+    rows = [row for part in files for row in part]
+    sizes = Counter(rows)
+    failing = [size for size in sizes.values() if size < k]
+    expected = Recount(len(rows), len(sizes), min(sizes.values(), default=0), len(failing), sum(failing), sizes[("*", "*")])
+    assert counted(files, k) == expected
+
+
+def recount(**changes: int) -> Recount:
+    return Recount(**({"records": 95, "classes": 7, "min_class": 5, "failing": 0, "exposed": 0, "masked": 0} | changes))
+
+
+def test_a_recount_without_failing_classes_keeps_the_promise() -> None:
+    assert promise_faults(job(), recount()) == []
+
+
+@given(st.integers(1, 7), st.integers(1, 95))
+def test_any_failing_class_breaks_the_promise(failing: int, exposed: int) -> None:
+    [fault] = promise_faults(job(), recount(failing=failing, exposed=exposed, min_class=1))
+    assert fault.startswith(f"{failing} of 7 classes have fewer than k = 5 records: {exposed} record")
+
+
+def test_no_record_at_all_breaks_the_promise() -> None:
+    assert promise_faults(job(), recount(records=0, classes=0, min_class=0)) == ["the data files hold no record"]
+
+
+@given(st.integers(0, 100), st.integers(1, 1000), st.integers(0, 1000))
+def test_the_limit_is_kept_exactly(hundredths: int, records: int, suppressed: int) -> None:
+    one = job(suppression={"limit": hundredths / 100})
+    assert bool(suppression_faults(one, suppressed, records)) == (suppressed * 100 > hundredths * records)
+
+
+def manifest(**changes: Any) -> Manifest:
+    made: dict[str, Any] = {
+        "release": "people-0", "name": "people", "job": "0", "inputs": "0", "method": "skald", "privacy": {"k": 5}, "records": 100,
+        "released": 95, "suppressed": 5, "masked": 0, "classes": 7, "min_class": 5, "node": None, "levels": None, "loss": {}, "ncp": {},
+        "optimal": "certified", "search": {}, "files": (), "versions": {}, "seconds": {}, "peak_rss": 0,
+    }  # fmt: skip
+    return Manifest.model_validate(made | changes)
+
+
+def test_a_manifest_that_says_what_the_files_hold_has_no_fault() -> None:
+    assert manifest_faults(job(), manifest(), recount()) == []
+    masking = manifest(released=100, masked=5, classes=8)
+    assert manifest_faults(job(), masking, recount(records=100, classes=8, masked=5)) == []
+    assert manifest_faults(job(), masking, recount(records=100, classes=8, masked=9)) == [], "the top of all hierarchies is * too"
+
+
+@pytest.mark.parametrize("name", ["records", "released", "suppressed", "masked", "classes", "min_class"])
+@given(st.integers(-3, 3).filter(bool))
+@settings(max_examples=6)
+def test_any_number_that_is_not_that_of_the_files_is_noticed(name: str, change: int) -> None:
+    said = manifest()
+    assert manifest_faults(job(), said.model_copy(update={name: getattr(said, name) + change}), recount())
+
+
+def test_more_suppression_than_the_limit_is_noticed_though_all_numbers_agree() -> None:
+    found = recount(records=94)
+    assert manifest_faults(job(), manifest(released=94, suppressed=6), found) == [
+        "6 records of 100 are suppressed, more than the limit of 0.05"
+    ]
+
+
+def test_the_columns_of_the_job_have_no_fault() -> None:
+    assert column_faults(job(), [*QIDS, *PAYLOAD]) == []
+    rest = job(columns=JOB["columns"] | {"insensitive": "rest"})
+    assert column_faults(rest, [*QIDS, "disease", "whatever"]) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "fault"),
+    [
+        ([*QIDS, *PAYLOAD, "person"], "'person' is an identifier and must not be published"),
+        ([*QIDS, *PAYLOAD, "index"], "'index' is published, but the job does not say so"),
+        ([*QIDS[1:], *PAYLOAD], "'sex' is missing from the data files"),
+        ([*QIDS, *PAYLOAD[1:]], "'disease' is missing from the data files"),
+    ],
+)
+def test_a_column_too_many_or_too_few_is_a_fault(columns: list[str], fault: str) -> None:
+    assert column_faults(job(), columns) == [fault]
+
+
+def test_an_identifier_is_a_fault_also_where_the_rest_is_published() -> None:
+    rest = job(columns=JOB["columns"] | {"insensitive": "rest"})
+    assert column_faults(rest, [*QIDS, "disease", "person"]) == ["'person' is an identifier and must not be published"]
+    assert column_faults(rest, [*QIDS, "note"]) == ["'disease' is missing from the data files"]
+
+
+def test_a_raw_column_beside_its_bounds_is_a_fault() -> None:
+    bounds = job(intervals="bounds")
+    published = ["sex", "age_low", "age_high", "zip", "height_low", "height_high", "smoker", "born", *PAYLOAD]
+    assert column_faults(bounds, published) == []
+    assert any("'age' is published beside its bounds" in fault for fault in column_faults(bounds, [*published, "age"]))
+    assert "'age_low' and 'age_high' is missing" in column_faults(bounds, [name for name in published if "age_" not in name])[0]

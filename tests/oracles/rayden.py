@@ -1,0 +1,117 @@
+"""RAYDEN written from Algorithms 1 to 3 of papers/rayden.txt, one record at a time, with the design's rulings where the paper is silent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+import numpy as np
+
+Distance = Callable[[int, int], Fraction]
+Partition = list[int]
+
+
+def vp_tree(parts: Sequence[Partition], k: int, split: str, vantage: str, seed: int, d: Distance) -> list[Partition]:
+    """Algorithm 1, level by level, from one part or several; parts of fewer than 2k records are partitions."""
+    draws = np.random.default_rng(seed)
+    finished: list[Partition] = []
+    level = [list(part) for part in parts]
+    while level:
+        finished += [part for part in level if len(part) <= 2 * k - 1]
+        level = [part for part in level if len(part) > 2 * k - 1]
+        following = []
+        for part, (first, second) in zip(level, draws.random((len(level), 2)), strict=True):
+            v = select_vantage_point(part, vantage, first, second, d)
+            ranked = sorted(part, key=lambda record: (d(v, record), record))
+            cut = near_size(len(part), k, split)
+            following += [sorted(ranked[:cut]), sorted(ranked[cut:])]
+        level = following
+    return finished
+
+
+def near_size(size: int, k: int, split: str) -> int:
+    if split == "median":
+        return math.ceil(size / 2)
+    return min(range(k, size - k + 1, k), key=lambda cut: (abs(2 * cut - size), -cut))
+
+
+def select_vantage_point(part: Partition, vantage: str, first: float, second: float, d: Distance) -> int:
+    picked = part[int(first * len(part))]
+    if vantage == "random":
+        return picked
+    if vantage == "farthest":
+        return max(part, key=lambda record: (d(picked, record), -record))
+    weights = [float(d(picked, record) * 2**20) ** 2 for record in part]
+    wanted, passed = second * sum(weights), 0.0
+    for record, weight in zip(part, weights, strict=True):
+        passed += weight
+        if passed > wanted:
+            return record
+    return part[-1]
+
+
+def k_nearest_neighbours(record: int, part: Partition, k: int, d: Distance) -> Partition:
+    others = sorted((other for other in part if other != record), key=lambda other: (d(record, other), other))
+    return others[: min(k, len(part) - 1)]
+
+
+def ac_dist(record: int, neighbours: Partition, chaining: str, d: Distance) -> Fraction:
+    count = len(neighbours)
+    if chaining == "paper":
+        chain = [record, *neighbours]
+        total = sum((step * d(chain[step], chain[step - 1]) for step in range(1, count + 1)), Fraction(0))
+        return Fraction(2, count * (count + 1)) * total
+    reached, left, total = [record], list(neighbours), Fraction(0)
+    for step in range(1, count + 1):
+        gaps = [min(d(one, other) for one in reached) for other in left]
+        total += (count + 1 - step) * min(gaps)
+        reached.append(left.pop(gaps.index(min(gaps))))
+    return Fraction(2, count * (count + 1)) * total
+
+
+def cof(part: Partition, k: int, chaining: str, d: Distance) -> dict[int, float]:
+    if len(part) == 1:
+        return {part[0]: 1.0}
+    nearest = {record: k_nearest_neighbours(record, part, k, d) for record in part}
+    chains = {record: ac_dist(record, nearest[record], chaining, d) for record in part}
+    found = {}
+    for record in part:
+        total = sum((chains[other] for other in nearest[record]), Fraction(0))
+        if total:
+            found[record] = float(len(nearest[record]) * chains[record] / total)
+        else:
+            found[record] = math.inf if chains[record] else 1.0
+    return found
+
+
+def outliers(factors: dict[int, float], alpha: float) -> Partition:
+    finite = [factor for factor in factors.values() if factor < math.inf]
+    mean = math.fsum(finite) / len(finite) if finite else 0.0
+    deviation = math.sqrt(math.fsum((factor - mean) ** 2 for factor in finite) / len(finite)) if finite else 0.0
+    threshold = (mean + alpha * deviation) * (1 + 1e-9)
+    return [record for record, factor in factors.items() if factor > threshold]
+
+
+def medoid(part: Partition, d: Distance) -> int:
+    return min(part, key=lambda record: (sum(d(record, other) for other in part), record))
+
+
+def merge_small(parts: list[Partition], k: int, d: Distance) -> list[Partition]:
+    """Every partition below k goes to the one with the nearest medoid, all of a round at once, until there is none."""
+    parts = [part for part in parts if part]
+    while len(parts) > 1 and any(len(part) < k for part in parts):
+        centres = [medoid(part, d) for part in parts]
+        home = list(range(len(parts)))
+        for number, part in enumerate(parts):
+            if len(part) < k:
+                others = [other for other in range(len(parts)) if other != number]
+                home[number] = min(others, key=lambda other: (d(centres[number], centres[other]), other))
+        together = [{number} for number in range(len(parts))]
+        for number, target in enumerate(home):
+            union = together[number] | together[target]
+            for member in union:
+                together[member] = union
+        parts = [sorted(record for number in union for record in parts[number]) for union in {frozenset(union) for union in together}]
+        parts.sort(key=lambda part: part[0])
+    return parts

@@ -1,0 +1,146 @@
+"""Steps: groups of neighbours, errors without values, and calls that travel as files."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from schemas.errors import InternalError, JobError, SkaldError, SourceError, StorageError
+from tasks import elsewhere
+from tasks.elsewhere import Failure, release_versions, run_call, write_call
+from tasks.runners import RUNNER, SCHEDULER, RunnerError, choose_runner, on_dask
+from tasks.steps import SWITCH, WithdrawnError, groups, guarded
+from tests.conftest import CommandLine
+from tests.jobs import digests, people, people_job
+
+VALUE = "a cell value"
+
+
+@given(st.lists(st.integers()), st.integers(1, 40))
+def test_groups_are_neighbours_in_order_few_and_about_equal(items: list[int], most: int) -> None:
+    parts = groups(items, most)
+    assert [item for part in parts for item in part] == items
+    assert len(parts) == min(len(items), most)
+    sizes = [len(part) for part in parts]
+    assert not sizes or max(sizes) - min(sizes) <= 1 <= min(sizes)
+
+
+def fail(kind: str) -> None:
+    try:
+        raise LookupError(VALUE)
+    except LookupError as error:
+        errors = {"ours": SourceError.empty(1), "disk": OSError(28, "No space left on device", "folder"), "other": ValueError(VALUE)}
+        raise errors[kind] from error
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("ours", SourceError), ("disk", StorageError), ("other", InternalError)])
+def test_an_error_leaves_a_step_without_the_text_of_any_other(kind: str, expected: type[SkaldError]) -> None:
+    with pytest.raises(expected) as raised:
+        guarded(fail)(kind)
+    assert VALUE not in str(raised.value)
+    assert raised.value.__cause__ is raised.value.__context__ is None
+
+
+def join(*parts: object) -> str:
+    return " ".join(map(str, parts))
+
+
+def refuse() -> None:
+    raise JobError("job.yaml", ["one", "two"])
+
+
+def test_a_call_is_a_private_file_and_its_result_that_of_the_function(tmp_path: Path) -> None:
+    path = write_call(tmp_path, join, ("a", 1))
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert run_call(str(path), release_versions()) == "a 1"
+
+
+@pytest.mark.parametrize(("function", "arguments"), [(fail, ("ours",)), (fail, ("disk",)), (fail, ("other",)), (refuse, ())])
+def test_an_error_comes_back_from_elsewhere_as_it_is_raised_here(tmp_path: Path, function, arguments: tuple[str, ...]) -> None:
+    with pytest.raises(SkaldError) as here:
+        guarded(function)(*arguments)
+    failure = run_call(str(write_call(tmp_path, function, arguments)), release_versions())
+    assert isinstance(failure, Failure)
+    back = pickle.loads(pickle.dumps(failure)).error()
+    assert (type(back), str(back), back.exit_code) == (type(here.value), str(here.value), here.value.exit_code)
+
+
+def test_a_call_that_was_withdrawn_is_told_from_a_folder_that_a_worker_cannot_see(tmp_path: Path) -> None:
+    assert run_call(str(tmp_path / "gone"), release_versions()).kind is WithdrawnError
+    assert "cannot read" in run_call(str(tmp_path / "elsewhere" / "gone"), release_versions()).sentence
+
+
+def test_a_worker_with_another_version_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = dict(release_versions())
+    assert "pyarrow" in wanted
+    monkeypatch.setattr(elsewhere, "release_versions", lambda: wanted | {"pyarrow": "0.1"})
+    path = write_call(tmp_path, (tmp_path / "made").mkdir, ())
+    assert "another version of 'pyarrow'" in run_call(str(path), wanted).sentence
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("runner", "scheduler", "direct", "dask"),
+    [
+        (None, None, False, False),
+        ("threads", None, True, False),
+        ("dask", None, False, True),
+        (None, "tcp://127.0.0.1:8786", False, True),
+        ("dask", "tls://[::1]:8786", False, True),
+        (None, "host:8786", False, True),
+    ],
+)
+def test_an_address_means_dask(monkeypatch: pytest.MonkeyPatch, runner, scheduler: str | None, direct: bool, dask: bool) -> None:
+    monkeypatch.setenv(RUNNER, "")
+    monkeypatch.setenv(SCHEDULER, "")
+    choose_runner(runner, scheduler, direct=direct)
+    assert on_dask() == dask
+    assert os.environ[SCHEDULER] == (scheduler or "")
+
+
+@pytest.mark.parametrize(
+    ("runner", "scheduler", "direct", "sentence"),
+    [
+        ("threads", "tcp://127.0.0.1:1", False, "--scheduler does not go with"),
+        ("dask", None, True, "--direct does not go with"),
+        (None, "nonsense://127.0.0.1:1", False, "is not the address"),
+        (None, "127.0.0.1", False, "is not the address"),
+    ],
+)
+def test_options_that_exclude_each_other_are_refused(
+    monkeypatch: pytest.MonkeyPatch, runner, scheduler: str | None, direct: bool, sentence: str
+) -> None:
+    monkeypatch.setenv(RUNNER, "")
+    monkeypatch.setenv(SCHEDULER, "")
+    with pytest.raises(RunnerError, match=sentence):
+        choose_runner(runner, scheduler, direct=direct)
+
+
+def test_a_deployment_without_prefect_stays_without_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(RUNNER, "dask")
+    choose_runner(None, None, direct=True)
+    assert not on_dask()
+
+
+def test_tasks_that_a_failed_one_kept_from_beginning_are_run_when_the_source_is_mended(prefect: CommandLine) -> None:
+    people_job(prefect.folder, people(2000), files=4)
+    settings = ["--set", "chunk_rows=50"]
+    damaged = prefect.folder / "people" / "000.parquet"
+    content, column = damaged.read_bytes(), pq.read_metadata(damaged).row_group(0).column(1)
+    assert column.path_in_schema == "sex"
+    offset = column.dictionary_page_offset
+    damaged.write_bytes(content[:offset] + b"?" * 40 + content[offset + 40 :])
+    assert prefect("run", "job.yaml", *settings).returncode == 2
+    damaged.write_bytes(content)
+    mended = prefect("run", "job.yaml", *settings)
+    assert mended.returncode == 0, mended.stderr
+    current = (prefect.folder / "releases" / "CURRENT").read_text().strip()
+    direct = prefect("run", "job.yaml", *settings, "--direct", "--set", "work=other", "--set", "target=direct", **{SWITCH: "1"})
+    assert direct.returncode == 0, direct.stderr
+    assert digests(prefect.folder / "releases" / current) == digests(prefect.folder / "direct" / current)
