@@ -20,6 +20,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, Node, join
@@ -47,6 +48,7 @@ class Examination:
         most_cells: Largest product of groups of a node that can be counted as a root.
         kept_cells: As for ``Search``.
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
+        sensitive: As for ``Search``.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -58,6 +60,7 @@ class Examination:
     most_cells: int
     kept_cells: int
     most_roots: int = MOST_ROOTS
+    sensitive: Sequence[Domain] = ()
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.whole([hierarchy.levels for hierarchy in self.hierarchies])
@@ -107,7 +110,9 @@ class Examination:
         known[known == PASSES] = CUT
         if best:
             known[(known != FAILS) & (self._bounds[above] > float(best[0]))] = CUT
-        search = Search(histogram, self.hierarchies, self.model, self.most_suppressed, self.objective, self.kept_cells, known, best)
+        search = Search(
+            histogram, self.hierarchies, self.model, self.most_suppressed, self.objective, self.kept_cells, known, best, self.sensitive
+        )
         found = search.run()
         self.roots.append(histogram.node)
         self._evaluated += search.evaluated

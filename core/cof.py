@@ -77,9 +77,7 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
 
 
 @njit(cache=True, nogil=True)
-def _factors(
-    rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, numerical: int, missing: int, squared: bool
-) -> NDArray[np.float64]:
+def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, numerical: int, missing: int, squared: bool) -> NDArray[np.float64]:
     """Returns COF of rows that lie partition by partition, ``ends`` telling where; memory grows with the largest partition alone."""
     factors = np.ones(rows.shape[0])
     largest = 0
@@ -152,10 +150,10 @@ def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, near: NDA
 @njit(cache=True, nogil=True)
 def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], numerical: int, missing: int, squared: bool) -> int:
     """Returns Σ l · d(r_l, r_(l-1)), r_0 being the record itself; the factor 2 / (k (k + 1)) falls out of the ratio."""
-    total, before = np.int64(0), row
+    total, before = 0, row
     for place in range(near.shape[0]):
         total += (place + 1) * distance(rows, start + near[place], rows, start + before, numerical, missing, squared)
-        before = near[place]
+        before = int(near[place])
     return total
 
 
@@ -164,7 +162,7 @@ def _trail(
     rows: Rows, start: int, row: int, near: NDArray[np.int64], reached: NDArray[np.int64], numerical: int, missing: int, squared: bool
 ) -> int:
     """Returns Σ (k + 1 - l) · e_l over the set-based nearest trail; ``reached`` holds the distance of each neighbour to the set so far."""
-    count, total, newest = near.shape[0], np.int64(0), row
+    count, total, newest = near.shape[0], 0, row
     reached[:count] = np.iinfo(np.int64).max
     for step in range(count):
         closest = -1
@@ -175,7 +173,7 @@ def _trail(
             reached[place] = min(reached[place], gap)
             if closest < 0 or reached[place] < reached[closest]:
                 closest = place
-        total += (count - step) * reached[closest]
+        total += (count - step) * int(reached[closest])
         reached[closest] = -1
-        newest = near[closest]
+        newest = int(near[closest])
     return total

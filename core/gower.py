@@ -122,16 +122,16 @@ def distance(first: Rows, row: int, second: Rows, other: int, numerical: int, mi
         missing: As in ``Points``.
         squared: As in ``Points``.
     """
-    total = np.int64(0)
+    total = 0
     for qid in range(numerical):
         gap = abs(np.int64(first[row, qid]) - np.int64(second[other, qid]))
         if gap > UNIT:
             gap = np.int64(missing)
-        total += gap * gap if squared else gap
+        total += int(gap * gap if squared else gap)
     for qid in range(numerical, first.shape[1]):
         mine, other_code = first[row, qid], second[other, qid]
         if mine != other_code:
-            total += np.int64(missing) if mine < 0 or other_code < 0 else np.int64(UNIT)
+            total += missing if mine < 0 or other_code < 0 else UNIT
     return total
 
 

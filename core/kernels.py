@@ -43,6 +43,54 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int6
 
 
 @njit(cache=True, nogil=True)
+def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
+    """Adds up the counts of equal cells in a hash table, which is what cells too many for an array cost least in.
+
+    Args:
+        cells: Shape (n,).
+        counts: Shape (n,).
+        places: Shape (a power of two, more than there are distinct cells,), all -1; written to.
+
+    Returns:
+        The row in which each distinct cell comes first, and the sum of its counts, in that order.
+    """
+    first, keys = np.empty(cells.shape[0], np.int64), np.empty(cells.shape[0], np.int64)
+    summed = np.empty(cells.shape[0], counts.dtype)
+    mask, size = np.uint64(places.shape[0] - 1), 0
+    for row in range(cells.shape[0]):
+        # Fibonacci hashing; the high half of the product is the well mixed one.
+        place = ((np.uint64(cells[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        while places[place] >= 0 and keys[places[place]] != cells[row]:
+            place = (place + np.uint64(1)) & mask
+        known = places[place]
+        if known >= 0:
+            summed[known] += counts[row]
+        else:
+            places[place] = size
+            first[size], keys[size], summed[size] = row, cells[row], counts[row]
+            size += 1
+    return first[:size].copy(), summed[:size].copy()
+
+
+@njit(cache=True, nogil=True)
+def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
+    """Replaces each cell by a number from 0, the same for equal cells, and returns how many there are; arguments as for ``sum_equal``."""
+    keys = np.empty(cells.shape[0], np.int64)
+    mask, size = np.uint64(places.shape[0] - 1), 0
+    for row in range(cells.shape[0]):
+        cell = cells[row]
+        place = ((np.uint64(cell) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        while places[place] >= 0 and keys[places[place]] != cell:
+            place = (place + np.uint64(1)) & mask
+        if places[place] < 0:
+            places[place] = size
+            keys[size] = cell
+            size += 1
+        cells[row] = places[place]
+    return size
+
+
+@njit(cache=True, nogil=True)
 def add_numbers(cells: NDArray[np.int64], counts: NDArray[np.int64], dense: Counts) -> None:
     """Adds counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
     for row in range(cells.shape[0]):

@@ -9,21 +9,22 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core import mondrian_kernels
-from core.mondrian_cuts import Room, Rows, Scale, cut_all
+from core import mondrian_cuts, mondrian_scores
+from core.mondrian_cuts import cut_all
+from core.mondrian_rows import Room, Rows, Scale
 
 Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
 SCORES: dict[Score, int] = {
-    "representativity": mondrian_kernels.REPRESENTATIVITY,
-    "entropy": mondrian_kernels.ENTROPY,
-    "span": mondrian_kernels.SPAN,
-    "normalised_span": mondrian_kernels.NORMALISED_SPAN,
-    "ncp": mondrian_kernels.NCP,
+    "representativity": mondrian_scores.REPRESENTATIVITY,
+    "entropy": mondrian_scores.ENTROPY,
+    "span": mondrian_scores.SPAN,
+    "normalised_span": mondrian_scores.NORMALISED_SPAN,
+    "ncp": mondrian_scores.NCP,
 }
 
 
 Mode = Literal["strict", "median", "relaxed"]
-MODES: dict[Mode, int] = {"strict": mondrian_kernels.STRICT, "median": mondrian_kernels.MEDIAN, "relaxed": mondrian_kernels.RELAXED}
+MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cuts.MEDIAN, "relaxed": mondrian_cuts.RELAXED}
 
 
 @dataclass(frozen=True)
@@ -32,16 +33,16 @@ class Rules:
 
     Attributes:
         k: Records.
-        diversity: Distinct values of each sensitive column (l of distinct l-diversity); 1 asks for nothing.
+        diversity: The l of distinct l-diversity, one per sensitive column that is looked at.
     """
 
     k: int
-    diversity: int = 1
+    diversity: tuple[int, ...] = ()
 
     @property
     def array(self) -> NDArray[np.int64]:
         """The rules as kernels read them."""
-        return np.array([self.k, self.diversity], np.int64)
+        return np.array([self.k, *self.diversity], np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +123,11 @@ class Partition:
         return classes
 
 
-def room_for(axes: Sequence[Axis], sensitive: NDArray[np.int32]) -> Room:
+def room_for(axes: Sequence[Axis], sensitive: NDArray[np.int32], score: Score) -> Room:
     """Makes the scratch arrays of the kernels."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
+    priced, costed = (len(sensitive), widest) if score == "ncp" else (0, 0)
     codes = int(sensitive.max(initial=0)) + 1
 
     def numbers(*shape: int) -> NDArray[np.int64]:
@@ -133,7 +135,9 @@ def room_for(axes: Sequence[Axis], sensitive: NDArray[np.int32]) -> Room:
 
     return Room(
         stamps=numbers(sum(axis.size for axis in axes) + 1), lows=numbers(qids), highs=numbers(qids), distinct=numbers(qids),
-        scores=np.zeros(qids), values=numbers(widest), sums=numbers(widest), counts=numbers(2, codes), present=numbers(2, codes),
+        scores=np.zeros(qids), values=numbers(widest), sums=numbers(widest),
+        sorted=np.zeros(priced, np.int32), ends=numbers(costed), left_costs=np.zeros(costed), right_costs=np.zeros(costed),
+        counts=numbers(2, codes), present=numbers(2, codes),
     )  # fmt: skip
 
 
@@ -156,14 +160,16 @@ def partition(
         axes: One per QID.
         rules: What both halves of a cut must keep.
         score: What chooses the QID, or with ``ncp`` the cut.
-        mode: ``strict`` keeps equal values together and cuts at the median or just below it, ``median`` at the median alone (the paper's letter),
+        mode: ``strict`` keeps equal values together and cuts at the median or just below it, ``median`` at the median alone (as in the paper),
             ``relaxed`` shares equal values out so that halves are even; those of the first rows go left.
-        sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules do not need them.
+        sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
         scale: What spans are relative to; the whole dataset if left out.
     """
     rows = len(weights)
-    codes = np.empty((rows, 0), np.int32) if sensitive is None or rules.diversity <= 1 else sensitive
+    codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
     order = np.arange(rows, dtype=np.int32)
     given = Rows(ranks, weights, codes, order)
-    starts = cut_all(given, scale_of(axes) if scale is None else scale, SCORES[score], MODES[mode], rules.array, room_for(axes, codes))
+    starts = cut_all(
+        given, scale_of(axes) if scale is None else scale, SCORES[score], MODES[mode], rules.array, room_for(axes, codes, score)
+    )
     return Partition(order, starts)

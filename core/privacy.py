@@ -1,19 +1,66 @@
-"""Privacy models: given the classes of a recoding, which of them may not be published (one interface for all algorithms)."""
+"""Privacy models: given the classes of a recoding, which of them may not be published (one interface for all algorithms).
+
+Every model here is monotone: a union of safe classes is safe. So where nothing may be suppressed, what is coarser than a passing node
+passes, and thin fragments may be merged. With a limit of suppression that is not enough: a safe class may join an unsafe one and become
+unsafe, so that a coarser node suppresses more. k-anonymity and distinct diversity exclude that, because a union with one safe part is safe;
+entropy, recursive diversity and closeness do not. ``relaxed`` gives what of a model does: a necessary condition that predictive tagging may
+rely on at any limit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from fractions import Fraction
+from math import ceil
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+SLACK = 1e-9
+BLOCK = 1 << 22
+
+Failing = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the values of one sensitive column are spread over classes; a null is a value like any other.
+
+    Attributes:
+        owners: Shape (entries,), int64, ascending: the class of each entry.
+        values: Shape (entries,), the value's code in the column's domain; no class has a value twice.
+        counts: Shape (entries,), int64, all positive.
+        whole: Shape (values,), int64: records of the whole source per value.
+    """
+
+    owners: NDArray[np.int64]
+    values: NDArray[np.integer[Any]]
+    counts: NDArray[np.int64]
+    whole: NDArray[np.int64]
+
+    def union(self, classes: NDArray[np.bool_]) -> Spread:
+        """Returns the spread of the one class that the marked classes make together."""
+        mine = classes[self.owners]
+        counts = np.bincount(self.values[mine], weights=self.counts[mine], minlength=len(self.whole)).astype(np.int64)
+        values = np.flatnonzero(counts)
+        return Spread(np.zeros(len(values), np.int64), values, counts[values], self.whole)
+
+
+Spreads = Mapping[str, Spread]
+
 
 class PrivacyModel(Protocol):
-    """Answers which classes fail; monotone: a union of classes is never worse than its worst part."""
+    """Answers which classes fail."""
 
-    def fails(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Returns, in the shape (classes,), which classes of the given sizes fail."""
+    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+        """Returns, in the shape (classes,), which classes fail.
+
+        Args:
+            counts: Shape (classes,), records per class.
+            spreads: By sensitive column, for the columns that the model looks at.
+        """
         ...
 
 
@@ -26,6 +73,176 @@ class KAnonymity:
 
     k: int
 
-    def fails(self, counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Returns which classes have fewer than k records."""
         return counts < self.k
+
+
+@dataclass(frozen=True)
+class DistinctDiversity:
+    """Every class has at least l different sensitive values (Machanavajjhala et al. 2007, section 4.1).
+
+    Monotone: a union has every value that a part has.
+    """
+
+    column: str
+    l: int  # noqa: E741 - the model's own name
+
+    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+        """Returns which classes have fewer than l values."""
+        return np.bincount(_of(spreads, self.column).owners, minlength=len(counts)) < self.l
+
+
+@dataclass(frozen=True)
+class EntropyDiversity:
+    """The entropy of the sensitive values of every class is at least ln(l) (Machanavajjhala et al. 2007, definition 4.1).
+
+    Monotone: entropy is concave, so that of a union, a mixture of its parts, is no less than the least of theirs. A class that reaches
+    ln(l) but for rounding (1e-9) is safe.
+    """
+
+    column: str
+    l: float  # noqa: E741 - the model's own name
+
+    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+        """Returns which classes have less entropy than ln(l)."""
+        spread = _of(spreads, self.column)
+        sums = np.bincount(spread.owners, weights=spread.counts * np.log(spread.counts), minlength=len(counts))
+        records = np.maximum(counts, 1)
+        failing: Failing = np.log(records) - sums / records < np.log(self.l) - SLACK
+        return failing
+
+
+@dataclass(frozen=True)
+class RecursiveDiversity:
+    """With the counts of a class's values in falling order r1 ≥ r2 ≥ …, r1 < c·(rl + … + rm) (Machanavajjhala et al. 2007, definition 4.2).
+
+    Monotone (their theorem 4.3). Exact: c is a fraction, counts are integers.
+    """
+
+    column: str
+    c: Fraction
+    l: int  # noqa: E741 - the model's own name
+
+    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+        """Returns which classes have a most frequent value that is too frequent."""
+        spread = _of(spreads, self.column)
+        order = np.lexsort((-spread.counts, spread.owners))
+        owners, sizes = spread.owners[order], spread.counts[order]
+        firsts = np.searchsorted(owners, np.arange(len(counts)))
+        rank = np.arange(len(owners)) - firsts[owners]
+        tail = np.zeros(len(counts), np.int64)
+        np.add.at(tail, owners[rank >= self.l - 1], sizes[rank >= self.l - 1])
+        greatest = np.zeros(len(counts), np.int64)
+        greatest[owners[rank == 0]] = sizes[rank == 0]
+        # Python integers: neither side can overflow.
+        return np.array(greatest.astype(object) * self.c.denominator >= tail.astype(object) * self.c.numerator, np.bool_)
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """The sensitive values of every class are spread within t of how they are in the whole source, by the earth mover's distance.
+
+    (Li et al. 2007.) Monotone: the distance from a fixed distribution is convex, and a union is a mixture of its parts. A class within 1e-9
+    of t is safe.
+
+    Attributes:
+        column: The sensitive column.
+        t: From 0 to 1.
+        ranks: For the ordered distance, shape (values,): the position of each value in the order. None for the other distances.
+        groups: For the hierarchical distance, from fine to coarse, each of shape (values,): the group of each value at each level of its
+            hierarchy above the values, the last being one group for all. Empty for the equal distance, where all values are equally far.
+    """
+
+    column: str
+    t: float
+    ranks: NDArray[np.int64] | None = None
+    groups: tuple[NDArray[np.int64], ...] = ()
+
+    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+        """Returns which classes are farther than t from the whole."""
+        spread = _of(spreads, self.column)
+        return np.array(self.distances(counts, spread) > self.t + SLACK, np.bool_)
+
+    def distances(self, counts: NDArray[np.int64], spread: Spread) -> NDArray[np.float64]:
+        """Returns the distance of each class, shape (classes,), float64."""
+        whole = spread.whole / max(int(spread.whole.sum()), 1)
+        if self.ranks is None and not self.groups:
+            shares = spread.counts / counts[spread.owners]
+            there = whole[spread.values]
+            near = np.bincount(spread.owners, weights=np.abs(shares - there) - there, minlength=len(counts))
+            return np.maximum((near + 1.0) / 2, 0.0)
+        found = np.empty(len(counts))
+        step = max(BLOCK // max(len(whole), 1), 1)
+        for first in range(0, len(counts), step):
+            mine = slice(*np.searchsorted(spread.owners, [first, first + step]))
+            size = min(step, len(counts) - first)
+            extra = np.zeros((size, len(whole)))
+            owners = spread.owners[mine]
+            extra[owners - first, spread.values[mine]] = spread.counts[mine] / counts[owners]
+            found[first : first + size] = self._moved(extra - whole)
+        return found
+
+    def _moved(self, extra: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self.ranks is not None:
+            ordered = np.empty_like(extra)
+            ordered[:, self.ranks] = extra
+            total: NDArray[np.float64] = np.abs(np.cumsum(ordered, axis=1)).sum(axis=1) / max(extra.shape[1] - 1, 1)
+            return total
+        # What is left over in some children of a group and wanted in others moves within it, at a cost of its height (Li et al., 5.2).
+        total, height, below = np.zeros(len(extra)), len(self.groups), np.arange(extra.shape[1])
+        for level, groups in enumerate(self.groups, start=1):
+            parents = np.zeros(extra.shape[1], np.int64)
+            parents[below] = groups
+            size = int(groups.max(initial=0)) + 1
+            spare, wanted, net = (np.zeros((len(extra), size)) for _ in range(3))
+            for child in range(extra.shape[1]):
+                part = extra[:, child]
+                spare[:, parents[child]] += np.maximum(part, 0)
+                wanted[:, parents[child]] += np.maximum(-part, 0)
+                net[:, parents[child]] += part
+            total += np.minimum(spare, wanted).sum(axis=1) * level / height
+            extra, below = net, groups
+        return total
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Every one of several models. Monotone as each of them is."""
+
+    models: tuple[PrivacyModel, ...]
+
+    def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
+        """Returns which classes fail at least one of the models."""
+        failing = np.zeros(len(counts), np.bool_)
+        for model in self.models:
+            failing |= model.fails(counts, spreads)
+        return failing
+
+
+def all_of(models: Sequence[PrivacyModel]) -> PrivacyModel:
+    """Returns one model that asks for all of the given ones."""
+    return models[0] if len(models) == 1 else AllOf(tuple(models))
+
+
+def relaxed(model: PrivacyModel) -> PrivacyModel:
+    """Returns a weaker model under which a union with one safe part is safe, so that coarser nodes never suppress more.
+
+    ln(l) of entropy takes l different values at least, and so does a tail of the recursive model that is not empty.
+    """
+    match model:
+        case EntropyDiversity(column, least):
+            return DistinctDiversity(column, ceil(least - SLACK))
+        case RecursiveDiversity(column, _, least):
+            return DistinctDiversity(column, least)
+        case Closeness():
+            return AllOf(())
+        case AllOf(models):
+            return AllOf(tuple(relaxed(one) for one in models))
+    return model
+
+
+def _of(spreads: Spreads | None, column: str) -> Spread:
+    if spreads is None:
+        raise LookupError(column)
+    return spreads[column]

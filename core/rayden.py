@@ -13,19 +13,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from core.acceptance import dense, merge_failing, smaller_than, without_failing
 from core.cof import Chaining, members, outlier_factors, outliers
-from core.gower import Points, Rows, distance
+from core.gower import Points
+from core.medoids import medoids
 from core.nearest import nearest
+from core.recoding import SUPPRESSED
 
 Leave = Literal["bounded", "freely"]
 Pool = Literal["join", "suppress"]
-SUPPRESSED = np.int32(-1)
 
 Cut = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int32]]
-"""Cuts records, given as ascending rows and each with the number of its group (dense from 0), group by group into classes (dense from 0)."""
+"""Cuts records, given as ascending rows, each with the number of its group (dense from 0), group by group into classes (dense from 0)."""
 
 
 @dataclass(frozen=True)
@@ -84,88 +85,22 @@ def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierSte
     detected = outliers(factors, classes, step.alpha)
     leaving = _within_bounds(detected, factors, classes, step.k) if step.leave == "bounded" else detected
     kept = np.where(leaving, SUPPRESSED, classes)
-    normal, merged = merge_small(points, dense(kept), step.k)
+    small = smaller_than(step.k)
+    normal, merged = merge_failing(points, dense(kept), small)
     normal = _cut_again(normal, step.k, cut)
     pool = np.flatnonzero(leaving)
     if len(pool) >= step.k:
         recovered = cut(pool, np.zeros(len(pool), np.int32))
         normal[pool] = recovered + normal.max(initial=-1) + 1
+        # Where the normal records were too few for any class, they go to the nearest recovered one.
+        normal = _cut_again(merge_failing(points, normal, small)[0], step.k, cut)
     elif len(pool) and step.pool == "join":
         normal = _cut_again(_joined(points, normal, pool), step.k, cut)
-    normal = dense(_without_small(normal, step.k))
+    normal = without_failing(normal, small)
     return Handled(normal, int(detected.sum()), len(pool), int(np.count_nonzero(normal[pool] != SUPPRESSED)), merged)
 
 
-def dense(classes: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Returns classes numbered without gaps, in the same order; SUPPRESSED stays."""
-    used = np.bincount(classes[classes >= 0]) > 0
-    numbers = np.append(np.cumsum(used) - 1, SUPPRESSED).astype(np.int32)
-    return numbers[classes]
-
-
-def merge_small(points: Points, classes: NDArray[np.int32], k: int) -> tuple[NDArray[np.int32], int]:
-    """Merges every partition of fewer than k records with the nearest one, by the distance of their medoids, until none is left.
-
-    All that are too small in a round are merged at once, so that the outcome does not depend on where one begins; those that are nearest
-    to one another become one. Of equally near partitions the one with the lower number is taken.
-
-    Args:
-        points: The records.
-        classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are in none.
-        k: Least number of records.
-
-    Returns:
-        Classes in the same form, and how many partitions were too small. A single one stays as it is, whatever its size.
-    """
-    merged = 0
-    while True:
-        order, ends = members(classes)
-        small = np.flatnonzero(np.diff(ends) < k)
-        if not len(small) or len(ends) <= 2:
-            return classes, merged
-        merged += len(small)
-        centres = points.take(medoids(points, order, ends))
-        target = np.arange(len(ends) - 1)
-        target[small] = nearest(centres.take(small), centres, small.astype(np.int64))
-        # Two that point at one another would follow each other for ever: the lower number stays. Longer rings cannot be.
-        pair = target[target] == np.arange(len(target))
-        target = np.where(pair, np.minimum(target, np.arange(len(target))), target)
-        while not np.array_equal(target, target[target]):
-            target = target[target]
-        classes = dense(np.where(classes >= 0, target[classes], SUPPRESSED).astype(np.int32))
-
-
-def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Returns the record of each class with the least sum of distances to the others, the first of equals, shape (classes,).
-
-    Args:
-        points: The records.
-        order: Records class by class.
-        ends: Shape (classes + 1,), where the classes end.
-    """
-    return order[_medoids(points.rows[order], ends, points.numerical, points.missing, points.squared)]
-
-
-@njit(cache=True, nogil=True)
-def _medoids(rows: Rows, ends: NDArray[np.int64], numerical: int, missing: int, squared: bool) -> NDArray[np.int64]:
-    found = np.empty(ends.shape[0] - 1, np.int64)
-    for number in range(ends.shape[0] - 1):
-        best, least = ends[number], np.iinfo(np.int64).max
-        for row in range(ends[number], ends[number + 1]):
-            total = np.int64(0)
-            for other in range(ends[number], ends[number + 1]):
-                total += distance(rows, row, rows, other, numerical, missing, squared)
-                if total >= least:
-                    break
-            if total < least:
-                best, least = row, total
-        found[number] = best
-    return found
-
-
-def _within_bounds(
-    detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int
-) -> NDArray[np.bool_]:
+def _within_bounds(detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int) -> NDArray[np.bool_]:
     """Returns which outliers leave while k records stay in each partition: the highest factors first, then the first record."""
     found = np.flatnonzero(detected)
     found = found[np.lexsort((-factors[found], classes[found]))]
@@ -194,8 +129,3 @@ def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) 
     found = nearest(points.take(pool), points.take(medoids(points, order, ends)))
     joined[pool] = np.maximum(found, 0)
     return joined
-
-
-def _without_small(classes: NDArray[np.int32], k: int) -> NDArray[np.int32]:
-    small = np.bincount(classes[classes >= 0]) < k
-    return np.where(np.append(small, True)[classes], SUPPRESSED, classes)

@@ -16,7 +16,7 @@ from core.coding import Packing, Words, single_word
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import Node
-from core.privacy import PrivacyModel
+from core.privacy import PrivacyModel, Spreads
 
 Treatment = Literal["drop", "mask"]
 Intervals = Literal["text", "bounds"]
@@ -56,7 +56,12 @@ def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
 
 
 def recode(
-    histogram: Histogram, hierarchies: Sequence[Hierarchy], model: PrivacyModel, treatment: Treatment, intervals: Intervals
+    histogram: Histogram,
+    hierarchies: Sequence[Hierarchy],
+    model: PrivacyModel,
+    treatment: Treatment,
+    intervals: Intervals,
+    spreads: Spreads | None = None,
 ) -> Recoding:
     """Makes each passing cell of a node a class; failing cells are dropped, or masked into one class of ``*``.
 
@@ -69,8 +74,9 @@ def recode(
         model: What a class must satisfy.
         treatment: ``drop`` or ``mask``.
         intervals: ``text``, or ``bounds`` for two columns per numerical QID.
+        spreads: How sensitive values are spread over the cells, for models that look at them.
     """
-    failing = model.fails(histogram.counts)
+    failing = model.fails(histogram.counts, spreads)
     kept = np.flatnonzero(~failing)
     groups = [codes[kept] for codes in histogram.groups]
     columns: dict[str, pa.Array] = {}
@@ -80,7 +86,8 @@ def recode(
     classes = np.full(histogram.cells, SUPPRESSED)
     classes[kept] = np.arange(len(kept), dtype=np.int32)
     lost = histogram.counts[failing].sum(dtype=np.int64, keepdims=True)
-    if treatment == "mask" and lost[0] and not model.fails(lost)[0]:
+    together = None if spreads is None else {column: spread.union(failing) for column, spread in spreads.items()}
+    if treatment == "mask" and lost[0] and not model.fails(lost, together)[0]:
         classes[failing] = len(kept)
         labels = pa.concat_tables([labels, pa.table({name: ["*"] for name in labels.column_names})])
         sizes = np.append(sizes, lost)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import log, prod
 from typing import Any, NamedTuple
 
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from core.coding import Packing, Words
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram, count_cells
-from core.kernels import add_cells, mark_cells, number_cells, occupied
+from core.kernels import add_cells, mark_cells, number_cells, number_distinct, occupied, sum_equal, unpack_cells
 from core.lattice import Node
 
 LARGE = 20_000
 SHRINK = 8
 DENSE_PER_CELL = 8
 SMALL_DENSE = 1 << 22
+BUNDLE = 1 << 19
+MOST_KEPT = 256
 
 
 def packing_of(node: Node, hierarchies: Sequence[Hierarchy]) -> Packing:
@@ -64,13 +66,77 @@ def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hi
         maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, cells.node, node, strict=True)]
         return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
     starts, worth = _worth(cells.node, node, packing, hierarchies)
-    size = len(cells.counts)
-    if packing.product <= max(2 * size, min(DENSE_PER_CELL * size, SMALL_DENSE), 1024):
+    if _fits_array(packing, len(cells.counts)):
         dense = np.zeros(packing.product, cells.counts.dtype)
         add_cells(cells.codes, starts, worth, cells.counts, dense)
         numbers, counts = occupied(dense)
         return (numbers,), counts
     return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))
+
+
+def _fits_array(packing: Packing, cells: int) -> bool:
+    return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
+
+
+def _summed(
+    cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
+) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
+    """Returns, of each cell of a node, a row of ``cells`` that falls into it, and its count: a hash table in place of the sort."""
+    starts, worth = _worth(cells.node, node, packing, hierarchies)
+    size = len(cells.counts)
+    table = 1 << (2 * size).bit_length()
+
+    def places() -> NDArray[np.signedinteger[Any]]:
+        return np.full(table, -1, np.int32 if size < 1 << 31 else np.int64)
+
+    first = packing.words[0]
+    key = number_cells(cells.codes[:, : len(first)], starts[: len(first)], worth)
+    for word in packing.words[1:]:
+        # Numbered anew, two words are no more than their distinct values combine to, and these are no more than the cells each.
+        more = number_cells(cells.codes[:, word[0] : word[-1] + 1], starts[word[0] : word[-1] + 1], worth)
+        number_distinct(key, places())
+        key *= number_distinct(more, places())
+        key += more
+    return sum_equal(key, cells.counts, places())
+
+
+class Bundles:
+    """Neighbouring QIDs of a packing taken together while their groups combine to half a million at most: fewer digits, fewer look-ups.
+
+    Args:
+        packing: How cells are packed.
+    """
+
+    def __init__(self, packing: Packing) -> None:
+        self._packing = packing
+        self._bundles: list[list[list[int]]] = []
+        for word in packing.words:
+            bundles: list[list[int]] = [[]]
+            for qid in word:
+                if bundles[-1] and prod(packing.sizes[other] for other in [*bundles[-1], qid]) > BUNDLE:
+                    bundles.append([])
+                bundles[-1].append(qid)
+            self._bundles.append(bundles)
+
+    def codes(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
+        """Takes cells apart, shape (cells, bundles), uint32."""
+        codes = np.empty((len(words[0]), sum(map(len, self._bundles))), np.uint32)
+        first = 0
+        for word, bundles in zip(words, self._bundles, strict=True):
+            sizes = [prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles]
+            unpack_cells(word, np.array(sizes, np.int64), first, codes)
+            first += len(bundles)
+        return codes
+
+    def worth(self, of_qids: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth."""
+        tables = []
+        for bundle in (bundle for bundles in self._bundles for bundle in bundles):
+            table = np.zeros(1, np.int64)
+            for qid in bundle:
+                table = np.add.outer(table, of_qids[qid]).ravel()
+            tables.append(table)
+        return np.cumsum([0, *map(len, tables[:-1])], dtype=np.int64), np.concatenate(tables)
 
 
 class Projection:
@@ -86,11 +152,13 @@ class Projection:
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
         self._node = node
         self._packing = packing_of(node, hierarchies)
-        self._starts, self._worth = _worth(fine, node, self._packing, hierarchies)
-        self._dense = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
+        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+        worth = [groups.astype(np.int64) * weight for groups, weight in zip(maps, self._packing.weights, strict=True)]
+        self._starts, self._worth = Bundles(packing_of(fine, hierarchies)).worth(worth)
+        self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
     def add(self, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Adds cells given by their groups, shape (cells, QIDs), and counts, shape (cells,)."""
+        """Adds cells given by the codes of ``Bundles``, and counts, shape (cells,)."""
         add_cells(codes, self._starts, self._worth, counts.astype(self._dense.dtype), self._dense)
 
     def result(self) -> Histogram:
@@ -103,27 +171,32 @@ class Projection:
 class Crowd:
     """Counts the distinct cells of a node, never too many: cells that share a mark count once (Whang et al. 1990, without the correction).
 
+    A cell is marked by a sum of random numbers, one per QID and group, so that nodes of any width fit a word.
+
     Args:
         fine: Node of what is added.
         node: The node.
-        hierarchies: One per QID in job order.
+        hierarchies: One per axis; those after the node's are left out of account.
         most: How many distinct cells are asked about; eight marks are kept for each.
+
+    Attributes:
+        at_least: Distinct cells so far, or fewer.
     """
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], most: int) -> None:
-        self._packing = packing_of(node, hierarchies)
-        self._maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+        random = np.random.default_rng(0)
+        worth = []
+        for axis, (hierarchy, low) in enumerate(zip(hierarchies, fine, strict=True)):
+            level = node[axis] if axis < len(node) else low
+            numbers = random.integers(-(1 << 62), 1 << 62, len(hierarchy.labels[level]))
+            worth.append(numbers[hierarchy.rolled(low, level)] * (axis < len(node)))
+        self._starts, self._worth = Bundles(packing_of(fine, hierarchies)).worth(worth)
         self._marks = np.zeros(1 << max(most * 8 - 1, 1).bit_length(), np.uint8)
         self.at_least = 0
 
     def add(self, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Marks cells given by their groups, shape (cells, QIDs)."""
-        words = self._packing.pack_mapped(tuple(codes.T), self._maps)
-        cells = words[0]
-        for word in words[1:]:
-            # Wraps around, which loses nothing that a hash would keep.
-            cells = cells * np.int64(0x5851F42D4C957F2D) + word
-        self.at_least += mark_cells(cells, self._marks)
+        """Marks cells given by the codes of ``Bundles``."""
+        self.at_least += mark_cells(number_cells(codes, self._starts, self._worth), self._marks)
 
 
 class RollUps:
@@ -136,29 +209,57 @@ class RollUps:
         root: The root histogram.
         hierarchies: One per QID in job order.
         capacity: Cells that may be kept besides the root's, about 16 bytes each.
-        decided: One entry per node above the root, in the lattice's shape, 0 where it may yet be asked for; read, never written.
+        decided: One entry per node above the root, in the lattice's shape, 0 where it may yet be asked for; read, never written. Or, for
+            a lattice too large for that, what tells how many nodes from a given one on may yet be asked for, about.
 
     Attributes:
         made: How many histograms were rolled up.
     """
 
-    def __init__(self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: NDArray[np.int8]) -> None:
+    def __init__(
+        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: NDArray[np.int8] | Callable[[Sequence[int]], float]
+    ) -> None:
         self._hierarchies = hierarchies
         self._sizes = [[len(labels) for labels in hierarchy.labels] for hierarchy in hierarchies]
         self._dtype = np.int32 if root.records < 1 << 31 else np.int64
         self._kept = [Cells(root.node, root.codes, root.counts.astype(self._dtype, copy=False))]
         self._nodes = np.array([root.node])
         self._capacity = capacity
-        self._decided = decided
+        self._undecided_above = decided if callable(decided) else self._undecided_of(decided)
         self.made = 0
 
-    def counts(self, node: Node) -> NDArray[np.int64]:
-        """Returns the records per occupied cell of a node at or above the root's, shape (cells,)."""
+    def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
+        """Returns the records per occupied cell of a node at or above the root's, shape (cells,), in an order that depends on the way.
+
+        Args:
+            node: Level of each QID.
+            keep: Whether the histogram is worth keeping, because coarser nodes will be asked for; it is kept if it is much smaller than
+                what it was rolled up from.
+        """
         base = self._base(node)
         if base.node == node:
             return base.counts.astype(np.int64)
         self.made += 1
-        return _merged(base, node, packing_of(node, self._hierarchies), self._hierarchies)[1]
+        packing = packing_of(node, self._hierarchies)
+        if _fits_array(packing, len(base.counts)):
+            words, summed = _merged(base, node, packing, self._hierarchies)
+            if keep and _worth_keeping(base, summed):
+                self._put(Cells(node, packing.unpack(words), summed.astype(self._dtype)))
+            return summed
+        rows, sums = _summed(base, node, packing, self._hierarchies)
+        if keep and _worth_keeping(base, sums):
+            maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=True)]
+            codes = np.stack([groups[base.codes[rows, qid]] for qid, groups in enumerate(maps)], axis=1)
+            self._put(Cells(node, codes.astype(base.codes.dtype), sums))
+        return sums.astype(np.int64)
+
+    def cells(self, node: Node) -> Histogram:
+        """Returns the histogram of a node at or above the root's, without keeping it."""
+        base, packing = self._base(node), packing_of(node, self._hierarchies)
+        if base.node == node:
+            return Histogram(node, packing, packing.pack(tuple(base.codes.T)), base.counts.astype(np.int64))
+        self.made += 1
+        return Histogram(node, packing, *_merged(base, node, packing, self._hierarchies))
 
     def _base(self, node: Node) -> Cells:
         """Returns a histogram from which the node is cheap, making those between that are worth it."""
@@ -193,18 +294,30 @@ class RollUps:
             sizes[best] = self._sizes[best][step[best]]
         return tuple(step)
 
-    def _undecided_above(self, node: Sequence[int]) -> int:
-        above = self._decided[tuple(slice(level - first, None) for level, first in zip(node, self._kept[0].node, strict=True))]
-        return above.size - int(np.count_nonzero(above))
+    def _undecided_of(self, decided: NDArray[np.int8]) -> Callable[[Sequence[int]], float]:
+        first = self._kept[0].node
+
+        def undecided_above(node: Sequence[int]) -> float:
+            above = decided[tuple(slice(level - start, None) for level, start in zip(node, first, strict=True))]
+            return above.size - int(np.count_nonzero(above))
+
+        return undecided_above
 
     def _keep(self, base: Cells, node: Node) -> Cells:
         packing = packing_of(node, self._hierarchies)
         words, counts = _merged(base, node, packing, self._hierarchies)
         made = Cells(node, packing.unpack(words), counts.astype(self._dtype))
         self.made += 1
+        self._put(made)
+        return made
+
+    def _put(self, made: Cells) -> None:
         self._kept.append(made)
-        while sum(len(kept.counts) for kept in self._kept[1:]) > self._capacity:
+        while len(self._kept) > MOST_KEPT or sum(len(kept.counts) for kept in self._kept[1:]) > self._capacity:
             # The root stays.
             del self._kept[1]
         self._nodes = np.array([kept.node for kept in self._kept])
-        return made
+
+
+def _worth_keeping(base: Cells, counts: NDArray[np.signedinteger[Any]]) -> bool:
+    return len(base.counts) > LARGE and 2 * len(counts) <= len(base.counts)

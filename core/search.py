@@ -13,12 +13,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import PASSES, UNKNOWN, Lattice, Node, tag
 from core.losses import Loss, loss_of
-from core.privacy import PrivacyModel
+from core.privacy import PrivacyModel, relaxed
 from core.rollups import RollUps
+from core.sensitive import classes_of
 
 Objective = Literal["dm_star", "dm_all"]
 KEPT_CELLS = 4_000_000
@@ -31,7 +33,8 @@ class Found:
     Attributes:
         node: The best passing node.
         loss: Its losses.
-        passing: How many nodes of the lattice pass.
+        passing: How many nodes of the lattice are known to pass; with a limit of suppression and a model that is more than its ``relaxed``
+            part, how many pass that part.
         nodes: How many there are.
         evaluated: How many were rolled up.
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
@@ -63,6 +66,7 @@ class Search:
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
         known: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be looked at.
         best: Rank of the best node known beforehand; only a better one is looked for.
+        sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
         losses: What was evaluated.
         tags: ``known`` and what was found out.
         bounds: In the lattice's shape: lower bounds of Σ over all cells |E|².
@@ -76,12 +80,16 @@ class Search:
     kept_cells: int = KEPT_CELLS
     known: NDArray[np.int8] | None = None
     best: Rank | None = None
+    sensitive: Sequence[Domain] = ()
     losses: dict[Node, Loss] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
         self.bounds = np.zeros(self.lattice.shape)
+        # Where records may be suppressed, not every model can be tagged by; what it implies can.
+        self._tagged_by = self.model if self.most_suppressed == 0 else relaxed(self.model)
+        self._least: dict[Node, int] = {}
         self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, self.tags)
 
     @property
@@ -104,18 +112,35 @@ class Search:
         return Found(best, self.losses[best], int(passing.sum()), self.lattice.nodes, self.evaluated, unexamined, (self.root.node,))
 
     def passes(self, node: Node) -> bool:
-        """Tells whether no more records than allowed are in classes that fail."""
-        return self.evaluate(node).suppressed <= self.most_suppressed
+        """Tells whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
+        self.evaluate(node)
+        return self._least[node] <= self.most_suppressed
 
     def evaluate(self, node: Node) -> Loss:
         """Returns the losses of a node, rolled up once."""
         if node not in self.losses:
-            counts = self._roll_ups.counts(node)
-            self.losses[node] = loss = loss_of(counts, self.model.fails(counts))
+            counts, failing, surely = self._failing(node)
+            self.losses[node] = loss = loss_of(counts, failing)
+            self._least[node] = loss.suppressed if surely is failing else int(counts[surely].sum())
             # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
             above = self.bounds[self.lattice.above(node)]
             np.maximum(above, np.nextafter(float(loss.dm_all), 0), out=above)
         return self.losses[node]
+
+    def _failing(self, node: Node) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns the sizes of a node's classes, which of them fail, and which fail what is tagged by."""
+        if not self.sensitive:
+            counts = self._roll_ups.counts(node)
+            failing = self.model.fails(counts)
+            return counts, failing, failing
+        classes = classes_of(self._roll_ups.cells(node), self.sensitive)
+        failing = self.model.fails(classes.counts, classes.spreads)
+        if self._tagged_by == self.model:
+            return classes.counts, failing, failing
+        return classes.counts, failing, self._tagged_by.fails(classes.counts, classes.spreads)
+
+    def _admits(self, node: Node) -> bool:
+        return self.losses[node].suppressed <= self.most_suppressed
 
     def bound(self, node: Node) -> float:
         """Returns Σ over all cells |E|² of a node, rounded down."""
@@ -132,7 +157,7 @@ class Search:
         open_nodes = passing.copy()
         for node in self.losses:
             open_nodes[self.lattice.position(node)] = False
-        known = [self.rank(node) for node in self.losses if passing[self.lattice.position(node)]]
+        known = [self.rank(node) for node in self.losses if passing[self.lattice.position(node)] and self._admits(node)]
         best = min([*known, self.best] if self.best else known, default=None)
         while True:
             if best:
@@ -143,7 +168,8 @@ class Search:
             # The lowest bound first; among equals argmin takes the finest in C order.
             node = self.lattice.at(int(np.where(open_nodes, self.bounds, np.inf).argmin()))
             self.evaluate(node)
-            best = min(best, self.rank(node)) if best else self.rank(node)
+            if self._admits(node):
+                best = min(best, self.rank(node)) if best else self.rank(node)
             open_nodes[self.lattice.position(node)] = False
 
     def _unexamined(self, passing: NDArray[np.bool_]) -> int:

@@ -1,7 +1,7 @@
 """VP-tree partitions (Yianilos 1993; papers/rayden.txt, Algorithm 1), breadth-first: all segments of a level are split at once.
 
 A segment is split by rank of distance to its vantage point, and equal distances by the order of the records, so that both sides are never
-smaller than k however many records are equal; the recursion stops at |P| ≤ 2k - 1 (the paper's text; the test in its Algorithm 1 is a slip).
+smaller than k however many records are equal; the recursion stops at |P| ≤ 2k - 1 (the paper's text; its Algorithm 1 has a slip there).
 Records keep their order within a segment. What comes out is a function of the points, their order and the seed.
 """
 
@@ -61,7 +61,12 @@ class Tree:
         return classes
 
     def _halved(
-        self, points: Points, order: NDArray[np.int64], segments: NDArray[np.int64], draws: NDArray[np.float64], distances: NDArray[np.int64]
+        self,
+        points: Points,
+        order: NDArray[np.int64],
+        segments: NDArray[np.int64],
+        draws: NDArray[np.float64],
+        distances: NDArray[np.int64],
     ) -> NDArray[np.int64]:
         starts, sizes = segments[:, 0], segments[:, 1] - segments[:, 0]
         metric = (points.numerical, points.missing, points.squared)
@@ -153,7 +158,7 @@ def nth_smallest(values: NDArray[np.int64], nth: int) -> int:
             low = left
         else:
             break
-    return values[nth]
+    return int(values[nth])
 
 
 @njit(cache=True, nogil=True)

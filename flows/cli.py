@@ -83,7 +83,7 @@ def run(
     manifest = None if direct else published_already(loaded)
     new = manifest is None
     if manifest is None:
-        with _flow(direct, loaded.name) as flow, _bars():
+        with _flow(direct, loaded.name, loaded.method.name) as flow, _bars():
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
     if as_json:
@@ -93,21 +93,21 @@ def run(
 
 
 @contextmanager
-def _flow(direct: bool, name: str) -> Iterator[Callable[..., Any]]:
+def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
     if direct:
         from tasks.steps import SWITCH
 
         os.environ[SWITCH] = "1"
-        from flows.skald import skald
+        from flows.methods import flow_of
 
-        yield skald
+        yield flow_of(method)
         return
     from flows.quiet_prefect import api, prepare
 
     with api(prepare()):
-        from flows.skald import skald
+        from flows.methods import flow_of
 
-        yield skald.with_options(flow_run_name=name)
+        yield flow_of(method).with_options(flow_run_name=name)
 
 
 @contextmanager

@@ -21,6 +21,8 @@ PHASES = {
     "histograms": "phase 2  count cells",
     "histogram": "phase 2  merge cells",
     "search": "phase 2  search lattice",
+    "coded": "phase 2  code records",
+    "recode": "phase 2  make classes",
     "rewrite": "phase 3  rewrite chunks",
     "files": "phase 3  write release",
 }
@@ -47,16 +49,19 @@ def progress_bars(console: Console) -> Iterator[None]:
 
 def release_summary(manifest: Manifest, folder: str, *, new: bool) -> RenderableType:
     """Returns what a run made, as a table."""
-    table, nodes = _facts(), manifest.search["nodes"]
-    assert isinstance(nodes, int)
+    table = _facts()
     table.add_row("records", f"{manifest.records:,}")
     table.add_row("released", f"{manifest.released:,}")
     table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
     table.add_row("classes", f"{manifest.classes:,}, the smallest of {counted(manifest.min_class, 'record')} (k = {manifest.privacy['k']})")
     if manifest.levels:
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
-    table.add_row("loss", f"DM* {manifest.loss['dm_star']:,} · GCP {manifest.loss['gcp']:.4f} · precision {manifest.loss['precision']:.4f}")
-    table.add_row("optimum", f"{manifest.optimal}: {manifest.search['passing']:,} of {counted(nodes, 'node')} passed")
+    precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""
+    table.add_row("loss", f"DM* {manifest.loss['dm_star']:,} · GCP {manifest.loss['gcp']:.4f}{precision}")
+    if isinstance(nodes := manifest.search.get("nodes"), int):
+        table.add_row("optimum", f"{manifest.optimal}: {manifest.search['passing']:,} of {counted(nodes, 'node')} passed")
+    else:
+        table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")
     table.add_row("release", folder)

@@ -90,6 +90,11 @@ class SourceError(SkaldError):
         return cls(f"Column '{column}' is of type {dtype}, which cannot be {role}: {remedy}.")
 
     @classmethod
+    def no_numbers(cls, method: str) -> SourceError:
+        """An algorithm needs numerical quasi-identifiers, and there are none."""
+        return cls(f"Method '{method}' compares numbers and dates, and no quasi-identifier holds any. Use another one, such as 'rayden'.")
+
+    @classmethod
     def not_finite(cls, column: str, count: int) -> SourceError:
         """A numerical quasi-identifier holds NaN or infinity."""
         return cls(f"Column '{column}' holds {counted(count, 'value')} that are NaN or infinite. Make them null or give them a number.")
@@ -126,6 +131,22 @@ class PrivacyError(SkaldError):
     def memory_too_small(cls, memory: int) -> PrivacyError:
         """Not even the coarsest histogram fits."""
         return cls(f"memory = {memory:,} bytes cannot hold any histogram of this job. Raise memory.")
+
+    @classmethod
+    def too_many_suppressed(cls, suppressed: int, most: int) -> PrivacyError:
+        """More records than the limit allows are in no class."""
+        return cls(
+            f"{counted(suppressed, 'record')} would be suppressed, and suppression.limit allows {most:,}. Raise it, or let them join other "
+            "classes (method.pool: join); nothing was published."
+        )
+
+    @classmethod
+    def too_many_records(cls, method: str, records: int, needed: int) -> PrivacyError:
+        """An algorithm that holds every record does not fit the memory."""
+        return cls(
+            f"Method '{method}' holds all {counted(records, 'record')} at once, which takes about {needed // 1_000_000 + 1:,} MB. Raise "
+            "memory, or use method 'skald', which holds counts."
+        )
 
     @classmethod
     def nothing_left(cls, records: int) -> PrivacyError:

@@ -17,6 +17,7 @@ from schemas.job_overrides import apply_overrides
 from schemas.job_yaml import parse, read_text
 from schemas.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.method import Method
+from schemas.privacy import Privacy
 from schemas.source import Source
 from schemas.strict import ExactDecimal, FormatVersion, PathText, StrictModel, fault
 
@@ -43,13 +44,6 @@ def share(value: Decimal) -> Decimal:
     if not 0 <= value <= 1:
         raise fault("must be a share of the records, from 0 to 1")
     return value
-
-
-class Privacy(StrictModel):
-    """What every equivalence class of the release must keep."""
-
-    k: Annotated[int, Field(ge=1)]
-    """Records that share each published combination of quasi-identifiers, at least."""
 
 
 class Suppression(StrictModel):
@@ -135,6 +129,10 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     if suppression.get("treatment") == "mask" and job.get("intervals") == "bounds":
         faults.append("suppression.treatment: bounds cannot tell a masked record from a null; use intervals: text")
     known = {name for role in ROLES for name in names(columns.get(role))}
+    privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
+    for kind in ("l", "t"):
+        lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
+        faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]

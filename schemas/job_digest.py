@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from schemas.errors import JobError
-from schemas.hierarchy import CsvHierarchy
+from schemas.hierarchy import CsvHierarchy, Hierarchy
 from schemas.job import Job
 
 
@@ -22,6 +22,7 @@ def job_digest(job: Job) -> str:
     """
     content = job.canonical()
     content["columns"]["quasi_identifiers"] = quasi_identifiers_content(job)
+    content["privacy"] = privacy_content(job)
     return digest_of(content)
 
 
@@ -43,16 +44,36 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
         content = qid.canonical()
-        if isinstance(qid.hierarchy, CsvHierarchy):
-            try:
-                content["hierarchy"]["csv"] = hashlib.sha256(job.resolve(qid.hierarchy.csv).read_bytes()).hexdigest()
-            except OSError as error:
-                why = error.strerror or "it cannot be read"
-                faults.append(f"quasi_identifiers[{position}] '{qid.name}': hierarchy file '{qid.hierarchy.csv}': {why}; check the path")
+        faults += _digested(job, qid.hierarchy, content, f"quasi_identifiers[{position}] '{qid.name}'")
         contents.append(content)
     if faults:
         raise JobError(str(job.folder), faults)
     return contents
+
+
+def privacy_content(job: Job) -> dict[str, Any]:
+    """Returns the privacy models in canonical form, with the digest of a hierarchy file in the place of its path.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    content, faults = job.privacy.canonical(), []
+    for column, closeness in job.privacy.t.items():
+        faults += _digested(job, closeness.hierarchy, content["t"][column], f"privacy.t '{column}'")
+    if faults:
+        raise JobError(str(job.folder), faults)
+    return content
+
+
+def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], place: str) -> list[str]:
+    """Puts the digest of a hierarchy's file in the place of its path; returns what is wrong with the file."""
+    if not isinstance(hierarchy, CsvHierarchy):
+        return []
+    try:
+        content["hierarchy"]["csv"] = hashlib.sha256(job.resolve(hierarchy.csv).read_bytes()).hexdigest()
+    except OSError as error:
+        return [f"{place}: hierarchy file '{hierarchy.csv}': {error.strerror or 'it cannot be read'}; check the path"]
+    return []
 
 
 def digest_of(content: object) -> str:

@@ -2,6 +2,9 @@
 
 from typing import Annotated, Literal, TypeAlias
 
+from pydantic import Field
+
+from schemas.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
 from schemas.strict import Choice, StrictModel
 
 
@@ -13,11 +16,24 @@ class SkaldMethod(StrictModel):
     """What bounds the root histogram: its occupied cells, or the paper's product of the axes (eq. 3)."""
     objective: Literal["dm_star", "dm_all"] = "dm_star"
     """What is minimised: eq. 4 of the paper, or the sum over all cells as El Emam and ARX have it."""
+    roots: Annotated[int, Field(ge=1, le=100)] = 3
+    """Root histograms that are counted at most where the finest does not fit the memory; 1 is the paper's, more examine more nodes."""
 
 
 # A further algorithm is one more model above, one more member of the union and one more entry of the table.
-AnyMethod: TypeAlias = SkaldMethod
-METHODS: dict[str, type[StrictModel]] = {"skald": SkaldMethod}
+AnyMethod: TypeAlias = SkaldMethod | RaydenMethod | CanonMethod | MondrianCofMethod | ClusteringMethod
+METHODS: dict[str, type[StrictModel]] = {
+    "skald": SkaldMethod,
+    "rayden": RaydenMethod,
+    "canon": CanonMethod,
+    "mondrian_cof": MondrianCofMethod,
+    "clustering": ClusteringMethod,
+}
 """The known methods by name."""
 
 Method = Annotated[AnyMethod, Choice(METHODS, "name")]
+
+
+def full_domain(method: AnyMethod) -> SkaldMethod:
+    """Returns the settings of the lattice search: the job's own, or the defaults where it asks for another algorithm."""
+    return method if isinstance(method, SkaldMethod) else SkaldMethod()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 from schemas.columns import REST
@@ -42,7 +44,7 @@ class Manifest(BaseModel):
         loss: Losses by name.
         ncp: Normalised certainty penalty by QID.
         optimal: ``certified``, or what was not excluded.
-        search: Nodes of the lattice, how many pass, how many were evaluated, cells of the root and the root node.
+        search: Nodes of the lattice, how many pass, how many were evaluated, and the roots.
         files: The data files.
         versions: Of what made it.
         seconds: Wall time per phase.
@@ -56,7 +58,7 @@ class Manifest(BaseModel):
     job: str
     inputs: str
     method: str
-    privacy: dict[str, int | float | str]
+    privacy: dict[str, Any]
     records: int
     released: int
     suppressed: int
@@ -68,7 +70,7 @@ class Manifest(BaseModel):
     loss: dict[str, int | float]
     ncp: dict[str, float]
     optimal: str
-    search: dict[str, int | list[int]]
+    search: dict[str, int | list[int] | list[list[int]]]
     files: tuple[PublishedFile, ...]
     versions: dict[str, str]
     seconds: dict[str, float]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 
 import pyarrow as pa
@@ -13,10 +14,11 @@ from core.domains import Domain, read_domains
 from core.hierarchy import Hierarchy, build_hierarchy
 from core.lattice import Node
 from core.rollups import packing_of
+from core.sensitive import unchanged
 from schemas.job import Job
 from schemas.job_digest import quasi_identifiers_digest
-from tasks.artifacts import Artifact, Store
-from tasks.domains import qid_names
+from tasks.artifacts import Artifact, Store, key_of
+from tasks.domains import axis_names
 from tasks.tables import read_table
 
 
@@ -28,11 +30,23 @@ class Coding:
         domains: One per QID.
         hierarchies: One per QID.
         key: Fingerprint of both.
+        sensitive: Domains of the sensitive columns that a privacy model looks at.
     """
 
     domains: tuple[Domain, ...]
     hierarchies: tuple[Hierarchy, ...]
     key: tuple[str, str]
+    sensitive: tuple[Domain, ...] = ()
+
+    @cached_property
+    def axes(self) -> tuple[Hierarchy, ...]:
+        """What tells cells apart: the QIDs' hierarchies, then sensitive columns as they are."""
+        return (*self.hierarchies, *map(unchanged, self.sensitive))
+
+    @property
+    def finest(self) -> Node:
+        """The node at which nothing is generalised."""
+        return (0,) * len(self.axes)
 
     @property
     def records(self) -> int:
@@ -49,18 +63,16 @@ class CellCoder:
 
     @classmethod
     def at(cls, coding: Coding, node: Node) -> CellCoder:
-        """Returns the coder of a node; a value's code goes straight to its group there."""
-        coders = [
-            Coder(domain, hierarchy.groups[level])
-            for domain, hierarchy, level in zip(coding.domains, coding.hierarchies, node, strict=True)
-        ]
-        return cls(packing_of(node, coding.hierarchies), tuple(coders))
+        """Returns the coder of a node, of the QIDs alone or of all axes; a value's code goes straight to its group there."""
+        domains, axes = (*coding.domains, *coding.sensitive)[: len(node)], coding.axes[: len(node)]
+        coders = [Coder(domain, axis.groups[level]) for domain, axis, level in zip(domains, axes, node, strict=True)]
+        return cls(packing_of(node, axes), tuple(coders))
 
     def cells(self, columns: Sequence[pa.Array]) -> Words:
         """Returns the cell of each record.
 
         Args:
-            columns: The QIDs in job order, each of shape (n,).
+            columns: The QIDs in job order, then the other axes if the node has them, each of shape (n,).
 
         Raises:
             LookupError: a value is not in its domain.
@@ -78,12 +90,13 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
     Raises:
         HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
     """
-    key = (domain.sha256, quasi_identifiers_digest(job))
+    key = (domain.sha256, key_of(quasi_identifiers_digest(job), job.privacy.columns))
     with _loading:
         if key in _loaded:
             return _loaded[key]
-        domains = read_domains(read_table(store, domain), qid_names(job))
-        hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(job.columns.quasi_identifiers, domains, strict=True)]
+        domains = read_domains(read_table(store, domain), axis_names(job))
+        qids = job.columns.quasi_identifiers
+        hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(qids, domains[: len(qids)], strict=True)]
         _loaded.clear()
-        _loaded[key] = Coding(domains, tuple(hierarchies), key)
+        _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
         return _loaded[key]

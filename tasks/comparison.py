@@ -24,6 +24,7 @@ from core.roots import dense_root, occupied_root
 from core.search import Found, Search
 from schemas.errors import PrivacyError, SkaldError, counted
 from schemas.job import Job
+from schemas.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
@@ -160,7 +161,7 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
     nodes = Lattice.whole([hierarchy.levels for hierarchy in coding.hierarchies]).nodes
     if nodes > LARGEST:
         raise PrivacyError.lattice_too_large(nodes, LARGEST)
-    if bins and job.method.root == "dense":
+    if bins and full_domain(job.method).root == "dense":
         root = dense_root(coding.hierarchies, job.memory)
     else:
         root = occupied_root(coding.hierarchies, job.memory, records)
@@ -183,7 +184,7 @@ def roll_up_unit(job: Job, coding: Coding, root: Node, unit: Artifact, store: St
 def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> str:
     """Returns the fingerprint of all that an optimum depends on."""
     limit = most_suppressed(job, portion.records)
-    return key_of(VERSION, portion.histogram.sha256, coding.key, portion.root, k, limit, job.method.objective)
+    return key_of(VERSION, portion.histogram.sha256, coding.key, portion.root, k, limit, full_domain(job.method).objective)
 
 
 def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
@@ -205,7 +206,7 @@ def _kept(store: Store, key: str) -> OptimumArtifacts | None:
 def _make(job: Job, coding: Coding, published: Published, histogram: Histogram, k: int, key: str, store: Store) -> OptimumArtifacts:
     # The limit is taken of these records alone: a chunk that is anonymised alone cannot borrow from another.
     limit = most_suppressed(job, histogram.records)
-    found = Search(histogram, coding.hierarchies, KAnonymity(k), limit, job.method.objective).run()
+    found = Search(histogram, coding.hierarchies, KAnonymity(k), limit, full_domain(job.method).objective).run()
     optimum, classes = _optimum(coding, published, histogram, k, found)
     words = len(published.packing.words)
     return OptimumArtifacts(

@@ -15,6 +15,7 @@ from schemas.columns import QuasiIdentifier
 from schemas.errors import StorageError
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
+from schemas.method import full_domain
 from schemas.strict import plain
 from tasks.artifacts import write_whole
 from tasks.coding import Coding
@@ -155,7 +156,7 @@ def make_comparison(job: Job, source: Source, coding: Coding, cases: Sequence[Ca
         data="cut" if cut else "growing",
         records=source.records,
         limit=str(plain(job.suppression.limit)),
-        objective=job.method.objective,
+        objective=full_domain(job.method).objective,
         memory=job.memory,
         qids=tuple(
             ComparedQid(name=qid.name, levels=spelt_levels(qid, hierarchy))

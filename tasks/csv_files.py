@@ -34,7 +34,7 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
     Args:
         job: Gives delimiter, null values and types; a column without a type is text.
         path: The file, plain or compressed with gzip or zstd.
-        digest: Its SHA-256.
+        digest: Its digest.
         store: Gets the Parquet file.
 
     Raises:

@@ -28,14 +28,19 @@ def qid_names(job: Job) -> list[str]:
     return [qid.name for qid in job.columns.quasi_identifiers]
 
 
-def qid_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
-    """Returns the types of the QIDs' values in job order."""
-    return [plain_type(columns.field(name).type) for name in qid_names(job)]
+def axis_names(job: Job) -> list[str]:
+    """Returns the names of the columns whose domains are counted: the QIDs, then the sensitive columns that a privacy model looks at."""
+    return [*qid_names(job), *job.privacy.columns]
+
+
+def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
+    """Returns the types of the values of these columns."""
+    return [plain_type(columns.field(name).type) for name in axis_names(job)]
 
 
 def schema_of(job: Job) -> pandera.DataFrameSchema:
     """Returns the Pandera schema of this job's domain tables."""
-    return domain_schema([value_column(position) for position in range(len(qid_names(job)))])
+    return domain_schema([value_column(position) for position in range(len(axis_names(job)))])
 
 
 def domains_key(chunk: Chunk, names: Sequence[str]) -> str:
@@ -49,7 +54,7 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
     Raises:
         SourceError: the file cannot be read, or a numerical QID holds NaN or infinity.
     """
-    names, types = qid_names(job), qid_types(job, columns)
+    names, types = axis_names(job), axis_types(job, columns)
 
     def write(path: Path) -> int:
         counter = DomainCounter(types)
@@ -66,7 +71,7 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
 
 def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store) -> Artifact:
     """Sums the domain tables of all chunks into one."""
-    types = qid_types(job, source.columns)
+    types = axis_types(job, source.columns)
 
     def write(path: Path) -> int:
         merged = merge_domains((read_table(store, part, schema_of(job)) for part in parts), types)

@@ -13,14 +13,15 @@ from numpy.typing import NDArray
 from core.coding import Words
 from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
 from core.lattice import Node
-from core.rollups import Crowd, Projection, packing_of
+from core.rollups import Bundles, Crowd, Projection, packing_of
 from schemas.errors import SourceError
 from schemas.job import Job
+from schemas.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import CellCoder, Coding, load_coding
 from tasks.database import connect, literal
-from tasks.domains import qid_names
+from tasks.domains import axis_names
 from tasks.reading import read_chunk
 from tasks.sources import Chunk
 from tasks.tables import read_table, write_table
@@ -35,7 +36,7 @@ def cell_table(words: Words, counts: pa.Array) -> pa.Table:
 
 def counted_at(job: Job, coding: Coding, root: Node) -> Node:
     """Returns the node at which chunks are counted: the finest, from which any root can be added up, or the paper's dense root itself."""
-    return root if job.method.root == "dense" else (0,) * len(coding.hierarchies)
+    return root if full_domain(job.method).root == "dense" else coding.finest
 
 
 def histogram_key(coding: Coding, root: Node, chunk: Chunk) -> str:
@@ -54,7 +55,7 @@ def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: S
         coder = CellCoder.at(coding, root)
         counter = HistogramCounter(coder.packing)
         try:
-            for batch in read_chunk(chunk, qid_names(job)):
+            for batch in read_chunk(chunk, axis_names(job)):
                 counter.add(coder.cells(batch.columns))
         except LookupError:
             raise SourceError.changed(chunk.file.name) from None
@@ -78,7 +79,7 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
     coding = load_coding(job, domain, store)
     if root != counted_at(job, coding, root):
         return count_roots(coding, [root], parts, store)[0]
-    packing = packing_of(root, coding.hierarchies)
+    packing = packing_of(root, coding.axes)
     schema = histogram_schema(len(packing.words))
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
 
@@ -108,8 +109,8 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
         store: Gets one histogram per root.
     """
     found = {root: store.find("histogram", roots_key(coding, root, parts)) for root in roots}
-    finest = (0,) * len(coding.hierarchies)
-    sums = {root: Projection(finest, root, coding.hierarchies, coding.records) for root, kept in found.items() if kept is None}
+    finest = coding.finest
+    sums = {root: Projection(finest, root, coding.axes, coding.records) for root, kept in found.items() if kept is None}
     if sums:
         for codes, counts in _cells(coding, parts, store):
             for projection in sums.values():
@@ -127,8 +128,7 @@ def _writer(table: pa.Table) -> Callable[[Path], int]:
 
 def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store) -> list[bool]:
     """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure."""
-    finest = (0,) * len(coding.hierarchies)
-    crowds = [Crowd(finest, node, coding.hierarchies, most) for node in nodes]
+    crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most) for node in nodes]
     for codes, _ in _cells(coding, parts, store):
         waiting = [crowd for crowd in crowds if crowd.at_least <= most]
         if not waiting:
@@ -139,11 +139,11 @@ def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifa
 
 
 def _cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
-    packing = packing_of((0,) * len(coding.hierarchies), coding.hierarchies)
-    schema = histogram_schema(len(packing.words))
+    bundles = Bundles(packing_of(coding.finest, coding.axes))
     for part in parts:
-        words, counts = _columns(read_table(store, part, schema))
-        yield packing.unpack(words), counts
+        # Checked when it was written, and its digest since.
+        words, counts = _columns(read_table(store, part))
+        yield bundles.codes(words), counts
 
 
 def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:
@@ -163,5 +163,5 @@ def _columns(table: pa.Table) -> tuple[Words, NDArray[np.int64]]:
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
     """Reads the root histogram into memory."""
-    packing = packing_of(root, coding.hierarchies)
+    packing = packing_of(root, coding.axes)
     return Histogram(root, packing, *_columns(read_table(store, artifact, histogram_schema(len(packing.words)))))

@@ -21,7 +21,7 @@ Artifacts = list[Artifact]
 
 def count_domains(run: Run, source: Source) -> Artifacts:
     """Phase 1: the domain tables of all chunks."""
-    key = (domains.VERSION, domains.qid_names(run.job))
+    key = (domains.VERSION, domains.axis_names(run.job))
     return map_groups(run, "domains", _count_domains, source.chunks, key, run.job, source.columns, run.store)
 
 

@@ -11,7 +11,7 @@ from core.roots import bins, most_cells
 from schemas.job import Job
 from schemas.release import Manifest
 from tasks.coding import load_coding
-from tasks.domains import domains_key, qid_names
+from tasks.domains import axis_names, domains_key
 from tasks.histograms import counted_at, histogram_key
 from tasks.phases import count_domains, merge_domains
 from tasks.publishing import published, release_id
@@ -92,7 +92,7 @@ def make_plan(job: Job) -> Plan:
     check_hierarchies(job)
     with open_run(job) as run:
         source = read_source(job, run.store)
-        names = qid_names(job)
+        names = axis_names(job)
         uncounted = sum(run.store.find("domains", domains_key(chunk, names)) is None for chunk in source.chunks)
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         root = choose_root(job, coding)
@@ -115,8 +115,8 @@ def make_plan(job: Job) -> Plan:
             most_suppressed=most_suppressed(job, source.records),
             qids=tuple(qids),
             nodes=prod(hierarchy.levels for hierarchy in coding.hierarchies),
-            root=root,
-            cells=most_cells(coding.hierarchies, root, source.records),
-            bins=bins(coding.hierarchies, root),
+            root=root[: len(coding.hierarchies)],
+            cells=most_cells(coding.axes, root, source.records),
+            bins=bins(coding.axes, root),
             memory=job.memory,
         )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from core.lattice import Node
 from core.verification import Recount, manifest_faults
-from schemas.errors import StorageError, VerificationError
+from schemas.errors import StorageError, VerificationError, counted
 from schemas.job import Job
 from schemas.job_digest import job_digest
 from schemas.release import Manifest, PublishedFile
@@ -137,7 +137,7 @@ def make_manifest(
         job=job_digest(job),
         inputs=source.digest,
         method=job.method.name,
-        privacy=job.privacy.model_dump(mode="json"),
+        privacy=job.privacy.summary(),
         records=source.records,
         released=recount.records,
         suppressed=outcome.suppressed,
@@ -148,13 +148,14 @@ def make_manifest(
         levels=dict(zip(qids, outcome.node, strict=True)),
         loss=outcome.loss,
         ncp=outcome.ncp,
-        optimal=optimality(outcome.unexamined, outcome.root),
+        optimal=optimality(outcome.unexamined, outcome.roots),
         search={
             "nodes": outcome.nodes,
             "passing": outcome.passing,
             "evaluated": outcome.evaluated,
             "root_cells": outcome.cells,
             "root": list(outcome.root),
+            "roots": [list(root) for root in outcome.roots],
         },
         files=tuple(files),
         versions=versions(),
@@ -163,11 +164,14 @@ def make_manifest(
     )
 
 
-def optimality(unexamined: int, root: Node) -> str:
-    """Returns ``certified``, or how many finer nodes the memory budget left unexamined."""
+def optimality(unexamined: int, roots: Sequence[Node]) -> str:
+    """Returns ``certified``, or how many nodes the memory budget left unexamined."""
     if not unexamined:
         return "certified"
-    return f"{unexamined:,} nodes that are not above the root {root} could pass and were not examined; raise memory to include them"
+    return (
+        f"best of the nodes above {counted(len(roots), 'root')}; {counted(unexamined, 'finer node')} could be better and lie above none: "
+        "raise memory or method.roots to examine them"
+    )
 
 
 def versions() -> dict[str, str]:

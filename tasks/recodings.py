@@ -7,23 +7,30 @@ from fractions import Fraction
 from math import floor
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.certificate import Examination
-from core.hierarchy import check_static
+from core.hierarchy import build_hierarchy, check_static
 from core.histogram import Histogram
 from core.lattice import LARGEST, Lattice, Node, join
 from core.losses import c_avg, certainty_penalty, dm
-from core.privacy import KAnonymity, PrivacyModel
+from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, all_of
 from core.recoding import Recoding, read_recoding, recode, recoding_tables
 from core.rollups import roll_up
 from core.roots import BYTES_PER_CELL, dense_root, occupied_root
 from core.search import Found, Search
+from core.sensitive import classes_of, without_sensitive
+from schemas.columns import QuasiIdentifier
 from schemas.errors import PrivacyError
 from schemas.job import Job
+from schemas.job_digest import privacy_content
+from schemas.method import full_domain
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.histograms import count_roots, load_histogram, surely_crowded
@@ -37,13 +44,13 @@ class Outcome(BaseModel):
 
     Attributes:
         node: Level of each QID, in job order.
-        root: The finest node whose histogram was kept.
+        root: The first and most precise root, and all ``roots`` in the order in which they were searched.
         suppressed: s, records in classes that fail.
         masked: How many of them are published with ``*``.
         classes: Published classes, the mask included.
-        passing: Nodes that pass, of ``nodes`` above the root, of which ``evaluated`` were rolled up.
-        unexamined: Nodes not above the root that could pass; 0 certifies the optimum.
-        cells: Occupied cells of the root.
+        passing: Nodes that are known to pass, of ``nodes``; ``evaluated`` were rolled up.
+        unexamined: Nodes that could be better; 0 certifies the optimum.
+        cells: Occupied cells of the root below ``node``.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
     """
@@ -52,6 +59,7 @@ class Outcome(BaseModel):
 
     node: Node
     root: Node
+    roots: tuple[Node, ...]
     suppressed: int
     masked: int
     classes: int
@@ -74,9 +82,30 @@ class RecodingArtifacts(BaseModel):
     classes: Artifact
 
 
-def privacy_model(job: Job) -> PrivacyModel:
-    """Returns the model that every class must satisfy."""
-    return KAnonymity(job.privacy.k)
+def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
+    """Returns what every class must satisfy.
+
+    Raises:
+        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
+    """
+    models: list[PrivacyModel] = [KAnonymity(job.privacy.k)]
+    for column, diversity in job.privacy.l.items():
+        if diversity.distinct is not None:
+            models.append(DistinctDiversity(column, diversity.distinct))
+        elif diversity.entropy is not None:
+            models.append(EntropyDiversity(column, float(diversity.entropy)))
+        elif diversity.recursive is not None:
+            models.append(RecursiveDiversity(column, Fraction(diversity.recursive.c), diversity.recursive.l))
+    domains = {domain.qid: domain for domain in coding.sensitive}
+    for column, closeness in job.privacy.t.items():
+        domain = domains[column]
+        ranks = np.arange(domain.size, dtype=np.int64) if closeness.distance == "ordered" else None
+        groups: tuple[NDArray[np.int64], ...] = ()
+        if closeness.hierarchy is not None:
+            hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), domain, job.folder)
+            groups = tuple(level.astype(np.int64) for level in hierarchy.groups[1:])
+        models.append(Closeness(column, float(closeness.t), ranks, groups))
+    return all_of(models)
 
 
 def most_suppressed(job: Job, records: int) -> int:
@@ -92,6 +121,9 @@ def check_hierarchies(job: Job) -> None:
     """
     for qid in job.columns.quasi_identifiers:
         check_static(qid, job.folder)
+    for column, closeness in job.privacy.t.items():
+        if closeness.hierarchy is not None:
+            check_static(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), job.folder)
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
@@ -102,13 +134,13 @@ def choose_root(job: Job, coding: Coding) -> Node:
     """
     if coding.records < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, coding.records)
-    lattice = Lattice.whole([hierarchy.levels for hierarchy in coding.hierarchies])
+    lattice = Lattice.whole([axis.levels for axis in coding.axes])
     if lattice.nodes > LARGEST:
         raise PrivacyError.lattice_too_large(lattice.nodes, LARGEST)
-    if job.method.root == "dense":
-        root = dense_root(coding.hierarchies, job.memory)
+    if full_domain(job.method).root == "dense":
+        root = dense_root(coding.axes, job.memory)
     else:
-        root = occupied_root(coding.hierarchies, job.memory, coding.records)
+        root = occupied_root(coding.axes, job.memory, coding.records)
     if root is None:
         raise PrivacyError.memory_too_small(job.memory)
     return root
@@ -117,8 +149,8 @@ def choose_root(job: Job, coding: Coding) -> Node:
 def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str:
     """Returns the fingerprint of all that the search depends on."""
     return key_of(
-        VERSION, histogram.sha256, coding.key, root, job.privacy.model_dump(mode="json"), most_suppressed(job, coding.records),
-        job.method.objective, job.suppression.treatment, job.intervals,
+        VERSION, histogram.sha256, coding.key, root, privacy_content(job), most_suppressed(job, coding.records),
+        full_domain(job.method).objective, full_domain(job.method).roots, job.suppression.treatment, job.intervals,
     )  # fmt: skip
 
 
@@ -140,17 +172,19 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     key = search_key(job, coding, root, histogram)
     if kept := _kept(store, key):
         return kept
-    counted, model = load_histogram(histogram, coding, root, store), privacy_model(job)
-    found = _examined(job, coding, counted, parts, store)
+    counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
+    found = _examined(job, coding, model, counted, parts, store)
     # The top is one class of all N ≥ k records, so a node is always found.
     if found is None or found.loss.suppressed == coding.records:
         raise PrivacyError.nothing_left(coding.records)
     below = next(node for node in found.roots if join(node, found.node) == found.node)
     if below != root:
         counted = load_histogram(count_roots(coding, [below], parts, store)[0], coding, below, store)
-    chosen = roll_up(counted, found.node, coding.hierarchies)
-    recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals)
-    outcome = _outcome(job, coding, counted, found, chosen, recoding)
+    cells = roll_up(counted, found.node, coding.axes)
+    chosen, spreads = without_sensitive(cells, coding.hierarchies), classes_of(cells, coding.sensitive).spreads
+    recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals, spreads)
+    published = Published(chosen, ~model.fails(chosen.counts, spreads))
+    outcome = _outcome(job, coding, counted, found, published, recoding)
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
@@ -159,11 +193,11 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     )
 
 
-def _examined(job: Job, coding: Coding, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
+def _examined(job: Job, coding: Coding, model: PrivacyModel, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
     limit, cells = most_suppressed(job, coding.records), job.memory // BYTES_PER_CELL
-    model, objective = privacy_model(job), job.method.objective
-    if job.method.root == "dense":
-        return Search(first, coding.hierarchies, model, limit, objective, cells).run()
+    objective = full_domain(job.method).objective
+    if full_domain(job.method).root == "dense":
+        return Search(first, coding.axes, model, limit, objective, cells, sensitive=coding.sensitive).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         for artifact, root in zip(count_roots(coding, roots, parts, store), roots, strict=True):
@@ -172,7 +206,17 @@ def _examined(job: Job, coding: Coding, first: Histogram, parts: Sequence[Artifa
     def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
         return surely_crowded(coding, nodes, parts, most, store)
 
-    return Examination(coding.hierarchies, model, coding.records, job.privacy.k, limit, objective, cells, cells).run(first, count, crowded)
+    examination = Examination(
+        coding.axes, model, coding.records, job.privacy.k, limit, objective, cells, cells, full_domain(job.method).roots, coding.sensitive
+    )
+    return examination.run(first, count, crowded)
+
+
+class Published(NamedTuple):
+    """The cells of the chosen node, and which of them are published."""
+
+    cells: Histogram
+    kept: NDArray[np.bool_]
 
 
 def _kept(store: Store, key: str) -> RecodingArtifacts | None:
@@ -180,18 +224,19 @@ def _kept(store: Store, key: str) -> RecodingArtifacts | None:
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
 
 
-def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Histogram, recoding: Recoding) -> Outcome:
-    records, suppressed = coding.records, found.loss.suppressed
-    kept = ~privacy_model(job).fails(chosen.counts)
-    groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]
+def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Published, recoding: Recoding) -> Outcome:
+    records, suppressed, qids = coding.records, found.loss.suppressed, len(coding.hierarchies)
+    node, cells, kept = found.node[:qids], chosen.cells, chosen.kept
+    groups, counts = [codes[kept] for codes in cells.groups], cells.counts[kept]
     ncp = {
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
-        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, groups, strict=True)
+        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, node, groups, strict=True)
     }
     whole = Lattice.whole([hierarchy.levels for hierarchy in coding.hierarchies])
     return Outcome(
-        node=found.node,
-        root=root.node,
+        node=node,
+        root=found.roots[0][:qids],
+        roots=tuple(root[:qids] for root in found.roots),
         suppressed=suppressed,
         masked=int(recoding.sizes.sum()) - (records - suppressed),
         classes=len(recoding.sizes),
@@ -205,7 +250,7 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Hi
             "dm_star": found.loss.dm_star,
             "dm_all": found.loss.dm_all,
             "gcp": sum(ncp.values()) / len(ncp),
-            "precision": float(whole.precision(found.node)),
+            "precision": float(whole.precision(node)),
             "c_avg": c_avg(records - suppressed, len(counts), job.privacy.k),
             "suppression_rate": suppressed / records,
         },

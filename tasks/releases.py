@@ -18,7 +18,7 @@ from pyarrow import ipc
 
 from core.coding import smallest_type
 from core.ordering import assign_files, canonical_order, dense_ranks, first_files
-from core.recoding import Recoding, release_columns, take_labels
+from core.recoding import Recoding, take_labels
 from schemas.errors import SourceError
 from schemas.job import Job
 from tasks.artifacts import Artifact, Store, key_of
@@ -54,7 +54,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         classes, payload = _assigned(job, coding, recoding, source, chunk)
         first, spread = first_files(recoding.sizes, job.rows_per_file)
         files = assign_files(classes, first, spread, payload.columns)
-        return _write_run(path, classes, payload, files)
+        return write_run(path, classes, payload, files)
 
     key = key_of(chunk.key, coding.key, artifacts.cells.sha256, artifacts.classes.sha256, source.payload, job.rows_per_file, VERSION)
     return store.make("runs", key, ".arrow", write)
@@ -79,7 +79,7 @@ def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chun
     return np.concatenate(classes), table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def _write_run(path: Path, classes: NDArray[np.int32], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
+def write_run(path: Path, classes: NDArray[np.int32], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
     """Writes one record batch per output file, from the first to the last; a file without records gets an empty batch."""
     # Narrow integers are sorted by radix.
     order = np.argsort(files.astype(smallest_type(int(files.max(initial=0)) + 1)), kind="stable")
@@ -101,16 +101,33 @@ def write_file(
     """Gathers one output file from all runs, orders it and writes it as Parquet, without statistics or source metadata."""
 
     def write(path: Path) -> int:
-        recoding = load_recoding(job, coding, artifacts, store)
-        classes, payload = _gathered([store.path(run) for run in runs], number, source)
-        order = canonical_order(classes, payload)
-        rows = pa.array(order)
-        columns = take_labels(recoding.labels, classes[order])
-        columns |= {name: column.take(rows) for name, column in zip(source.payload, payload, strict=True)}
-        return _write_release(path, columns, published_schema(job, coding, recoding, source))
+        labels = load_recoding(job, coding, artifacts, store).labels
+        return write_part(path, labels, source, [store.path(run) for run in runs], number)
 
-    sources = sorted(run.sha256 for run in runs)
-    return store.make("files", key_of(VERSION, sources, number, artifacts.classes.sha256, source.payload), ".parquet", write)
+    return store.make("files", file_key(artifacts, source, runs, number), ".parquet", write)
+
+
+def file_key(artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int) -> str:
+    """Returns the fingerprint of an output file."""
+    return key_of(VERSION, sorted(run.sha256 for run in runs), number, artifacts.classes.sha256, source.payload)
+
+
+def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path], number: int) -> int:
+    """Gathers the records of one output file from all runs, orders them and writes them; returns how many there are.
+
+    Args:
+        path: The file.
+        labels: What each class publishes, in the order of the release.
+        source: Says which other columns are published.
+        runs: What ``write_run`` wrote.
+        number: Of the output file.
+    """
+    classes, payload = _gathered(runs, number, source)
+    order = canonical_order(classes, payload)
+    rows = pa.array(order)
+    columns = take_labels(labels, classes[order])
+    columns |= {name: column.take(rows) for name, column in zip(source.payload, payload, strict=True)}
+    return _write_release(path, columns, published_schema(labels, source))
 
 
 def _gathered(runs: Sequence[Path], number: int, source: Source) -> tuple[NDArray[np.int32], list[pa.Array]]:
@@ -149,9 +166,9 @@ def _only_used(column: pa.Array) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(found[indices], mask=~valid), entries.take(pa.array(firsts)))
 
 
-def published_schema(job: Job, coding: Coding, recoding: Recoding, source: Source) -> pa.Schema:
+def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
     """Returns the columns of the release with their plain types."""
-    fields = [recoding.labels.schema.field(name) for name in release_columns(coding.hierarchies, job.intervals)]
+    fields = list(labels.schema)
     fields += [pa.field(name, plain_type(source.columns.field(name).type)) for name in source.payload]
     return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from blake3 import blake3
 from pydantic import BaseModel, ConfigDict
 
 from core.recoding import published_columns
@@ -16,7 +17,7 @@ from schemas.columns import REST
 from schemas.errors import SourceError, nearest
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
-from tasks.artifacts import Store, file_digest, key_of, write_whole
+from tasks.artifacts import Store, key_of, write_whole
 from tasks.csv_files import convert
 
 Stat = tuple[int, int, int]
@@ -28,7 +29,7 @@ class SourceFile(BaseModel):
     Attributes:
         name: Path as the user knows it.
         path: The Parquet file to read: the file itself, or the artefact that a CSV file was converted to.
-        digest: SHA-256 of the user's file, in hex.
+        digest: BLAKE3 of the user's file, in hex.
         stat: Size, mtime in ns and inode of the user's file when it was digested.
         rows: Number of records.
     """
@@ -152,11 +153,16 @@ def _digests(job: Job, paths: Sequence[Path], store: Store) -> dict[Path, tuple[
         try:
             stat = _stat(path)
             seen = known.get(str(path))
-            digests[path] = (seen[0] if seen and seen[1] == stat else file_digest(path), stat)
+            digests[path] = (seen[0] if seen and seen[1] == stat else source_digest(path), stat)
         except OSError:
             raise SourceError.unreadable(str(path), job.source.format) from None
     write_whole(memo, lambda part: part.write_text(json.dumps({str(path): entry for path, entry in digests.items()})))
     return digests
+
+
+def source_digest(path: Path) -> str:
+    """Returns the BLAKE3 of a file, in hex; a source is far larger than what is written, and SHA-256 takes four times as long."""
+    return blake3().update_mmap(path).hexdigest()
 
 
 def _footer(path: Path, name: Path) -> tuple[pa.Schema, int]:

@@ -82,14 +82,19 @@ def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
     Raises:
         HierarchyError: Observed values are not listed, the column's type has no text, or its time zone is not known.
     """
-    rows = _rows(qid, domain.values, table)
+    rows = listed_rows(qid, domain.values, table)
     inner = table.columns[1:]
     if inner and len(inner[-1].unique()) == 1:
         inner = inner[:-1]
     return Ladder(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
 
 
-def _rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
+def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:
+    """Returns the row at which a table lists each value.
+
+    Raises:
+        HierarchyError: Observed values are not listed, the column's type has no text, or its time zone is not known.
+    """
     try:
         texts = spellings(values)
     except pa.ArrowInvalid:

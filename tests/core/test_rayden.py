@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.acceptance import dense, merge_failing, smaller_than
 from core.canon import canon
-from core.cof import outlier_factors, outliers
+from core.cof import members, outlier_factors, outliers
 from core.gower import Points, gower_points
-from core.rayden import SUPPRESSED, Handled, OutlierStep, dense, handle_outliers, medoids, members, merge_small
+from core.medoids import medoids
+from core.rayden import Handled, OutlierStep, handle_outliers
+from core.recoding import SUPPRESSED
 from core.vptree import Tree
 from tests.oracles import rayden as oracle
 from tests.oracles.hierarchies import domain_of
@@ -47,41 +50,14 @@ def distances(records: Records) -> oracle.Distance:
     return lambda first, second: gower(records, first, second)
 
 
-@given(mixed_records(least=2), steps, st.sampled_from(["multiple", "median"]))
-def test_classes_are_those_of_the_algorithms_written_out(records: Records, step: OutlierStep, split: str) -> None:
-    points, d = gower_points(records.codes, records.domains), distances(records)
-    tree = Tree(step.k, split)
-    outcome = handled(points, tree, step)
-
-    def vp(parts: list[list[int]]) -> list[list[int]]:
-        return oracle.vp_tree(parts, step.k, split, "random", 0, d) if parts else []
-
-    normal, pool, detected = [], [], 0
-    for part in vp([list(range(len(records.rows)))]):
-        factors = oracle.cof(part, step.k, step.chaining, d)
-        found = sorted(oracle.outliers(factors, step.alpha), key=lambda record: (-factors[record], record))
-        detected += len(found)
-        leaving = found[: max(len(part) - step.k, 0)] if step.leave == "bounded" else found
-        normal.append([record for record in part if record not in leaving])
-        pool += leaving
-    # Numbered as the tree lays them out, near before far: the number decides between equally near partitions.
-    number = Tree(step.k, split).partition(points)
-    normal.sort(key=lambda part: number[part[0]] if part else -1)
+@given(mixed_records(), steps, st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]))
+def test_classes_are_those_of_the_algorithms_written_out(records: Records, step: OutlierStep, split: str, vantage: str) -> None:
+    outcome = handled(gower_points(records.codes, records.domains), Tree(step.k, split, vantage), step)
+    options = (step.k, step.alpha, step.chaining, step.leave, step.pool, split, vantage)
+    expected, detected, pool = oracle.rayden(len(records.rows), *options, distances(records))
+    assert by_class(outcome.classes) == {frozenset(part) for part in expected}
     assert (outcome.detected, outcome.left) == (detected, len(pool))
-    if step.leave == "freely" and step.k > 1:
-        # Merging is compared by itself; here, what must hold whatever was merged.
-        assert all(len(part) >= step.k for part in by_class(outcome.classes))
-        return
-    if len(pool) >= step.k:
-        normal += vp([sorted(pool)])
-    elif pool and step.pool == "join":
-        centres = [oracle.medoid(part, d) for part in normal]
-        for record in pool:
-            home = min(range(len(centres)), key=lambda part: (d(record, centres[part]), part))
-            normal[home] = sorted([*normal[home], record])
-        large = [part for part in normal if len(part) >= 2 * step.k]
-        normal = [part for part in normal if len(part) < 2 * step.k] + vp(large)
-    assert by_class(outcome.classes) == {frozenset(part) for part in normal if len(part) >= step.k}
+    assert outcome.recovered == sum(record in part for part in expected for record in pool)
 
 
 @given(mixed_records(), st.integers(1, 8), st.data())
@@ -90,13 +66,10 @@ def test_small_partitions_are_merged_with_the_nearest(records: Records, k: int, 
     drawn = data.draw(st.lists(st.integers(-1, 7), min_size=points.size, max_size=points.size))
     classes = dense(np.array(drawn, np.int32))
     parts = [np.flatnonzero(classes == number).tolist() for number in range(classes.max() + 1)]
-    merged, _ = merge_small(points, classes, k)
+    merged, _ = merge_failing(points, classes, smaller_than(k))
+    assert by_class(merged) == {frozenset(part) for part in oracle.merge_small(parts, k, distances(records))}
     sizes = np.bincount(merged[merged >= 0])
     assert len(sizes) <= 1 or sizes.min() >= k
-    assert ((merged < 0) == (classes < 0)).all()
-    first_round_only = all(len(part) >= k for part in parts) or sum(len(part) < k for part in parts) == 1
-    if first_round_only:
-        assert by_class(merged) == {frozenset(part) for part in oracle.merge_small(parts, k, distances(records))}
 
 
 @given(mixed_records(), steps)
@@ -135,7 +108,8 @@ def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> Non
     rows = np.array([[0], [1], [2], [3], [4], [5], [6], [1 << 20]], np.int32)
     points = Points(rows, 1)
     tree = Tree(4, "median")
-    kept = handle_outliers(points, np.zeros(8, np.int32), OutlierStep(4, pool="suppress"), lambda taken, groups: tree.partition(points.take(taken), groups))
+    step = OutlierStep(4, pool="suppress")
+    kept = handle_outliers(points, np.zeros(8, np.int32), step, lambda taken, groups: tree.partition(points.take(taken), groups))
     assert kept.classes.tolist() == [0] * 7 + [SUPPRESSED]
     assert (kept.detected, kept.left, kept.recovered, kept.suppressed) == (1, 1, 0, 1)
 

@@ -13,21 +13,21 @@ Partition = list[int]
 
 
 def vp_tree(parts: Sequence[Partition], k: int, split: str, vantage: str, seed: int, d: Distance) -> list[Partition]:
-    """Algorithm 1, level by level, from one part or several; parts of fewer than 2k records are partitions."""
+    """Algorithm 1, level by level, from one part or several, near sides before far ones; parts of fewer than 2k records are partitions."""
     draws = np.random.default_rng(seed)
-    finished: list[Partition] = []
-    level = [list(part) for part in parts]
+    finished: list[tuple[tuple[int, ...], Partition]] = []
+    level = [((number,), list(part)) for number, part in enumerate(parts)]
     while level:
-        finished += [part for part in level if len(part) <= 2 * k - 1]
-        level = [part for part in level if len(part) > 2 * k - 1]
+        finished += [(path, part) for path, part in level if len(part) <= 2 * k - 1]
+        level = [(path, part) for path, part in level if len(part) > 2 * k - 1]
         following = []
-        for part, (first, second) in zip(level, draws.random((len(level), 2)), strict=True):
+        for (path, part), (first, second) in zip(level, draws.random((len(level), 2)), strict=True):
             v = select_vantage_point(part, vantage, first, second, d)
             ranked = sorted(part, key=lambda record: (d(v, record), record))
             cut = near_size(len(part), k, split)
-            following += [sorted(ranked[:cut]), sorted(ranked[cut:])]
+            following += [((*path, 0), sorted(ranked[:cut])), ((*path, 1), sorted(ranked[cut:]))]
         level = following
-    return finished
+    return [part for _, part in sorted(finished)]
 
 
 def near_size(size: int, k: int, split: str) -> int:
@@ -102,16 +102,46 @@ def merge_small(parts: list[Partition], k: int, d: Distance) -> list[Partition]:
     parts = [part for part in parts if part]
     while len(parts) > 1 and any(len(part) < k for part in parts):
         centres = [medoid(part, d) for part in parts]
-        home = list(range(len(parts)))
+        home = {}
         for number, part in enumerate(parts):
-            if len(part) < k:
-                others = [other for other in range(len(parts)) if other != number]
-                home[number] = min(others, key=lambda other: (d(centres[number], centres[other]), other))
-        together = [{number} for number in range(len(parts))]
-        for number, target in enumerate(home):
-            union = together[number] | together[target]
-            for member in union:
-                together[member] = union
-        parts = [sorted(record for number in union for record in parts[number]) for union in {frozenset(union) for union in together}]
-        parts.sort(key=lambda part: part[0])
+            others = [other for other in range(len(parts)) if other != number]
+            home[number] = number if len(part) >= k else min(others, key=lambda other: (d(centres[number], centres[other]), other))
+        merged: dict[int, Partition] = {}
+        for number, part in enumerate(parts):
+            end = number
+            while home[home[end]] != end:
+                end = home[end]
+            merged.setdefault(min(end, home[end]), []).extend(part)
+        parts = [sorted(merged[number]) for number in sorted(merged)]
     return parts
+
+
+def rayden(
+    records: int, k: int, alpha: float, chaining: str, leave: str, pool_rule: str, split: str, vantage: str, d: Distance
+) -> tuple[list[Partition], int, Partition]:
+    """Algorithms 2 and 3: the published classes, how many outliers were detected, and which left their partitions."""
+
+    def vp(parts: list[Partition]) -> list[Partition]:
+        return vp_tree(parts, k, split, vantage, 0, d)
+
+    def again(parts: list[Partition]) -> list[Partition]:
+        return [part for part in parts if len(part) < 2 * k] + vp([part for part in parts if len(part) >= 2 * k])
+
+    normal, pool, detected = [], [], 0
+    for part in vp([list(range(records))]):
+        factors = cof(part, k, chaining, d)
+        found = sorted(outliers(factors, alpha), key=lambda record: (-factors[record], record))
+        detected += len(found)
+        leaving = found[: max(len(part) - k, 0)] if leave == "bounded" else found
+        normal.append([record for record in part if record not in leaving])
+        pool += leaving
+    normal = again(merge_small(normal, k, d))
+    if len(pool) >= k:
+        normal = again(merge_small(normal + vp([sorted(pool)]), k, d))
+    elif pool and pool_rule == "join":
+        centres = [medoid(part, d) for part in normal]
+        for record in pool:
+            home = min(range(len(centres)), key=lambda number: (d(record, centres[number]), number))
+            normal[home] = sorted([*normal[home], record])
+        normal = again(normal)
+    return [part for part in normal if len(part) >= k], detected, pool

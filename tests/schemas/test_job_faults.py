@@ -48,7 +48,7 @@ SINGLE_FAULTS = {
     "scalar for a mapping": (SHORT.replace("{k: 2}", "2"), "privacy: must be a mapping"),
     "method as a word": (SHORT.replace("{name: skald}", "skald"), "method: must be a mapping"),
     "method without name": (SHORT.replace("{name: skald}", "{root: dense}"), "method: has no name"),
-    "unknown method": (SHORT.replace("{name: skald}", "{name: scald}"), "must be 'skald' (did you mean 'skald'?)"),
+    "unknown method": (SHORT.replace("{name: skald}", "{name: scald}"), "(did you mean 'skald'?)"),
     "method's option": (SHORT.replace("{name: skald}", "{name: skald, root: dence}"), "method.root: must be 'occupied' or 'dense' (did"),
     "version": (SHORT.replace("version: 1", "version: 2"), "version: must be 1"),
     "version true": (SHORT.replace("version: 1", "version: true"), "version: must be 1"),

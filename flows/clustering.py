@@ -1,0 +1,21 @@
+"""Level-wise semantic clustering (papers/semantic-clustering.txt, Algorithm 1)."""
+
+from pathlib import Path
+
+from flows.records import anonymise_records
+from flows.skald import Published
+from tasks.steps import as_flow
+
+
+@as_flow
+def clustering(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+    """Runs a job with ``method: {name: clustering}``: buckets, coarser level by level → blocks of k → ranges and common ancestors.
+
+    Args:
+        job_file: The YAML file.
+        settings: Overrides such as ``privacy.k=10``.
+
+    Raises:
+        SkaldError: with one sentence and the exit code of the command line.
+    """
+    return anonymise_records(job_file, settings)

@@ -1,0 +1,21 @@
+"""Mondrian with COF: strict Mondrian's classes, RAYDEN's outlier step (papers/rayden.txt, Related work)."""
+
+from pathlib import Path
+
+from flows.records import anonymise_records
+from flows.skald import Published
+from tasks.steps import as_flow
+
+
+@as_flow
+def mondrian_cof(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+    """Runs a job with ``method: {name: mondrian_cof}``: Mondrian → COF → outliers recovered by Mondrian → ranges and common ancestors.
+
+    Args:
+        job_file: The YAML file.
+        settings: Overrides such as ``privacy.k=10``.
+
+    Raises:
+        SkaldError: with one sentence and the exit code of the command line.
+    """
+    return anonymise_records(job_file, settings)

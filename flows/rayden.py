@@ -1,0 +1,21 @@
+"""RAYDEN: a VP-tree on Gower distance, outliers set apart and partitioned among themselves (papers/rayden.txt, Algorithm 3)."""
+
+from pathlib import Path
+
+from flows.records import anonymise_records
+from flows.skald import Published
+from tasks.steps import as_flow
+
+
+@as_flow
+def rayden(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+    """Runs a job with ``method: {name: rayden}``: VP-tree → COF → outliers recovered → ranges and common ancestors.
+
+    Args:
+        job_file: The YAML file.
+        settings: Overrides such as ``privacy.k=10``.
+
+    Raises:
+        SkaldError: with one sentence and the exit code of the command line.
+    """
+    return anonymise_records(job_file, settings)

@@ -1,0 +1,172 @@
+"""The recoding of single records: the algorithm is run, its classes labelled, the class of each record kept in the order of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import ipc
+from pydantic import BaseModel, ConfigDict
+
+from core.acceptance import Criteria, merge_failing, without_failing
+from core.class_labels import Style
+from core.gower import gower_points
+from core.recoding import release_columns
+from core.record_recoding import Publication, RecordRecoding, recode_records
+from schemas.errors import PrivacyError
+from schemas.job import Job
+from tasks.artifacts import Artifact, Store, key_of
+from tasks.coding import Coding, load_coding
+from tasks.recodings import RecodingArtifacts, most_suppressed, privacy_model
+from tasks.record_partitions import Partitioned, partition
+from tasks.records import Records, gather
+from tasks.tables import read_table
+
+VERSION = 1
+
+
+class LocalOutcome(BaseModel):
+    """What the algorithm found, in figures that may be published.
+
+    Attributes:
+        suppressed: Records in no class.
+        masked: How many of them are published with ``*``.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
+        search: What the algorithm counted: partitions, outliers, how many left, were recovered, partitions merged.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    suppressed: int
+    masked: int
+    loss: dict[str, int | float]
+    ncp: dict[str, float]
+    search: dict[str, int]
+
+
+class Classes(NamedTuple):
+    """What the classes publish, one row per class in the order of the release, and how many records they hold."""
+
+    labels: pa.Table
+    sizes: NDArray[np.int64]
+
+
+def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> str:
+    """Returns the fingerprint of all that the recoding depends on."""
+    return key_of(
+        VERSION, coding.key, [part.sha256 for part in parts], job.privacy.model_dump(mode="json"), job.method.canonical(),
+        most_suppressed(job, coding.records), job.suppression.treatment, job.intervals,
+    )  # fmt: skip
+
+
+def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
+    """Runs the job's algorithm on all records.
+
+    Args:
+        job: The job.
+        domain: The domain table.
+        parts: The coded chunks, in the order of the source.
+        store: Gets the recoding.
+
+    Returns:
+        The outcome, the class of each record in the order of the source (as ``cells``), and the classes.
+
+    Raises:
+        PrivacyError: there are fewer than k records, they do not fit the memory, or more would be suppressed than the limit allows.
+        SourceError: CANON was asked for, and no QID is numerical.
+    """
+    coding = load_coding(job, domain, store)
+    key = recoding_key(job, coding, parts)
+    kept = {name: store.find(step, key) for name, step in zip(RecodingArtifacts.model_fields, STEPS, strict=True)}
+    if None not in kept.values():
+        return RecodingArtifacts.model_validate(kept)
+    records = gather(job, coding, parts, store)
+    found = accepted(job, coding, records, partition(job, records.codes, coding))
+    generalisation = getattr(job.method, "generalisation", "hierarchy")
+    how = Publication(job.privacy.k, job.suppression.treatment, Style(job.intervals, "set" if generalisation == "set" else "hierarchy"))
+    recoded = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least)
+    most = most_suppressed(job, coding.records)
+    if recoded.suppressed > most:
+        raise PrivacyError.too_many_suppressed(recoded.suppressed, most)
+    if not recoded.sizes.sum():
+        raise PrivacyError.nothing_left(coding.records)
+    outcome = _outcome(recoded, found)
+    return RecodingArtifacts(
+        outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
+        cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, recoded.classes, records)),
+        classes=store.make(STEPS[2], key, ".parquet", lambda path: _write_classes(path, recoded)),
+    )
+
+
+def accepted(job: Job, coding: Coding, records: Records, found: Partitioned) -> Partitioned:
+    """Merges the classes that fail the job's other privacy models with the nearest ones, and suppresses what fails even so."""
+    if not coding.sensitive:
+        return found
+    names = [domain.qid for domain in coding.sensitive]
+    values, domains = dict(zip(names, records.sensitive, strict=True)), dict(zip(names, coding.sensitive, strict=True))
+    criteria = Criteria(privacy_model(job, coding), values, domains)
+    classes, merged = merge_failing(gower_points(records.codes, coding.domains), found.classes, criteria.fails)
+    figures = {**found.figures, "not_accepted": merged}
+    # Classes have other numbers now: where levels were to be published, these are the lowest common ancestors of what was merged.
+    return Partitioned(without_failing(classes, criteria.fails), figures, found.least if not merged else None)
+
+
+STEPS = ("outcome", "assigned", "classes")
+
+
+def _outcome(recoded: RecordRecoding, found: Partitioned) -> LocalOutcome:
+    return LocalOutcome(
+        suppressed=recoded.suppressed, masked=recoded.masked, loss=dict(recoded.loss), ncp=dict(recoded.ncp), search=dict(found.figures)
+    )
+
+
+def _write_assigned(path: Path, classes: NDArray[np.int32], records: Records) -> int:
+    """Writes the class of each record in the order of the source, one batch per chunk."""
+    in_source = np.empty(len(classes), np.int32)
+    in_source[records.order] = classes
+    schema = pa.schema([("class", pa.int32())])
+    with ipc.new_file(path, schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for part in np.split(in_source, np.cumsum(records.chunks)[:-1]):
+            writer.write_batch(pa.RecordBatch.from_arrays([pa.array(part)], schema=schema))
+    return len(classes)
+
+
+def _write_classes(path: Path, recoded: RecordRecoding) -> int:
+    labels = {f"label_{number}": column for number, column in enumerate(recoded.labels.columns)}
+    pq.write_table(pa.table({"records": recoded.sizes} | labels), path, compression="lz4", write_statistics=False)
+    return len(recoded.sizes)
+
+
+def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
+    """Reads what the algorithm found."""
+    return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
+
+
+def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
+    """Returns the class of each record of a chunk, by the number of the chunk."""
+    with pa.memory_map(str(store.path(artifacts.cells))) as mapped:
+        classes: NDArray[np.int32] = ipc.open_file(mapped).get_batch(number).column(0).to_numpy()
+    return classes
+
+
+_loaded: dict[tuple[str, ...], Classes] = {}
+_loading = Lock()
+
+
+def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Classes:
+    """Reads what the classes publish, once per process."""
+    key = (*coding.key, artifacts.classes.sha256, job.intervals)
+    with _loading:
+        if key not in _loaded:
+            table = read_table(store, artifacts.classes)
+            labels = table.drop_columns(["records"]).rename_columns(release_columns(coding.hierarchies, job.intervals))
+            _loaded.clear()
+            _loaded[key] = Classes(labels, table["records"].to_numpy())
+        return _loaded[key]

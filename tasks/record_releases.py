@@ -1,0 +1,129 @@
+"""The last phase for recodings of single records: a chunk's records take the class that was kept for their place in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.ordering import assign_files, first_files
+from core.verification import Recount
+from schemas.errors import SourceError
+from schemas.job import Job
+from schemas.job_digest import job_digest
+from schemas.release import Manifest, PublishedFile
+from tasks.artifacts import Artifact, Store, key_of
+from tasks.coding import Coding
+from tasks.publishing import peak_rss, versions
+from tasks.reading import read_chunk
+from tasks.recodings import RecodingArtifacts
+from tasks.record_recodings import LocalOutcome, assigned, load_classes
+from tasks.releases import file_key, write_part, write_run
+from tasks.sources import Chunk, Source
+
+VERSION = 1
+NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
+
+
+class Place(BaseModel):
+    """A chunk and its number in the source, which tells chunks of equal content apart."""
+
+    model_config = ConfigDict(frozen=True)
+
+    chunk: Chunk
+    number: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the chunk's content and the classes of its records depend on."""
+        return *self.chunk.key, self.number
+
+
+def output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> int:
+    """Returns how many files the release is laid out over; some may turn out empty."""
+    first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, job.rows_per_file)
+    return int((first + spread).max(initial=0))
+
+
+def rewrite_key(job: Job, source: Source, artifacts: RecodingArtifacts) -> tuple[object, ...]:
+    """Returns all that a run depends on besides its chunk and number."""
+    return VERSION, artifacts.cells.sha256, artifacts.classes.sha256, source.payload, job.rows_per_file
+
+
+def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
+    """Gives the records of a chunk their classes and sets them apart by output file.
+
+    Raises:
+        SourceError: the file changed since it was coded.
+    """
+
+    def write(path: Path) -> int:
+        classes, payload = _published(assigned(artifacts, place.number, store), source, place.chunk)
+        first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, job.rows_per_file)
+        return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
+
+    return store.make("runs", key_of(*rewrite_key(job, source, artifacts), place.key), ".arrow", write)
+
+
+def _published(classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+    """Returns the class and the payload of the released records of a chunk."""
+    kept = classes >= 0
+    if not source.payload:
+        return classes[kept], pa.RecordBatch.from_arrays([], names=[])
+    table = pa.Table.from_batches(read_chunk(chunk, list(source.payload))).unify_dictionaries()
+    if len(table) != len(classes):
+        raise SourceError.changed(chunk.file.name)
+    released = table.filter(pa.array(kept)).combine_chunks()
+    return classes[kept], released.to_batches()[0] if len(released) else pa.RecordBatch.from_pylist([], schema=released.schema)
+
+
+def write_file(
+    job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int, store: Store
+) -> Artifact:
+    """Gathers one output file from all runs."""
+
+    def write(path: Path) -> int:
+        labels = load_classes(job, coding, artifacts, store).labels
+        return write_part(path, labels, source, [store.path(run) for run in runs], number)
+
+    return store.make("files", file_key(artifacts, source, runs, number), ".parquet", write)
+
+
+def make_local_manifest(
+    job: Job,
+    source: Source,
+    release: str,
+    outcome: LocalOutcome,
+    files: Sequence[PublishedFile],
+    recount: Recount,
+    seconds: Mapping[str, float],
+) -> Manifest:
+    """Returns the manifest of staged files of a local recoding; counts are the recount's."""
+    return Manifest(
+        release=release,
+        name=job.name,
+        job=job_digest(job),
+        inputs=source.digest,
+        method=job.method.name,
+        privacy=job.privacy.model_dump(mode="json"),
+        records=source.records,
+        released=recount.records,
+        suppressed=outcome.suppressed,
+        masked=outcome.masked,
+        classes=recount.classes,
+        min_class=recount.min_class,
+        node=None,
+        levels=None,
+        loss=outcome.loss,
+        ncp=outcome.ncp,
+        optimal=NOT_FOR_NODES,
+        search=dict(outcome.search),
+        files=tuple(files),
+        versions=versions(),
+        seconds={phase: round(spent, 3) for phase, spent in seconds.items()},
+        peak_rss=peak_rss(),
+    )
