@@ -1,4 +1,5 @@
 """draft"""
+
 from __future__ import annotations
 
 import heapq
@@ -22,8 +23,9 @@ from core.sensitive import classes_of
 Steps = tuple[int, ...]
 KEPT_NODES = 50_000
 MOST_REGIONS = 50_000
-SHARE=float(os.environ.get('SHARE','0.5'))
-SPLIT=os.environ.get('SPLIT','both')
+SHARE = float(os.environ.get("SHARE", "0.5"))
+SPLIT = os.environ.get("SPLIT", "both")
+
 
 class Seen(NamedTuple):
     loss: Loss
@@ -232,10 +234,14 @@ class Branching:
                 s = self.see(changed(high, q, low[q])).least
                 tight = (s - s0) / (self.most_suppressed + 1)
                 width = high[q] - low[q]
-                if SPLIT == 'rise': score = rise
-                elif SPLIT == 'tight': score = tight
-                elif SPLIT == 'width': score = width
-                else: score = (rise + 1e-6) * (tight + 1e-3)
+                if SPLIT == "rise":
+                    score = rise
+                elif SPLIT == "tight":
+                    score = tight
+                elif SPLIT == "width":
+                    score = width
+                else:
+                    score = (rise + 1e-6) * (tight + 1e-3)
                 if best is None or score > best[0]:
                     best = (score, q)
         q = best[1]
@@ -255,7 +261,7 @@ class Branching:
                 continue
             a, b = self.rank(current, seen), self.rank(finer, s)
             if b >= a:
-                del open_[q]   # may come back? 
+                del open_[q]  # may come back?
                 continue
             gain = log(a[0] / b[0]) + 1e-9
             if alpha:
@@ -285,8 +291,10 @@ class Branching:
                             yield True
                             if self.best < was:
                                 break
-                        if self.best < was: break
-                if self.best < was: break
+                        if self.best < was:
+                            break
+                if self.best < was:
+                    break
             if self.best == was:
                 return
 

@@ -67,7 +67,7 @@ def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> QidLabel
     ordered = words[order]
     # The first and the last of sorted words share what all of them share.
     first, last = np.where(missing, 0, low), np.where(missing | mixed, 0, high)
-    shared = np.where(mixed, 0, _shared(ordered, first, last)) if null else np.zeros(len(low), np.int64)
+    shared = np.where(mixed | missing, 0, _shared(ordered, first, last)) if null else np.zeros(len(low), np.int64)
     longest = sets.extremes(lengths[codes])[1]
     stems = _cut(texts.take(pa.array(order)).take(pa.array(first, mask=missing)), shared)
     stars = pc.binary_repeat(pa.scalar(STAR), pa.array(np.where(shared > 0, longest - shared, 0)))

@@ -95,7 +95,7 @@ def as_numbers(values: pa.Array) -> NDArray[np.float64] | None:
     """Returns numbers, dates and times as floats of shape (m,), or None for values of any other type."""
     kind = values.type
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        return to_numpy(values.cast(pa.float64()))
+        return to_numpy(values.cast(pa.float64(), safe=False))
     if pa.types.is_date32(kind):
         return to_numpy(values.cast(pa.int32())).astype(np.float64)
     if pa.types.is_date64(kind) or pa.types.is_timestamp(kind):

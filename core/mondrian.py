@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from core import mondrian_cuts, mondrian_scores
 from core.mondrian_cuts import cut_all
+from core.mondrian_privacy import Demands, demands_of
 from core.mondrian_rows import Room, Rows, Scale
+from core.privacy import AllOf, KAnonymity, PrivacyModel
 
 Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
 SCORES: dict[Score, int] = {
@@ -33,16 +35,21 @@ class Rules:
 
     Attributes:
         k: Records.
-        diversity: The l of distinct l-diversity, one per sensitive column that is looked at.
+        model: What it must keep besides; None for nothing.
+        columns: The sensitive columns that the model looks at.
+        wholes: Records of the whole source by sensitive value, one array per column.
     """
 
     k: int
-    diversity: tuple[int, ...] = ()
+    model: PrivacyModel | None = None
+    columns: tuple[str, ...] = ()
+    wholes: tuple[NDArray[np.int64], ...] = ()
 
     @property
-    def array(self) -> NDArray[np.int64]:
+    def demands(self) -> Demands:
         """The rules as kernels read them."""
-        return np.array([self.k, *self.diversity], np.int64)
+        least: tuple[PrivacyModel, ...] = (KAnonymity(self.k),)
+        return demands_of(AllOf(least if self.model is None else (*least, self.model)), self.columns, self.wholes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +167,7 @@ def partition(
         axes: One per QID.
         rules: What both halves of a cut must keep.
         score: What chooses the QID, or with ``ncp`` the cut.
-        mode: ``strict`` keeps equal values together and cuts at the median or just below it, ``median`` at the median alone (as in the paper),
+        mode: ``strict`` keeps equal values together and cuts at the median or just below it, ``median`` at the median alone (the paper),
             ``relaxed`` shares equal values out so that halves are even; those of the first rows go left.
         sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
         scale: What spans are relative to; the whole dataset if left out.
@@ -170,6 +177,6 @@ def partition(
     order = np.arange(rows, dtype=np.int32)
     given = Rows(ranks, weights, codes, order)
     starts = cut_all(
-        given, scale_of(axes) if scale is None else scale, SCORES[score], MODES[mode], rules.array, room_for(axes, codes, score)
+        given, scale_of(axes) if scale is None else scale, SCORES[score], MODES[mode], rules.demands, room_for(axes, codes, score)
     )
     return Partition(order, starts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.mondrian_privacy import Demands, kernel
 from core.mondrian_rows import (
     ALL_TIES,
     NO_CUT,
@@ -15,7 +16,6 @@ from core.mondrian_rows import (
     Scale,
     allowed,
     forget,
-    kernel,
     split,
     take_in,
     weigh,
@@ -26,7 +26,7 @@ STRICT, MEDIAN, RELAXED = range(3)
 
 
 @kernel
-def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mode: int, rules: Numbers, room: Room) -> Cut:
+def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mode: int, demands: Demands, room: Room) -> Cut:
     """Cuts a QID at its median by weight; where that may not be, just below the median value.
 
     Args:
@@ -36,7 +36,7 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
         size: How many ranks ``room.values`` and ``room.sums`` hold for it.
         weight: Records of the node.
         mode: STRICT, MEDIAN (never below the median value) or RELAXED (rows of the median value are shared out, so that halves are even).
-        rules: What both halves must keep.
+        demands: What both halves must keep.
         room: Scratch.
     """
     left, at = room.sums[0], 0
@@ -48,14 +48,14 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
         half = (weight + 1) // 2
         tied = half - (left - room.sums[at])
         cut = (qid, value, ALL_TIES if tied == room.sums[at] else _last_tied(rows, bounds, qid, value, tied))
-        return cut if allowed(rows, bounds, cut, half, weight, rules, room) else NO_CUT
+        return cut if allowed(rows, bounds, cut, half, weight, demands, room) else NO_CUT
     if at < size - 1:
         cut = (qid, value, ALL_TIES)
-        if allowed(rows, bounds, cut, left, weight, rules, room):
+        if allowed(rows, bounds, cut, left, weight, demands, room):
             return cut
     if at > 0 and mode == STRICT:
         cut = (qid, room.values[at - 1], ALL_TIES)
-        if allowed(rows, bounds, cut, left - room.sums[at], weight, rules, room):
+        if allowed(rows, bounds, cut, left - room.sums[at], weight, demands, room):
             return cut
     return NO_CUT
 
@@ -73,16 +73,16 @@ def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> i
 
 
 @kernel
-def choose_cut(rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, rules: Numbers, room: Room) -> Cut:
+def choose_cut(rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, demands: Demands, room: Room) -> Cut:
     """Returns the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order)."""
     weight = rows.weights[bounds[0] : bounds[1]].sum()
-    if weight < 2 * rules[0] or bounds[1] - bounds[0] < 2:
+    if weight < 2 * demands.k or bounds[1] - bounds[0] < 2:
         return NO_CUT
     forget(room)
     for row in range(bounds[0], bounds[1]):
         take_in(rows, row, scale, room)
     if score == NCP:
-        return cheapest_cut(rows, bounds, weight, scale, rules, room)
+        return cheapest_cut(rows, bounds, weight, scale, demands, room)
     qids = rows.ranks.shape[1]
     for qid in range(qids):
         room.scores[qid] = score_of(score, qid, rows, bounds, weight, scale, room) if room.distinct[qid] > 1 else -1.0
@@ -95,7 +95,7 @@ def choose_cut(rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, 
         if room.scores[best] < 0:
             break
         size = weigh(rows, bounds, best, room.lows[best], room.highs[best], room)
-        cut = median_cut(rows, bounds, best, size, weight, mode, rules, room)
+        cut = median_cut(rows, bounds, best, size, weight, mode, demands, room)
         if cut[0] >= 0:
             return cut
         room.scores[best] = -1.0
@@ -103,7 +103,7 @@ def choose_cut(rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, 
 
 
 @kernel
-def cut_all(rows: Rows, scale: Scale, score: int, mode: int, rules: Numbers, room: Room) -> Numbers:
+def cut_all(rows: Rows, scale: Scale, score: int, mode: int, demands: Demands, room: Room) -> Numbers:
     """Cuts until no cut is allowed; rows are put in the order of their classes.
 
     Returns:
@@ -116,7 +116,7 @@ def cut_all(rows: Rows, scale: Scale, score: int, mode: int, rules: Numbers, roo
     while depth:
         depth -= 1
         first, end = stack[depth, 0], stack[depth, 1]
-        cut = choose_cut(rows, (first, end), scale, score, mode, rules, room)
+        cut = choose_cut(rows, (first, end), scale, score, mode, demands, room)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
                 starts = np.concatenate((starts, np.empty_like(starts)))

@@ -11,14 +11,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.compiled import compiler
+from core.mondrian_privacy import Demands, keeps, kernel
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Bounds = tuple[int, int]
 Cut = tuple[int, int, int]
 
-kernel = compiler("mondrian_rows", "mondrian_scores", "mondrian_cuts")
 NO_CUT = (-1, -1, -1)
 ALL_TIES = 1 << 40
 
@@ -85,23 +84,6 @@ class Room(NamedTuple):
     present: Numbers
 
 
-@kernel
-def keeps(weight: int, counts: Numbers, present: Numbers, size: int, column: int, rules: Numbers) -> bool:
-    """Tells whether a class keeps the privacy model in one sensitive column.
-
-    This is the one place that a further model has to be written into.
-
-    Args:
-        weight: Records of the class.
-        counts: Records by sensitive code; 0 but for ``present``.
-        present: The codes that occur, in its first ``size`` entries.
-        size: How many there are.
-        column: The sensitive column.
-        rules: k, and the l of distinct l-diversity of each sensitive column.
-    """
-    return bool(weight >= rules[0] and size >= rules[1 + column])
-
-
 @njit(inline="always")
 def goes_left(rows: Rows, row: int, cut: Cut) -> bool:
     """Tells the side of a row. A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left."""
@@ -110,7 +92,7 @@ def goes_left(rows: Rows, row: int, cut: Cut) -> bool:
 
 
 @kernel
-def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, rules: Numbers, room: Room) -> bool:
+def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, demands: Demands, room: Room) -> bool:
     """Tells whether both halves of a cut keep the privacy model.
 
     Args:
@@ -119,11 +101,11 @@ def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, rules:
         cut: The cut.
         left: Records of the left half.
         weight: Records of both.
-        rules: As for ``keeps``.
+        demands: What both must keep.
         room: Scratch.
     """
     # k first, because it costs nothing.
-    if left < rules[0] or weight - left < rules[0]:
+    if left < demands.k or weight - left < demands.k:
         return False
     kept = True
     for column in range(rows.sensitive.shape[1]):
@@ -140,8 +122,8 @@ def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, rules:
                     room.present[1, right_size] = code
                     right_size += 1
                 room.counts[1, code] += rows.weights[row]
-        kept = keeps(left, room.counts[0], room.present[0], left_size, column, rules)
-        kept = kept and keeps(weight - left, room.counts[1], room.present[1], right_size, column, rules)
+        kept = keeps(left, room.counts[0], room.present[0], left_size, column, demands)
+        kept = kept and keeps(weight - left, room.counts[1], room.present[1], right_size, column, demands)
         for index in range(left_size):
             room.counts[0, room.present[0, index]] = 0
         for index in range(right_size):

@@ -6,6 +6,7 @@ from math import log
 
 import numpy as np
 
+from core.mondrian_privacy import Demands, kernel
 from core.mondrian_rows import (
     ALL_TIES,
     NO_CUT,
@@ -17,7 +18,6 @@ from core.mondrian_rows import (
     Rows,
     Scale,
     allowed,
-    kernel,
     weigh,
 )  # fmt: skip
 
@@ -111,7 +111,7 @@ def penalty(qid: int, low: int, high: int, distinct: int, scale: Scale) -> float
 
 
 @kernel
-def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, rules: Numbers, room: Room) -> Cut:
+def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, demands: Demands, room: Room) -> Cut:
     """Returns the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
 
     Args:
@@ -119,7 +119,7 @@ def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, rules: N
         bounds: First row of the node and one past its last.
         weight: Its records.
         scale: What the penalty is relative to.
-        rules: What both halves must keep.
+        demands: What both halves must keep.
         room: With the extents of the node.
     """
     best, least = NO_CUT, 0.0
@@ -143,7 +143,7 @@ def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, rules: N
             cost = left * room.left_costs[index] + (weight - left) * room.right_costs[index + 1]
             if cost < least:
                 cut = (qid, room.values[index], ALL_TIES)
-                if allowed(rows, bounds, cut, left, weight, rules, room):
+                if allowed(rows, bounds, cut, left, weight, demands, room):
                     best, least = cut, cost
     return best
 

@@ -48,7 +48,7 @@ def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
     if isinstance(column, pa.DictionaryArray):
         # Entries may repeat or be unused; ranks of the entries are ranks of the values all the same.
         entries, size = dense_ranks(column.dictionary)
-        return np.append(entries, size)[positions(column)], size + 1
+        return np.append(entries, size - 1)[positions(column)], size
     if pa.types.is_floating(column.type):
         bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
         column = column.view(bits)

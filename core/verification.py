@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from schemas.errors import counted, listed
 from schemas.job import Job
+from schemas.privacy import ClosenessSpec, Diversity
 from schemas.release import Manifest, published_payload, published_qids
+
+SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,77 @@ def recount_sql(files: Sequence[str], qids: Sequence[str], k: int) -> str:
             coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT, coalesce(sum(records) FILTER (masked), 0)::BIGINT
         FROM classes
     """
+
+
+def diversity_sql(source: str, qids: Sequence[str], column: str, diversity: Diversity) -> str:
+    """Returns the statement that counts the classes without the promised l-diversity.
+
+    It is right because GROUP BY counts each sensitive value once per class, nulls as a value of their own, and the three definitions need
+    nothing but these counts.
+
+    Args:
+        source: What is read, such as ``read_parquet([…])``.
+        qids: Quoted names of the published QID columns.
+        column: Quoted name of the sensitive column.
+        diversity: What was promised.
+    """
+    classes = ", ".join(qids)
+    if diversity.distinct is not None:
+        fails = f"len(falling) < {diversity.distinct:d}"
+    elif diversity.entropy is not None:
+        entropy = "ln(records) - list_sum(list_transform(falling, lambda r: r * ln(r))) / records"
+        fails = f"{entropy} < ln({float(diversity.entropy)!r}) - {SLACK!r}"
+    else:
+        assert diversity.recursive is not None
+        c, least = Fraction(diversity.recursive.c), diversity.recursive.l
+        tail = f"coalesce(list_sum(falling[{least:d}:]), 0)"
+        fails = f"falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
+    return f"""
+        WITH pairs AS (SELECT {classes}, {column}, count(*) AS r FROM {source} GROUP BY {classes}, {column}),
+        classes AS (SELECT sum(r)::BIGINT AS records, list(r ORDER BY r DESC) AS falling FROM pairs GROUP BY {classes})
+        SELECT count(*) FILTER ({fails}), count(*) FROM classes
+    """
+
+
+def closeness_sql(source: str, qids: Sequence[str], column: str, closeness: ClosenessSpec, levels: int) -> str:
+    """Returns the statement that counts the classes farther than t from the whole.
+
+    Every class is written out over all values of the table ``whole`` (``value``, ``share``, ``place`` in ascending order and ``level_1`` …
+    ``level_<levels>``, the value's group at each level); the three distances are sums over that.
+
+    Args:
+        source: What is read.
+        qids: Quoted names of the published QID columns.
+        column: Quoted name of the sensitive column.
+        closeness: What was promised.
+        levels: Levels of the hierarchy above the values, for the hierarchical distance.
+    """
+    classes = ", ".join(qids)
+    groups = "".join(f", level_{level}" for level in range(1, levels + 1))
+    extras = f"""
+        WITH pairs AS (SELECT {classes}, {column} AS value, count(*) AS r FROM {source} GROUP BY {classes}, {column}),
+        numbered AS (SELECT *, dense_rank() OVER (ORDER BY {classes}) AS class FROM pairs),
+        sizes AS (SELECT class, sum(r) AS records FROM numbered GROUP BY class),
+        extras AS (
+            SELECT sizes.class, whole.place{groups}, coalesce(numbered.r, 0) / sizes.records - whole.share AS extra
+            FROM sizes CROSS JOIN whole
+            LEFT JOIN numbered ON numbered.class = sizes.class AND numbered.value IS NOT DISTINCT FROM whole.value
+        )"""
+    if closeness.distance == "equal":
+        moved = "SELECT class, sum(abs(extra)) / 2 AS distance FROM extras GROUP BY class"
+    elif closeness.distance == "ordered":
+        moved = """
+            SELECT class, sum(abs(carried)) / greatest(count(*) - 1, 1) AS distance
+            FROM (SELECT class, sum(extra) OVER (PARTITION BY class ORDER BY place) AS carried FROM extras) GROUP BY class"""
+    else:
+        steps = []
+        for level in range(1, levels + 1):
+            below = "place" if level == 1 else f"level_{level - 1}"
+            steps.append(f"""
+                SELECT class, least(sum(greatest(net, 0)), sum(greatest(-net, 0))) * {level} / {levels} AS cost
+                FROM (SELECT class, level_{level}, {below}, sum(extra) AS net FROM extras GROUP BY ALL) GROUP BY class, level_{level}""")
+        moved = f"SELECT class, sum(cost) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
+    return f"{extras} SELECT count(*) FILTER (distance > {float(closeness.t)!r} + {SLACK!r}), count(*) FROM ({moved})"
 
 
 def column_faults(job: Job, columns: Sequence[str]) -> list[str]:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -49,7 +49,7 @@ def main() -> None:
             raise
         from tasks.steps import known
 
-        told = known(cast("Exception", error))
+        told = known(error)
         _say(str(told))
         sys.exit(told.exit_code)
 

@@ -44,7 +44,9 @@ def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Publish
         with run.phase("verify"):
             staging = staging_folder(job, release)
             staged = stage_files(files, run.store, staging)
-            counted = recount(job, [staging / file.path for file in staged], run.spill, f"release '{release}'")
+            counted = recount(
+                job, [staging / file.path for file in staged], run.spill, f"release '{release}'", [file.path for file in source.files]
+            )
             check_unchanged(source)
         manifest = make_local_manifest(job, source, release, read_local_outcome(recoding, run.store), staged, counted, run.seconds)
         publish(job, staging, manifest, counted)

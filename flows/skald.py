@@ -57,7 +57,9 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
         with run.phase("verify"):
             staging = staging_folder(job, release)
             staged = stage_files(files, run.store, staging)
-            counted = recount(job, [staging / file.path for file in staged], run.spill, f"release '{release}'")
+            counted = recount(
+                job, [staging / file.path for file in staged], run.spill, f"release '{release}'", [file.path for file in source.files]
+            )
             check_unchanged(source)
         manifest = make_manifest(job, source, release, read_outcome(recoding, run.store), staged, counted, run.seconds)
         publish(job, staging, manifest, counted)

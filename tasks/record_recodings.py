@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from core.acceptance import Criteria, merge_failing, without_failing
 from core.class_labels import Style
 from core.gower import gower_points
-from core.recoding import release_columns
+from core.recoding import SUPPRESSED, Treatment, release_columns
 from core.record_recoding import Publication, RecordRecoding, recode_records
 from schemas.errors import PrivacyError
 from schemas.job import Job
@@ -88,9 +88,9 @@ def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) 
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     records = gather(job, coding, parts, store)
-    found = accepted(job, coding, records, partition(job, records.codes, coding))
-    generalisation = getattr(job.method, "generalisation", "hierarchy")
-    how = Publication(job.privacy.k, job.suppression.treatment, Style(job.intervals, "set" if generalisation == "set" else "hierarchy"))
+    criteria = _criteria(job, coding, records)
+    found = accepted(partition(job, records.codes, coding), records, coding, criteria)
+    how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
     recoded = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least)
     most = most_suppressed(job, coding.records)
     if recoded.suppressed > most:
@@ -105,17 +105,36 @@ def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) 
     )
 
 
-def accepted(job: Job, coding: Coding, records: Records, found: Partitioned) -> Partitioned:
+def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Criteria | None) -> Partitioned:
     """Merges the classes that fail the job's other privacy models with the nearest ones, and suppresses what fails even so."""
-    if not coding.sensitive:
+    if criteria is None:
         return found
+    classes, merged = merge_failing(gower_points(records.codes, coding.domains), found.classes, criteria.fails)
+    # Merged classes have other numbers, and no level of their own.
+    least = None if merged else found.least
+    return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)
+
+
+def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
+    """Returns what classes must keep besides k, which every algorithm keeps by itself."""
+    if not coding.sensitive:
+        return None
     names = [domain.qid for domain in coding.sensitive]
     values, domains = dict(zip(names, records.sensitive, strict=True)), dict(zip(names, coding.sensitive, strict=True))
-    criteria = Criteria(privacy_model(job, coding), values, domains)
-    classes, merged = merge_failing(gower_points(records.codes, coding.domains), found.classes, criteria.fails)
-    figures = {**found.figures, "not_accepted": merged}
-    # Classes have other numbers now: where levels were to be published, these are the lowest common ancestors of what was merged.
-    return Partitioned(without_failing(classes, criteria.fails), figures, found.least if not merged else None)
+    return Criteria(privacy_model(job, coding), values, domains)
+
+
+def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
+    """Returns how suppressed records are treated: as the job says, but a mask that is no safe class itself is dropped."""
+    if criteria is None or job.suppression.treatment == "drop" or (classes >= 0).all():
+        return job.suppression.treatment
+    mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
+    return "drop" if criteria.fails(mask).any() else "mask"
+
+
+def _style(job: Job) -> Style:
+    as_set = getattr(job.method, "generalisation", "hierarchy") == "set"
+    return Style(job.intervals, "set" if as_set else "hierarchy")
 
 
 STEPS = ("outcome", "assigned", "classes")

@@ -37,7 +37,7 @@ class Records:
     """
 
     codes: NDArray[np.unsignedinteger]
-    sensitive: tuple[NDArray[np.unsignedinteger], ...]
+    sensitive: tuple[NDArray[np.integer], ...]
     order: NDArray[np.intp]
     chunks: tuple[int, ...]
 

@@ -214,6 +214,15 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
                 raise SourceError.wrong_type(
                     name, "a name that intervals: bounds needs", "kept", f"rename it, or publish '{qid.name}' as text"
                 )
+    for name in [qid.name for qid in job.columns.quasi_identifiers] + list(payload):
+        dtype = plain_type(schema.field(name).type)
+        if pa.types.is_decimal256(dtype):
+            raise SourceError.wrong_type(name, str(dtype), "read", "decimals of more than 38 digits are not; make it text or fewer digits")
+    for name in job.privacy.columns:
+        dtype = plain_type(schema.field(name).type)
+        if not _can_be_qid(dtype):
+            remedy = "make it text, a number, a boolean, a date or a timestamp"
+            raise SourceError.wrong_type(name, str(dtype), "looked at by a privacy model", remedy)
     for name in payload:
         dtype = plain_type(schema.field(name).type)
         if pa.types.is_nested(dtype) or pa.types.is_null(dtype):

@@ -56,8 +56,10 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
             return function(*arguments, **named)
         except SkaldError as error:
             raised = error
-        except Exception as error:
-            if os.environ.get("SKALD_DEBUG"):
+        except BaseException as error:
+            # A panic in Polars is no Exception; what interrupts or cancels is none either and goes through.
+            panic = type(error).__module__ == "pyo3_runtime"
+            if os.environ.get("SKALD_DEBUG") or not (panic or isinstance(error, Exception)):
                 raise
             raised = known(error)
         raised.__cause__ = raised.__context__ = None
@@ -66,7 +68,7 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
     return call
 
 
-def known(error: Exception) -> SkaldError:
+def known(error: BaseException) -> SkaldError:
     """Returns an error of ours for any other, without its text."""
     if isinstance(error, OSError):
         return StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)

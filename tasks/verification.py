@@ -8,29 +8,36 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from core.verification import Recount, column_faults, manifest_faults, promise_faults, recount_sql
-from schemas.errors import StorageError, VerificationError, counted
+from core.domains import Domain
+from core.hierarchy import build_hierarchy
+from core.verification import Recount, closeness_sql, column_faults, diversity_sql, manifest_faults, promise_faults, recount_sql
+from schemas.columns import QuasiIdentifier
+from schemas.errors import SourceError, StorageError, VerificationError, counted
 from schemas.job import Job
+from schemas.privacy import ClosenessSpec
 from schemas.release import Manifest, published_payload, published_qids
 from schemas.tables import release_schema
 from tasks.artifacts import file_digest
 from tasks.database import connect, literal, quote
+from tasks.sources import find_files
 from tasks.tables import checked
 
 
-def recount(job: Job, files: Sequence[Path], spill: Path, what: str) -> Recount:
-    """Counts the classes of the data files and checks columns and classes against the job.
+def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: Sequence[Path] = ()) -> Recount:
+    """Counts the classes of the data files and checks columns, classes and the spread of sensitive values against the job.
 
     Args:
         job: All that is known.
         files: The written Parquet files.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
+        reference: Parquet files of the source, from whose distribution t-closeness is measured; the data files themselves without any.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or cannot be read.
@@ -38,17 +45,76 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str) -> Recount:
     faults = _columns(job, files)
     if faults:
         raise VerificationError(what, faults)
-    statement = recount_sql([literal(str(path)) for path in files], [quote(name) for name in published_qids(job)], job.privacy.k)
+    source, qids = _read(files), [quote(name) for name in published_qids(job)]
     with connect(job, spill) as connection:
         try:
-            row = connection.execute(statement).fetchone()
+            [row] = connection.execute(recount_sql([literal(str(path)) for path in files], qids, job.privacy.k)).fetchall()
+            spread = _spread_faults(job, connection, source, qids, _read(reference or files))
+        except duckdb.OutOfMemoryException:
+            raise
         except duckdb.Error as error:
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    assert row is not None
     found = Recount(*(int(value) for value in row))
-    if faults := promise_faults(job, found):
+    if faults := promise_faults(job, found) + spread:
         raise VerificationError(what, faults)
     return found
+
+
+def _read(files: Sequence[Path]) -> str:
+    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
+
+
+def _spread_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str) -> list[str]:
+    """Counts the classes that break a promise on sensitive values."""
+    faults = []
+    for column, diversity in job.privacy.l.items():
+        failing, classes = _counts(connection, diversity_sql(source, qids, quote(column), diversity))
+        if failing:
+            faults.append(f"{failing:,} of {classes:,} classes lack the l-diversity of '{column}' that the job promises")
+    for column, closeness in job.privacy.t.items():
+        levels = _whole(job, connection, column, closeness, reference)
+        failing, classes = _counts(connection, closeness_sql(source, qids, quote(column), closeness, levels))
+        if failing:
+            faults.append(f"{failing:,} of {classes:,} classes are farther from the whole in '{column}' than t = {closeness.t}")
+    return faults
+
+
+def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int, int]:
+    [(failing, classes)] = connection.execute(statement).fetchall()
+    return int(failing), int(classes)
+
+
+def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closeness: ClosenessSpec, reference: str) -> int:
+    """Makes the table of all values with their shares, places and groups; returns the number of levels of the groups."""
+    name = quote(column)
+    statement = f"SELECT {name} AS value, count(*) AS records FROM {reference} GROUP BY value ORDER BY value NULLS LAST"
+    counted_values = connection.sql(statement)
+    values = counted_values.to_arrow_table()
+    counted_values.close()
+    counts = values["records"].to_numpy()
+    columns = {"value": values["value"], "share": counts / max(counts.sum(), 1), "place": np.arange(len(values))}
+    levels = 0
+    if closeness.hierarchy is not None:
+        known = values["value"].combine_chunks()
+        missing = known.null_count
+        domain = Domain(column, known.drop_null(), counts[: len(counts) - missing], int(counts[len(counts) - missing :].sum()))
+        hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), domain, job.folder)
+        levels = hierarchy.top
+        columns |= {f"level_{level}": hierarchy.groups[level].astype(np.int64) for level in range(1, levels + 1)}
+    connection.register("whole_rows", pa.table(columns))
+    connection.execute("CREATE OR REPLACE TEMP TABLE whole AS SELECT * FROM whole_rows")
+    connection.unregister("whole_rows")
+    return levels
+
+
+def source_files(job: Job) -> list[Path]:
+    """Returns the source's Parquet files, or none where they are not there any more or are of another format."""
+    if job.source.format != "parquet":
+        return []
+    try:
+        return find_files(job)
+    except SourceError:
+        return []
 
 
 def _columns(job: Job, files: Sequence[Path]) -> list[str]:
@@ -111,7 +177,7 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
     # DuckDB makes the folder if it has to spill; a run of the job has another one.
     spill = job.work_path / f"verify-{os.getpid()}"
     try:
-        found = recount(job, files, spill, f"'{release}'")
+        found = recount(job, files, spill, f"'{release}'", source_files(job) if job.privacy.t else ())
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     finally:

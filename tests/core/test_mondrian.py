@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.mondrian import MODES, SCORES, Axis, Mode, Rules, Score, narrowed, partition
+from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from tests.oracles.mondrian import Column, Mondrian, Record
 
 Table = tuple[list[Record], list[Column], list[int]]
@@ -42,26 +44,69 @@ def axis_of(name: str, column: Column) -> Axis:
     return Axis(name, np.arange(len(column.values)), numbers if column.numerical else None, nulls)
 
 
-def classes_of(table: Table, rules: Rules, score: Score, mode: Mode) -> list[list[int]]:
+@st.composite
+def models(draw: st.DrawFn) -> PrivacyModel:
+    """A model of the one sensitive column, which has four values."""
+    drawn = draw(st.sampled_from(["distinct", "entropy", "recursive", "equal", "ordered", "hierarchical", "two"]))
+    t = draw(st.sampled_from([0.1, 0.25, 0.4, 0.7]))
+    groups = (np.array([0, 0, 1, 1]), np.zeros(4, np.int64))
+    known: dict[str, PrivacyModel] = {
+        "distinct": DistinctDiversity("s", draw(st.integers(1, 3))),
+        "entropy": EntropyDiversity("s", draw(st.sampled_from([1, 1.5, 2, 2.5]))),
+        "recursive": RecursiveDiversity("s", Fraction(draw(st.integers(1, 6)), 2), draw(st.integers(1, 3))),
+        "equal": Closeness("s", t),
+        "ordered": Closeness("s", t, np.array([2, 0, 1, 3])),
+        "hierarchical": Closeness("s", t, None, groups),
+        "two": AllOf((DistinctDiversity("s", 2), Closeness("s", t))),
+    }
+    return known[drawn]
+
+
+def rules_of(sensitive: list[int], k: int, model: PrivacyModel | None) -> Rules:
+    return Rules(k) if model is None else Rules(k, model, ("s",), (np.bincount(sensitive, minlength=4),))
+
+
+def classes_of(table: Table, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> list[list[int]]:
     records, columns, sensitive = table
-    codes = np.array([sensitive] * len(rules.diversity), np.int32).reshape(-1, len(records)).T.copy()
-    made = partition(
-        np.array(records, np.uint32), np.ones(len(records), np.int64), axes_of(columns), rules, score, mode=mode, sensitive=codes
-    )
+    codes = np.array(sensitive, np.int32)[:, None].copy() if model else None
+    ranks, weights = np.array(records, np.uint32), np.ones(len(records), np.int64)
+    made = partition(ranks, weights, axes_of(columns), rules_of(sensitive, k, model), score, mode=mode, sensitive=codes)
     return [sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1])]
 
 
-def expected(table: Table, rules: Rules, score: Score, mode: Mode) -> Mondrian:
+def expected(table: Table, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> Mondrian:
     _, columns, sensitive = table
-    return Mondrian(columns, rules.k, max(rules.diversity, default=1), score, mode, [sensitive])
+    whole = np.bincount(sensitive, minlength=4)
+
+    def accepts(node: list[int]) -> bool:
+        if model is None:
+            return True
+        counts = np.bincount([sensitive[number] for number in node], minlength=4)
+        values = np.flatnonzero(counts)
+        spread = Spread(np.zeros(len(values), np.int64), values, counts[values], whole)
+        return not model.fails(np.array([len(node)]), {"s": spread})[0]
+
+    return Mondrian(columns, k, score, mode, accepts)
 
 
-@given(tables(), st.integers(1, 8), st.integers(1, 3), st.sampled_from(sorted(SCORES)), st.sampled_from(sorted(MODES)))
-@settings(max_examples=400)
-def test_classes_are_those_of_a_plain_recursion(table: Table, k: int, diversity: int, score: Score, mode: Mode) -> None:
-    rules = Rules(k, (diversity,))
-    plain = expected(table, rules, score, mode).classes(table[0])
-    assert classes_of(table, rules, score, mode) == [sorted(part) for part in plain]
+KS, HOW, MADE = st.integers(1, 8), st.sampled_from(sorted(MODES)), st.sampled_from(sorted(SCORES))
+
+
+@given(tables(), KS, MADE, HOW)
+@settings(max_examples=300)
+def test_classes_are_those_of_a_plain_recursion(table: Table, k: int, score: Score, mode: Mode) -> None:
+    plain = expected(table, k, score, mode).classes(table[0])
+    assert classes_of(table, k, score, mode) == [sorted(part) for part in plain]
+
+
+@given(tables(), st.integers(1, 4), MADE, HOW, models())
+@settings(max_examples=300)
+def test_every_privacy_model_holds_on_both_sides_of_every_cut(table: Table, k: int, score: Score, mode: Mode, model: PrivacyModel) -> None:
+    oracle = expected(table, k, score, mode, model)
+    found = classes_of(table, k, score, mode, model)
+    assert found == [sorted(part) for part in oracle.classes(table[0])]
+    if oracle.keeps(list(range(len(table[0])))):
+        assert all(oracle.keeps(part) for part in found)
 
 
 @given(tables(), st.integers(1, 8), st.sampled_from(sorted(SCORES)), st.sampled_from(["strict", "median"]))
@@ -72,18 +117,10 @@ def test_cells_are_partitioned_as_their_records_are(table: Table, k: int, score:
         np.array(list(cells), np.uint16), np.array(list(cells.values())), axes_of(columns), Rules(k), score, mode=mode
     ).of_rows()
     by_cell = dict(zip(cells, made.tolist(), strict=True))
-    plain = expected(table, Rules(k), score, mode).classes(records)
+    plain = expected(table, k, score, mode).classes(records)
     shared = [{by_cell[records[number]] for number in part} for part in plain]
     assert all(len(part) == 1 for part in shared)
     assert len(set().union(*shared)) == len(plain)
-
-
-@given(tables(), st.integers(1, 8), st.integers(1, 3), st.sampled_from(sorted(SCORES)), st.sampled_from(sorted(MODES)))
-def test_every_class_keeps_the_rules_if_the_table_does(table: Table, k: int, diversity: int, score: Score, mode: Mode) -> None:
-    rules = Rules(k, (diversity,))
-    oracle = expected(table, rules, score, mode)
-    if oracle.keeps(list(range(len(table[0])))):
-        assert all(oracle.keeps(part) for part in classes_of(table, rules, score, mode))
 
 
 @given(tables(), st.integers(1, 8), st.sampled_from(sorted(SCORES)), st.randoms(use_true_random=False))
@@ -93,7 +130,7 @@ def test_row_order_does_not_change_strict_classes(table: Table, k: int, score: S
     random.shuffle(shuffled)
 
     def found(rows: list[Record]) -> list[list[Record]]:
-        parts = classes_of((rows, columns, [0] * len(rows)), Rules(k), score, "strict")
+        parts = classes_of((rows, columns, [0] * len(rows)), k, score, "strict")
         return sorted(sorted(rows[number] for number in part) for part in parts)
 
     assert found(records) == found(shuffled)
@@ -115,11 +152,11 @@ def test_wide_domains_are_cut_as_narrow_ones_are(size: int) -> None:
     values = [number * (size // 5) for number in range(5)]
     column = Column(range(size), numerical=True)
     table: Table = ([(value,) for value in values for _ in range(3)], [column], [0] * 15)
-    assert [len(part) for part in classes_of(table, Rules(3), "ncp", "strict")] == [3] * 5
-    assert [len(part) for part in classes_of(table, Rules(3), "representativity", "strict")] == [3] * 5
+    assert [len(part) for part in classes_of(table, 3, "ncp", "strict")] == [3] * 5
+    assert [len(part) for part in classes_of(table, 3, "representativity", "strict")] == [3] * 5
 
 
 def test_classes_of_a_constant_table_are_one() -> None:
     table: Table = ([(0, 0)] * 20, [Column([7], numerical=True), Column([3], numerical=False)], [0] * 20)
     for mode in MODES:
-        assert len(classes_of(table, Rules(2), "representativity", mode)) == 1
+        assert len(classes_of(table, 2, "representativity", mode)) == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from tests.conftest import ROOT, Anonymise
@@ -52,3 +53,11 @@ def test_optimum_is_that_of_an_exhaustive_search(anonymise: Anonymise, job: Path
     assert manifest.min_class >= k
     lost = 30_162 - len(frame)
     assert manifest.loss["dm_star"] == sum(size * size for size in sizes.values()) + lost * lost
+
+
+def test_two_salaries_in_every_class(anonymise: Anonymise, job: Path) -> None:
+    made = anonymise(job, "privacy={k: 5, l: {salary-class: {distinct: 2}}}", "suppression.limit=0.05")
+    manifest, frame = made.manifest, released(made.folder)
+    assert (manifest.node, manifest.loss["dm_star"], manifest.suppressed) == ((1, 0, 1, 1, 3, 2, 2, 2), 12_936_342, 1_488)
+    assert (manifest.search["passing"], manifest.optimal) == (1_006, "certified")
+    assert frame.group_by(QIDS).agg(pl.col("salary-class").n_unique())["salary-class"].min() == 2

@@ -205,7 +205,7 @@ def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefe
 
 
 def test_an_interrupt_says_so_and_the_same_command_continues(skald: CommandLine) -> None:
-    people_job(skald.folder, people(800))
+    people_job(skald.folder, people(1200))
     settings = ("--set", "chunk_rows=20")
     process = skald.start("run", "job.yaml", *settings)
     watched = skald.folder / ".skald" / "people" / "artifacts" / "domains"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,10 +42,9 @@ class Mondrian:
 
     columns: Sequence[Column]
     k: int
-    diversity: int = 1
     score: str = "representativity"
     mode: str = "strict"
-    sensitive: Sequence[Sequence[Any]] = field(default_factory=list)
+    accepts: Callable[[list[int]], bool] = lambda node: True
     whole: dict[int, Sequence[int]] = field(default_factory=dict)
 
     def classes(self, records: Sequence[Record]) -> list[list[int]]:
@@ -60,9 +59,8 @@ class Mondrian:
         return [node]
 
     def keeps(self, node: list[int]) -> bool:
-        """Whether a class has k records and l distinct values of each sensitive column."""
-        diverse = all(len({column[number] for number in node}) >= self.diversity for column in self.sensitive)
-        return len(node) >= self.k and diverse
+        """Whether a class has k records and is accepted."""
+        return len(node) >= self.k and self.accepts(node)
 
     def _first_allowed(self, records: Sequence[Record], node: list[int]) -> tuple[list[int], list[int]] | None:
         ranked = {}
@@ -103,22 +101,18 @@ class Mondrian:
             half = (len(node) + 1) // 2
             return [(ordered[:half], ordered[half:])]
         median = records[ordered[(len(node) - 1) // 2]][qid]
-        at = (
-            [number for number in ordered if records[number][qid] <= median],
-            [number for number in ordered if records[number][qid] > median],
-        )
-        below = (
-            [number for number in ordered if records[number][qid] < median],
-            [number for number in ordered if records[number][qid] >= median],
-        )
+        at, below = self._parted(records, ordered, qid, median), self._parted(records, ordered, qid, median - 1)
         return [halves for halves in ([at] if self.mode == "median" else [at, below]) if all(halves)]
+
+    def _parted(self, records: Sequence[Record], node: list[int], qid: int, rank: int) -> tuple[list[int], list[int]]:
+        left = [number for number in node if records[number][qid] <= rank]
+        return left, [number for number in node if records[number][qid] > rank]
 
     def _cheapest(self, records: Sequence[Record], node: list[int]) -> tuple[list[int], list[int]] | None:
         best, least = None, len(node) * self.penalty(records, node)
         for qid in range(len(self.columns)):
             for rank in sorted({records[number][qid] for number in node})[:-1]:
-                left = [number for number in node if records[number][qid] <= rank]
-                right = [number for number in node if records[number][qid] > rank]
+                left, right = self._parted(records, node, qid, rank)
                 cost = len(left) * self.penalty(records, left) + len(right) * self.penalty(records, right)
                 if cost < least and self.keeps(left) and self.keeps(right):
                     best, least = (left, right), cost

@@ -1,0 +1,53 @@
+"""Classes of records keep the other privacy models too, once the failing ones are merged."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.acceptance import Criteria, merge_failing, without_failing
+from core.gower import gower_points
+from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, RecursiveDiversity, all_of
+from core.vptree import Tree
+from tests.oracles.records import Records, by_class, mixed_records
+from tests.oracles.tables import observed
+
+MODELS = [
+    DistinctDiversity("s", 2),
+    DistinctDiversity("s", 3),
+    EntropyDiversity("s", 1.8),
+    RecursiveDiversity("s", Fraction(2), 2),
+    Closeness("s", 0.3),
+    all_of([KAnonymity(4), DistinctDiversity("s", 2)]),
+]
+
+
+@given(mixed_records(least=4), st.sampled_from(MODELS), st.data())
+def test_no_class_fails_that_is_published(records: Records, model, data: st.DataObject) -> None:
+    values = data.draw(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=len(records.rows), max_size=len(records.rows)))
+    domain = observed("s", values, pa.string())
+    codes = np.array([[*domain.values.to_pylist(), None].index(value) for value in values])
+    criteria = Criteria(model, {"s": codes}, {"s": domain})
+    points = gower_points(records.codes, records.domains)
+    before = Tree(2).partition(points)
+    merged, failed = merge_failing(points, before, criteria.fails)
+    published = without_failing(merged, criteria.fails)
+    assert not criteria.fails(published).any() or not (published >= 0).any()
+    assert failed or np.array_equal(merged, before)
+    # Classes are merged whole.
+    assert all(any(part <= union for union in by_class(merged)) for part in by_class(before))
+    # Nothing is suppressed unless all records together fail.
+    assert (published >= 0).all() or not (published >= 0).any()
+
+
+@pytest.mark.parametrize(("values", "fails"), [("aabb", [False, False]), ("abab", [False, False]), ("aaab", [True, False])])
+def test_a_class_is_looked_at_with_its_own_values(values: str, fails: list[bool]) -> None:
+    classes = np.array([0, 1, 0, 1] if values == "aabb" else [0, 0, 1, 1], np.int32)
+    domain = observed("s", list(values), pa.string())
+    codes = np.array([sorted(set(values)).index(value) for value in values])
+    assert Criteria(DistinctDiversity("s", 2), {"s": codes}, {"s": domain}).fails(classes).tolist() == fails

@@ -1,0 +1,39 @@
+"""The order of records depends on what they are and not on where they stood."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.records import canonical, marks
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.sampled_from(["a", "b", None])), max_size=40), st.randoms())
+def test_records_in_another_order_come_into_the_same_order(rows: list[tuple], random) -> None:
+    turned = list(rows)
+    random.shuffle(turned)
+    assert ordered(rows) == ordered(turned)
+    assert [row[:2] for row in ordered(rows)] == sorted(row[:2] for row in rows)
+
+
+def ordered(rows: list[tuple]) -> list[tuple]:
+    codes = [np.array([row[position] for row in rows], np.int64) for position in range(2)]
+    marked = marks([pa.array([row[2] for row in rows], pa.string())], len(rows))
+    return [rows[place] for place in canonical(codes, [4, 3], marked)]
+
+
+def test_marks_do_not_depend_on_how_a_column_is_stored_or_on_its_neighbours() -> None:
+    plain = pa.array(["x", None, "y", "x"])
+    assert marks([plain], 4).tolist() == marks([plain.dictionary_encode()], 4).tolist()
+    assert marks([plain.slice(2)], 2).tolist() == marks([plain], 4).tolist()[2:]
+
+
+def test_marks_tell_bits_apart() -> None:
+    found = marks([pa.array([0.0, -0.0, float("nan"), 1.0])], 4)
+    assert len(set(found.tolist())) == 4
+
+
+def test_records_without_further_columns_have_one_mark() -> None:
+    assert marks([], 3).tolist() == [0, 0, 0]

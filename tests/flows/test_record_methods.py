@@ -1,0 +1,236 @@
+"""Algorithms that recode single records go through the same house: verified, the same for any source order, resumable, refused in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from flows.methods import FLOWS, flow_of
+from flows.skald import Published
+from schemas.errors import JobError, PrivacyError, SourceError
+from tests.conftest import CommandLine
+from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
+from tests.oracles.hierarchies import first_appearance
+
+METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
+TABLE = people(400)
+QUICK = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+Anonymise = Callable[..., Published]
+
+
+@pytest.fixture(scope="module")
+def run() -> Anonymise:
+    """Runs a job by the flow of its method, in this process."""
+
+    def anonymise(job: Path, *options: str) -> Published:
+        method = next(line for line in job.read_text().splitlines() if line.strip().startswith("name: ") and line.strip()[6:] in FLOWS)
+        flow: Any = flow_of(method.strip()[6:])
+        return getattr(flow, "fn", flow)(job, options)
+
+    return anonymise
+
+
+def job_for(folder: Path, method: str, **parts: Any) -> Path:
+    return people_job(folder, parts.pop("table", TABLE), method={"name": method} | parts.pop("options", {}), **parts)
+
+
+OPTIONS = [
+    ("rayden", {"split": "median", "vantage": "random", "outliers": "freely", "alpha": 0.5}),
+    ("rayden", {"split": "median", "vantage": "seed", "chaining": "tang", "missing": "ignored", "seed": 3}),
+    ("rayden", {"generalisation": "set", "alpha": 0}),
+    ("canon", {"split": "median", "vantage": "seed"}),
+    ("mondrian_cof", {"alpha": 1, "outliers": "freely", "missing": "ignored"}),
+    ("clustering", {"start": "parents", "distance": "raw", "generalisation": "level"}),
+    ("clustering", {"generalisation": "set"}),
+]
+
+
+@pytest.mark.parametrize(("method", "options"), [*((method, {}) for method in METHODS), *OPTIONS])
+def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path: Path, method: str, options: dict[str, Any]) -> None:
+    made = run(job_for(tmp_path, method, options=options), "privacy.k=4", "rows_per_file=100")
+    frame, manifest = released(made.folder), made.manifest
+    sizes = class_sizes(frame, QIDS)
+    assert len(frame) == len(TABLE) == manifest.released
+    assert (min(sizes.values()), len(sizes)) == (manifest.min_class, manifest.classes)
+    assert manifest.min_class >= 4
+    assert (manifest.method, manifest.node, manifest.levels) == (method, None, None)
+    assert manifest.loss["dm"] == sum(size * size for size in sizes.values())
+    assert frame.columns == [*QIDS, *PAYLOAD]
+    assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_published_covers_the_record(run: Anonymise, tmp_path: Path, method: str) -> None:
+    columns = job_of()["columns"] | {"identifiers": [], "insensitive": ["person", "note", "score", "visits"]}
+    made = run(job_for(tmp_path, method, columns=columns), "privacy.k=3")
+    raw = {row["person"]: row for row in TABLE.to_pylist()}
+    for row in released(made.folder).to_dicts():
+        for qid in QIDS:
+            assert covers(qid, row[qid], raw[row["person"]][qid])
+
+
+def covers(qid: str, label: str | None, value: Any) -> bool:
+    if label == "*" or value is None:
+        return label == "*" or label is value
+    if qid in {"age", "height", "born"}:
+        low, high = label.strip("[]").split(" - ") if " - " in label else (label, label)
+        kind = type(value) if qid != "born" else type(value).fromisoformat
+        return bool(kind(low) <= value <= kind(high))
+    return label in {str(level(value)).lower() if qid == "smoker" else level(value) for level in LEVELS[qid]}
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def undisturbed(request: pytest.FixtureRequest, run: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, list[str]]:
+    made = run(job_for(tmp_path_factory.mktemp("one"), request.param), "privacy.k=4", "rows_per_file=100", "threads=1")
+    assert len(made.manifest.files) > 2
+    return request.param, digests(made.folder)
+
+
+@QUICK
+@given(order=st.randoms(use_true_random=False), files=st.integers(1, 5), row_group=st.integers(20, 600), chunk_rows=st.integers(30, 600))
+def test_release_is_identical_for_any_order_of_rows_files_and_chunks(
+    run: Anonymise, undisturbed: tuple[str, list[str]], order: Any, files: int, row_group: int, chunk_rows: int
+) -> None:
+    method, expected = undisturbed
+    rows = list(range(len(TABLE)))
+    order.shuffle(rows)
+    with TemporaryDirectory() as folder:
+        job = job_for(Path(folder), method, table=TABLE.take(rows), files=files, row_group=row_group)
+        assert digests(run(job, "privacy.k=4", "rows_per_file=100", f"chunk_rows={chunk_rows}").folder) == expected
+
+
+def test_equal_files_in_one_source_do_not_take_each_others_classes(run: Anonymise, tmp_path: Path) -> None:
+    job = job_for(tmp_path, "rayden")
+    folder = tmp_path / "people"
+    (folder / "001.parquet").write_bytes((folder / "000.parquet").read_bytes())
+    made = run(job, "privacy.k=5")
+    assert made.manifest.records == made.manifest.released == 2 * len(TABLE)
+    assert min(class_sizes(released(made.folder), QIDS).values()) >= 5
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_finished_steps_are_not_done_again(run: Anonymise, tmp_path: Path, method: str) -> None:
+    job = job_for(tmp_path, method)
+    first = run(job, "privacy.k=4")
+    store = tmp_path / ".skald" / "people" / "artifacts"
+    before = {path: path.stat().st_mtime_ns for step in ("coded", "assigned", "classes") for path in (store / step).iterdir()}
+    again = run(job, "privacy.k=4", "rows_per_file=150")
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert again.new
+    assert released(again.folder).equals(released(first.folder))
+    other = run(job, "privacy.k=5")
+    assert other.manifest.min_class >= 5
+    assert {path.name for path in (store / "coded").iterdir()} == {path.name for path in before if path.parent.name == "coded"}
+    assert not run(job, "privacy.k=5").new
+
+
+def test_a_damaged_recoding_is_made_again(run: Anonymise, tmp_path: Path) -> None:
+    job = job_for(tmp_path, "rayden")
+    first = run(job, "privacy.k=4")
+    for path in (tmp_path / ".skald" / "people" / "artifacts" / "assigned").glob("*.arrow"):
+        path.write_bytes(path.read_bytes()[:-9])
+    again = run(job, "privacy.k=4", "rows_per_file=150")
+    assert released(again.folder).equals(released(first.folder))
+
+
+SPECK = {"name": "rayden", "chaining": "tang", "outliers": "freely", "pool": "suppress", "split": "median", "alpha": 2}
+
+
+def one_speck() -> Any:
+    # Ages 20 to 29 and one of 59: a single outlier, which no other joins.
+    table = people(20, 1)
+    ages = np.append(np.repeat(np.arange(20, 30), 2)[:19], 59)
+    columns = {name: table[name] for name in table.column_names}
+    return type(table).from_pydict(columns | {"age": ages})
+
+
+OTHERS = ["person", "sex", "zip", "height", "smoker", "born"]
+AGE_ONLY = job_of()["columns"] | {"identifiers": OTHERS, "quasi_identifiers": [job_of()["columns"]["quasi_identifiers"][1]]}
+
+
+def test_a_pool_below_k_is_suppressed_within_the_limit_or_refused(run: Anonymise, tmp_path: Path) -> None:
+    job = people_job(tmp_path, one_speck(), columns=AGE_ONLY, method=SPECK)
+    made = run(job, "privacy.k=11", "suppression.limit=0.05")
+    assert (made.manifest.released, made.manifest.suppressed, made.manifest.search["recovered"]) == (19, 1, 0)
+    assert 59 not in {int(end) for label in released(made.folder)["age"] for end in label.strip("[]").split(" - ")}
+    with pytest.raises(PrivacyError, match=r"1 record would be suppressed, and suppression.limit allows 0"):
+        run(job, "privacy.k=11", "suppression.limit=0")
+    assert run(job, "privacy.k=11", "suppression.limit=0", "method.pool=join").manifest.released == 20
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_cannot_be_done_is_said(run: Anonymise, tmp_path: Path, method: str) -> None:
+    job = job_for(tmp_path, method)
+    with pytest.raises(PrivacyError, match="k = 401 cannot be met by 400 records"):
+        run(job, "privacy.k=401")
+    assert not list((tmp_path / "releases").glob("people-*"))
+
+
+def test_canon_without_numbers_is_refused(run: Anonymise, tmp_path: Path) -> None:
+    columns = job_of()["columns"]
+    unpublished = ["person", "age", "zip", "height", "smoker", "born"]
+    words = columns | {"quasi_identifiers": columns["quasi_identifiers"][:1], "identifiers": unpublished}
+    with pytest.raises(SourceError, match="Method 'canon' compares numbers and dates"):
+        run(job_for(tmp_path, "canon", columns=words))
+
+
+def test_records_that_do_not_fit_the_memory_are_refused(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.records.BYTES_PER_RECORD", 1_000_000)
+    with pytest.raises(PrivacyError, match="Method 'rayden' holds all 400 records at once, which takes about 401 MB"):
+        run(job_for(tmp_path, "rayden"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("asked", ["l={disease: {distinct: 3}}", "t={disease: {t: 0.4}}"])
+def test_other_privacy_models_are_kept(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:
+    made = run(job_for(tmp_path, method), "privacy.k=4", f"privacy.{asked}")
+    frame = released(made.folder)
+    assert made.manifest.released == len(TABLE)
+    if asked.startswith("l"):
+        assert frame.group_by(QIDS).agg(pl.col("disease").n_unique())["disease"].min() >= 3
+    else:
+        whole = Counter(frame["disease"].to_list())
+        for _, part in frame.group_by(QIDS):
+            mine = Counter(part["disease"].to_list())
+            assert sum(abs(mine[value] / len(part) - whole[value] / len(frame)) for value in whole) / 2 <= 0.4 + 1e-9
+
+
+def test_the_seed_changes_the_release_and_the_same_seed_does_not(run: Anonymise, tmp_path: Path) -> None:
+    job = job_for(tmp_path, "rayden", options={"vantage": "random"})
+    found = [tuple(digests(run(job, "privacy.k=4", f"method.seed={seed}").folder)) for seed in (1, 2, 1)]
+    assert first_appearance(found) == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("key", "sentence"), [("alpha=-1", "0 or more"), ("vantage=best", "must be 'farthest', 'random' or 'seed'"), ("k=3", "unknown key")]
+)
+def test_wrong_settings_are_told(run: Anonymise, tmp_path: Path, key: str, sentence: str) -> None:
+    with pytest.raises(JobError, match=sentence):
+        run(job_for(tmp_path, "rayden"), f"method.{key}")
+
+
+def test_every_method_of_the_job_has_a_flow() -> None:
+    from schemas.method import METHODS as KNOWN
+
+    assert set(FLOWS) <= set(KNOWN)
+    assert set(METHODS) <= set(FLOWS)
+    for method in FLOWS:
+        assert getattr(flow_of(method), "__name__", "") == method
+
+
+def test_the_command_line_runs_the_flow_of_the_method(skald: CommandLine, tmp_path: Path) -> None:
+    job = job_for(tmp_path / "job", "rayden")
+    done = skald("run", job)
+    assert done.returncode == 0, done.stderr
+    assert "rayden" in done.stdout
+    again = skald("verify", next((tmp_path / "job" / "releases").glob("people-*")), "--job", job)
+    assert again.returncode == 0, again.stderr
