@@ -30,3 +30,12 @@ def positions(column: pa.DictionaryArray) -> NDArray[Any]:
     """Returns the dictionary position of each value, shape (n,); a null gets the number of entries."""
     indices = column.indices
     return filled(indices.cast(pa.int64()) if indices.null_count else indices, len(column.dictionary))
+
+
+def offsets(whole: NDArray[np.integer[Any]], origin: int) -> NDArray[np.intp]:
+    """Returns whole numbers less an origin that none of them is below, of shape (n,)."""
+    # Narrow types overflow when subtracted as they are, uint64 when cast first.
+    if whole.dtype == np.uint64:
+        return (whole - np.uint64(origin)).astype(np.intp)
+    found: NDArray[np.intp] = np.subtract(whole, origin, dtype=np.int64).astype(np.intp, copy=False)
+    return found

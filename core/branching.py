@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import heapq
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import log, prod
 from typing import NamedTuple
-import os
+
 import numpy as np
 
 from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
-from core.lattice import Lattice, Node
+from core.lattice import Lattice
 from core.losses import Loss, loss_of
 from core.privacy import AllOf, KAnonymity, PrivacyModel, relaxed
 from core.rollups import RollUps
 from core.search import KEPT_CELLS, Objective, Rank
-from core.sensitive import classes_of
 
 Steps = tuple[int, ...]
 KEPT_NODES = 50_000
@@ -245,7 +245,7 @@ class Branching:
                 if best is None or score > best[0]:
                     best = (score, q)
         q = best[1]
-        return q, (low[q] + high[q] - 1) // 2
+        return q, {'mid': (low[q] + high[q] - 1) // 2, 'low': low[q], 'high': high[q] - 1}[os.environ.get('MID', 'mid')]
 
     # ---- incumbents
     def dive(self, start, floor, frozen=-1, alpha=0.0):

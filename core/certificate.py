@@ -8,7 +8,8 @@ A node that no counted root is finer than could still be the best. It is exclude
 - Σ|E|² is surely above the best value found: splitting a cell of c records into m leaves at least c²/m (Cauchy-Schwarz).
 
 What is left is covered by further roots, each as fine as the memory allows, until nothing is left: then the optimum is certified. None of
-the three is an estimate; a node is never excluded wrongly.
+the three is an estimate; a node is never excluded wrongly. A HyperLogLog would err to both sides; marks that distinct cells may share
+(``Crowd``) err to one, the safe one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from core.coding import WORD
 from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
@@ -89,9 +91,10 @@ class Examination:
         self._examine(first)
         while (rest := self._open()).any() and len(self.roots) < self.most_roots:
             coverable = rest & (self._products <= self.most_cells)
-            if not coverable.any() and not self._exclude_crowded(rest, crowded):
+            most = min(ROOTS_PER_PASS, self.most_roots - len(self.roots))
+            roots = self._next_roots(coverable, most) if coverable.any() else self._sparse_roots(rest, crowded, most)
+            if roots is None:
                 break
-            roots = self._next_roots(coverable, min(ROOTS_PER_PASS, self.most_roots - len(self.roots)))
             for histogram in count(roots) if roots else ():
                 self._examine(histogram)
         if self._best is None:
@@ -147,7 +150,8 @@ class Examination:
             over = join(node, search.root.node)
             split = prod(parts[fine][coarse] for parts, fine, coarse in zip(self._parts, node, over, strict=True))
             bound = max(self._bounds[over], 0.0) / split
-            if self._best and bound <= float(self._best[0][0]) and over != tuple(root):
+            more = len(self.roots) < self.most_roots
+            if more and self._best and bound <= float(self._best[0][0]) and over != tuple(root):
                 self._bounds[over] = max(self._bounds[over], search.bound(over))
                 bound = self._bounds[over] / split
             # Two steps down outweigh the rounding of the division.
@@ -168,15 +172,23 @@ class Examination:
             rest[self.lattice.above(root)] = False
         return roots
 
-    def _exclude_crowded(self, rest: NDArray[np.bool_], crowded: Crowded) -> bool:
-        """Excludes nodes with too many cells to pass, the coarsest first; tells whether any was."""
-        most = self.records // self.k + self.most_suppressed
+    def _sparse_roots(self, rest: NDArray[np.bool_], crowded: Crowded, most: int) -> list[Node] | None:
+        """Excludes nodes with too many cells to pass, the coarsest first, and returns those with few enough as roots.
+
+        Returns:
+            None if the rest can be neither excluded nor counted.
+        """
+        bound = self.records // self.k + self.most_suppressed
         nodes = [tuple(int(level) for level in position) for position in np.argwhere(rest)]
         coarsest = [node for node in nodes if not any(node != other and join(node, other) == other for other in nodes)]
-        excluded = [node for node, full in zip(coarsest, crowded(coarsest, most), strict=True) if full]
-        for node in excluded:
-            self._tags[self.lattice.below(node)] = FAILS
-        return bool(excluded)
+        full = crowded(coarsest, bound)
+        for node, excluded in zip(coarsest, full, strict=True):
+            if excluded:
+                self._tags[self.lattice.below(node)] = FAILS
+        if bound > self.most_cells:
+            return [] if any(full) else None
+        left = [node for node, excluded in zip(coarsest, full, strict=True) if not excluded and self._products[node] < WORD]
+        return left[:most] if left or any(full) else None
 
 
 def _parts(hierarchy: Hierarchy) -> list[list[int]]:

@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.arrays import filled, is_null, positions, to_numpy
+from core.arrays import filled, is_null, offsets, positions, to_numpy
 from core.domains import Domain
-from core.kernels import unpack_cells
+from core.kernels import add_weighted, unpack_cells
 
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
@@ -57,7 +57,7 @@ class Coder:
             if high - low < LOOK_UP_SPAN:
                 self._origin = low
                 self._table = np.full(high - low + 1, self.size, self._out.dtype)
-                self._table[_offset(whole, low)] = self._out[: len(values)]
+                self._table[offsets(whole, low)] = self._out[: len(values)]
 
     def code(self, column: pa.Array) -> Codes:
         """Codes one batch.
@@ -100,20 +100,12 @@ class Coder:
         assert self._table is not None
         low, high = self._origin, self._origin + len(self._table) - 1
         if not whole.size or (int(whole.min()) >= low and int(whole.max()) <= high):
-            return self._table[_offset(whole, low)]
+            return self._table[offsets(whole, low)]
         # Refused by code(), unless it is an entry of a dictionary that no record uses.
         codes: Codes = np.full(len(whole), self.size, self._out.dtype)
         inside = (whole >= low) & (whole <= high)
-        codes[inside] = self._table[_offset(whole[inside], low)]
+        codes[inside] = self._table[offsets(whole[inside], low)]
         return codes
-
-
-def _offset(whole: NDArray[np.integer], origin: int) -> NDArray[np.intp]:
-    # Narrow types overflow when subtracted as they are, uint64 when cast first.
-    if whole.dtype == np.uint64:
-        return (whole - np.uint64(origin)).astype(np.intp)
-    offsets: NDArray[np.intp] = np.subtract(whole, origin, dtype=np.int64).astype(np.intp, copy=False)
-    return offsets
 
 
 @dataclass(frozen=True)
@@ -149,7 +141,13 @@ class Packing:
 
     def pack(self, groups: Sequence[Codes]) -> Words:
         """Packs group numbers, one array of shape (n,) per QID, into words of shape (n,)."""
-        return self.pack_mapped(groups, [np.arange(size) for size in self.sizes])
+        packed = []
+        for word in self.words:
+            total = np.zeros(len(groups[0]), np.int64)
+            for position in word:
+                add_weighted(groups[position], self.weights[position], total)
+            packed.append(total)
+        return tuple(packed)
 
     def pack_mapped(self, codes: Sequence[Codes], maps: Sequence[NDArray[np.integer]]) -> Words:
         """Packs codes whose group each map tells: each QID adds what its group is worth, so that a record costs a look-up per QID.
@@ -180,8 +178,9 @@ class Packing:
         return tuple(weights)
 
     def unpack(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
-        """Inverse of ``pack``: shape (n, QIDs), uint16 or, where a QID has more groups than that counts, uint32."""
-        codes = np.empty((len(words[0]), len(self.sizes)), np.uint16 if max(self.sizes) <= 1 << 16 else np.uint32)
+        """Inverse of ``pack``: shape (n, QIDs), uint16 or, where a QID has more groups than that counts, a wider unsigned type."""
+        dtype = max(np.dtype(np.uint16), smallest_type(max(self.sizes)))
+        codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(words[0]), len(self.sizes)), dtype)
         for word, number in zip(self.words, words, strict=True):
             unpack_cells(number, np.array([self.sizes[position] for position in word], np.int64), word[0], codes)
         return codes

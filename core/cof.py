@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.gower import Points, Rows, distance
+from core.gower import Metric, Points, Rows, distance
 
 Chaining = Literal["paper", "tang"]
 SLACK = 1e-9
@@ -50,7 +50,7 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
     order, ends = members(classes)
     factors = np.ones(points.size)
     if len(order):
-        factors[order] = _factors(points.rows[order], ends, k, chaining == "tang", points.numerical, points.missing, points.squared)
+        factors[order] = _factors(points.rows[order], ends, k, chaining == "tang", points.metric)
     return factors
 
 
@@ -77,7 +77,7 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
 
 
 @njit(cache=True, nogil=True)
-def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, numerical: int, missing: int, squared: bool) -> NDArray[np.float64]:
+def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric) -> NDArray[np.float64]:
     """Returns COF of rows that lie partition by partition, ``ends`` telling where; memory grows with the largest partition alone."""
     factors = np.ones(rows.shape[0])
     largest = 0
@@ -93,17 +93,17 @@ def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, numerical:
             continue
         for row in range(size):
             for other in range(size):
-                gaps[other] = distance(rows, start + row, rows, start + other, numerical, missing, squared)
+                gaps[other] = distance(rows, start + row, rows, start + other, metric)
             _nearest(gaps, row, size, count, near)
             farthest[row], last[row] = gaps[near[count - 1]], near[count - 1]
             if tang:
-                chains[row] = _trail(rows, start, row, near[:count], reached, numerical, missing, squared)
+                chains[row] = _trail(rows, start, row, near[:count], reached, metric)
             else:
-                chains[row] = _chain(rows, start, row, near[:count], numerical, missing, squared)
+                chains[row] = _chain(rows, start, row, near[:count], metric)
         for row in range(size):
             total = np.int64(0)
             for other in range(size):
-                gap = distance(rows, start + row, rows, start + other, numerical, missing, squared)
+                gap = distance(rows, start + row, rows, start + other, metric)
                 if other != row and (gap < farthest[row] or (gap == farthest[row] and other <= last[row])):
                     total += chains[other]
             if total:
@@ -148,19 +148,17 @@ def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, near: NDA
 
 
 @njit(cache=True, nogil=True)
-def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], numerical: int, missing: int, squared: bool) -> int:
+def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Metric) -> int:
     """Returns Σ l · d(r_l, r_(l-1)), r_0 being the record itself; the factor 2 / (k (k + 1)) falls out of the ratio."""
     total, before = 0, row
     for place in range(near.shape[0]):
-        total += (place + 1) * distance(rows, start + near[place], rows, start + before, numerical, missing, squared)
+        total += (place + 1) * distance(rows, start + near[place], rows, start + before, metric)
         before = int(near[place])
     return total
 
 
 @njit(cache=True, nogil=True)
-def _trail(
-    rows: Rows, start: int, row: int, near: NDArray[np.int64], reached: NDArray[np.int64], numerical: int, missing: int, squared: bool
-) -> int:
+def _trail(rows: Rows, start: int, row: int, near: NDArray[np.int64], reached: NDArray[np.int64], metric: Metric) -> int:
     """Returns Σ (k + 1 - l) · e_l over the set-based nearest trail; ``reached`` holds the distance of each neighbour to the set so far."""
     count, total, newest = near.shape[0], 0, row
     reached[:count] = np.iinfo(np.int64).max
@@ -169,7 +167,7 @@ def _trail(
         for place in range(count):
             if reached[place] < 0:
                 continue
-            gap = distance(rows, start + near[place], rows, start + newest, numerical, missing, squared)
+            gap = distance(rows, start + near[place], rows, start + newest, metric)
             reached[place] = min(reached[place], gap)
             if closest < 0 or reached[place] < reached[closest]:
                 closest = place

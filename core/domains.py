@@ -15,9 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.arrays import is_null
+from core.arrays import is_null, offsets, to_numpy
 
 COMPACT_ROWS = 1_000_000
+DENSE_SPAN = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,17 @@ def count_values(column: pa.Array) -> pa.Table:
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
         counts = np.append(used, indices.null_count)
         seen = np.flatnonzero(counts)
+        found = pa.table({"value": values.take(pa.array(seen)), "count": counts[seen]})
         # A dictionary may itself hold nulls or repeats; grouping once more makes the values distinct.
-        return _summed(pa.table({"value": values.take(pa.array(seen)), "count": counts[seen]}))
+        clean = not column.dictionary.null_count and pc.count_distinct(column.dictionary).as_py() == len(column.dictionary)
+        return found if clean else _summed(found)
+    if pa.types.is_integer(column.type) and len(column) and not column.null_count:
+        whole = to_numpy(column)
+        low, high = int(whole.min()), int(whole.max())
+        if high - low < DENSE_SPAN:
+            dense = np.bincount(offsets(whole, low))
+            values = np.flatnonzero(dense)
+            return pa.table({"value": pa.array([low + value for value in values.tolist()], column.type), "count": dense[values]})
     found = pc.value_counts(column)
     return pa.table({"value": found.field("values"), "count": found.field("counts")})
 

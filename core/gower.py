@@ -1,7 +1,7 @@
 """Distances between records over mixed QIDs (Gower 1971; papers/rayden.txt, VP-Tree Partitioning Phase), in whole numbers.
 
 A record is a row of int32: numerical QIDs first, each the position of its value in the range of the whole dataset in 2^-20ths; then the
-codes of the categorical ones. Distances are sums of such units, so that equal distances are equal on every machine and in whatever order
+categories of the others. Distances are sums of such units, so that equal distances are equal on every machine and in whatever order
 they are summed: an algorithm that splits by rank of distance meets many ties on coarse data, and a rounding error must not decide them.
 No matrix of distances is ever made.
 """
@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
 from core.domains import Domain
+from core.hierarchy import Hierarchy
 from core.losses import as_numbers
 
 UNIT = 1 << 20
@@ -27,21 +28,38 @@ Missing = Literal["differs", "ignored"]
 Rows = NDArray[np.int32]
 
 
+class Metric(NamedTuple):
+    """How points are compared, as kernels take it.
+
+    Attributes:
+        numerical: How many of the columns are numerical; they come first.
+        missing: What counts where one of two numbers is missing: UNIT, or 0 if that is to be ignored, of categories too.
+        squared: Whether the distance is Euclid's (CANON) and not Gower's; then its square is what is compared.
+        weights: Shape (columns,), int64: what it counts if two categories differ.
+    """
+
+    numerical: int
+    missing: int
+    squared: bool
+    weights: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class Points:
     """Records as points.
 
     Attributes:
-        rows: Shape (n, QIDs), int32, C-contiguous: numerical QIDs first.
-        numerical: How many of the columns are numerical.
-        missing: What counts where one of two values is missing: UNIT, or 0 if that is to be ignored.
-        squared: Whether the distance is Euclid's (CANON) and not Gower's; then its square is what is compared.
+        rows: Shape (n, columns), int32, C-contiguous: numerical columns first.
+        metric: How they are compared.
     """
 
     rows: Rows
-    numerical: int
-    missing: int = UNIT
-    squared: bool = False
+    metric: Metric
+
+    @classmethod
+    def of(cls, rows: Rows, numerical: int, missing: int = UNIT) -> Self:
+        """Returns points of which every column is a QID of equal weight."""
+        return cls(rows, Metric(numerical, missing, False, np.full(rows.shape[1], UNIT)))
 
     @property
     def size(self) -> int:
@@ -51,11 +69,11 @@ class Points:
     @property
     def is_metric(self) -> bool:
         """Whether the distance keeps the triangle inequality; squares do not, and a missing value at distance 0 of all does not."""
-        return self.missing == UNIT and not self.squared
+        return self.metric.missing == UNIT and not self.metric.squared
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Returns some of the records."""
-        return type(self)(np.ascontiguousarray(self.rows[rows]), self.numerical, self.missing, self.squared)
+        return type(self)(np.ascontiguousarray(self.rows[rows]), self.metric)
 
 
 def is_numerical(domain: Domain) -> bool:
@@ -77,24 +95,43 @@ def codes(domain: Domain) -> Rows:
     return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
 
 
-def gower_points(records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs") -> Points:
+def gower_points(
+    records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs", hierarchies: Sequence[Hierarchy] | None = None
+) -> Points:
     """Returns records as points under Gower's distance.
 
     Both missing counts as distance 0. One missing counts as 1, or as 0 where it is to be ignored (the paper's δ; the sum is divided by
     the number of all QIDs either way).
 
+    With hierarchies two categories are as far apart as their lowest common ancestor is high, 1 being the root: each level below the root
+    at which their groups differ adds an equal part. Gower, and the paper, have 1 for all that differ, however near of kin.
+
     Args:
         records: Shape (n, QIDs), the code of each value.
         domains: One per QID.
         missing: What counts where one value is missing.
+        hierarchies: One per QID, if categories are to be compared by them.
     """
-    order = sorted(range(len(domains)), key=lambda qid: not is_numerical(domains[qid]))
-    numerical = sum(map(is_numerical, domains))
-    rows = np.empty(records.shape, np.int32)
-    for column, qid in enumerate(order):
-        table = positions(domains[qid]) if column < numerical else codes(domains[qid])
-        rows[:, column] = table[records[:, qid]]
-    return Points(rows, numerical, UNIT if missing == "differs" else 0)
+    qids = range(len(domains))
+    columns = [positions(domains[qid])[records[:, qid]] for qid in qids if is_numerical(domains[qid])]
+    numerical, weights = len(columns), [UNIT] * len(columns)
+    for qid in qids:
+        if not is_numerical(domains[qid]):
+            levels = category_levels(domains[qid], hierarchies[qid] if hierarchies else None)
+            columns += [level[records[:, qid]] for level in levels]
+            # The parts add up to UNIT exactly.
+            weights += np.diff(np.arange(len(levels) + 1) * UNIT // len(levels)).tolist()
+    rows = np.ascontiguousarray(np.column_stack(columns))
+    return Points(rows, Metric(numerical, UNIT if missing == "differs" else 0, False, np.array(weights, np.int64)))
+
+
+def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
+    """Returns the category of each code at every level below the root that merges anything, or only at the finest; nulls are negative."""
+    finest = codes(domain)
+    if hierarchy is None:
+        return [finest]
+    levels = [groups.astype(np.int32) for groups in hierarchy.groups[:-1]]
+    return [np.where(finest < 0, ABSENT_CODE, level).astype(np.int32) for level in levels]
 
 
 def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) -> Points:
@@ -106,11 +143,11 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
     """
     columns = [positions(domain)[records[:, qid]] for qid, domain in enumerate(domains) if is_numerical(domain)]
     rows = np.column_stack(columns) if columns else np.empty((len(records), 0), np.int32)
-    return Points(np.ascontiguousarray(rows), len(columns), squared=True)
+    return Points(np.ascontiguousarray(rows), Metric(len(columns), UNIT, True, np.empty(0, np.int64)))
 
 
 @njit(cache=True, nogil=True)
-def distance(first: Rows, row: int, second: Rows, other: int, numerical: int, missing: int, squared: bool) -> int:
+def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
     """Returns the distance of two points in units of 2^-20 of one QID, or its square in units of 2^-40.
 
     Args:
@@ -118,28 +155,30 @@ def distance(first: Rows, row: int, second: Rows, other: int, numerical: int, mi
         row: Which row of it.
         second: Shape (n', QIDs).
         other: Which row of that.
-        numerical: As in ``Points``.
-        missing: As in ``Points``.
-        squared: As in ``Points``.
+        metric: What the columns of the points are.
     """
     total = 0
-    for qid in range(numerical):
+    for qid in range(metric.numerical):
         gap = abs(np.int64(first[row, qid]) - np.int64(second[other, qid]))
         if gap > UNIT:
-            gap = np.int64(missing)
-        total += int(gap * gap if squared else gap)
-    for qid in range(numerical, first.shape[1]):
+            gap = np.int64(metric.missing)
+        total += int(gap * gap if metric.squared else gap)
+    for qid in range(metric.numerical, first.shape[1]):
         mine, other_code = first[row, qid], second[other, qid]
         if mine != other_code:
-            total += missing if mine < 0 or other_code < 0 else UNIT
+            total += metric.weights[qid] if metric.missing or (mine >= 0 and other_code >= 0) else 0
     return total
 
 
 @njit(cache=True, nogil=True)
 def to_vantages(
-    rows: Rows, order: NDArray[np.int64], segments: NDArray[np.int64], vantages: NDArray[np.int64], numerical: int, missing: int,
-    squared: bool, distances: NDArray[np.int64],
-) -> None:  # fmt: skip
+    rows: Rows,
+    order: NDArray[np.int64],
+    segments: NDArray[np.int64],
+    vantages: NDArray[np.int64],
+    metric: Metric,
+    distances: NDArray[np.int64],
+) -> None:
     """Measures every record of some segments to the vantage point of its segment.
 
     Args:
@@ -147,12 +186,10 @@ def to_vantages(
         order: Shape (n,), the records segment by segment.
         segments: Shape (s, 2), where each begins and ends in ``order``.
         vantages: Shape (s,), a record per segment.
-        numerical: As in ``Points``.
-        missing: As in ``Points``.
-        squared: As in ``Points``.
+        metric: What the columns of the points are.
         distances: Shape (n,), written to at the places of the segments.
     """
     for segment in range(segments.shape[0]):
         vantage = vantages[segment]
         for place in range(segments[segment, 0], segments[segment, 1]):
-            distances[place] = distance(rows, order[place], rows, vantage, numerical, missing, squared)
+            distances[place] = distance(rows, order[place], rows, vantage, metric)

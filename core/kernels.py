@@ -31,6 +31,13 @@ def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64],
 
 
 @njit(cache=True, nogil=True)
+def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
+    """Adds each code times a weight to ``total``; both arrays have the shape (n,)."""
+    for row in range(codes.shape[0]):
+        total[row] += np.int64(codes[row]) * weight
+
+
+@njit(cache=True, nogil=True)
 def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the number of the cell that each cell falls into, shape (cells,); arguments as for ``add_cells``."""
     cells = np.empty(codes.shape[0], np.int64)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.gower import Points, Rows, distance
+from core.gower import Metric, Points, Rows, distance
 
 
 def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -17,18 +17,18 @@ def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -
         order: Records class by class.
         ends: Shape (classes + 1,), where the classes end.
     """
-    return order[_medoids(points.rows[order], ends, points.numerical, points.missing, points.squared)]
+    return order[_medoids(points.rows[order], ends, points.metric)]
 
 
 @njit(cache=True, nogil=True)
-def _medoids(rows: Rows, ends: NDArray[np.int64], numerical: int, missing: int, squared: bool) -> NDArray[np.int64]:
+def _medoids(rows: Rows, ends: NDArray[np.int64], metric: Metric) -> NDArray[np.int64]:
     found = np.empty(ends.shape[0] - 1, np.int64)
     for number in range(ends.shape[0] - 1):
         best, least = int(ends[number]), int(np.iinfo(np.int64).max)
         for row in range(ends[number], ends[number + 1]):
             total = 0
             for other in range(ends[number], ends[number + 1]):
-                total += distance(rows, row, rows, other, numerical, missing, squared)
+                total += distance(rows, row, rows, other, metric)
                 if total >= least:
                     break
             if total < least:

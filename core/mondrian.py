@@ -130,12 +130,12 @@ class Partition:
         return classes
 
 
-def room_for(axes: Sequence[Axis], sensitive: NDArray[np.int32], score: Score) -> Room:
+def room_for(axes: Sequence[Axis], rows: int, demands: Demands, score: Score) -> Room:
     """Makes the scratch arrays of the kernels."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
-    priced, costed = (len(sensitive), widest) if score == "ncp" else (0, 0)
-    codes = int(sensitive.max(initial=0)) + 1
+    priced, costed = (rows, widest) if score == "ncp" else (0, 0)
+    codes = int(demands.sizes.max(initial=0))
 
     def numbers(*shape: int) -> NDArray[np.int64]:
         return np.zeros(shape, np.int64)
@@ -175,8 +175,7 @@ def partition(
     rows = len(weights)
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
     order = np.arange(rows, dtype=np.int32)
-    given = Rows(ranks, weights, codes, order)
-    starts = cut_all(
-        given, scale_of(axes) if scale is None else scale, SCORES[score], MODES[mode], rules.demands, room_for(axes, codes, score)
-    )
+    given, demands = Rows(ranks, weights, codes, order), rules.demands
+    room = room_for(axes, rows, demands, score)
+    starts = cut_all(given, scale_of(axes) if scale is None else scale, SCORES[score], MODES[mode], demands, room)
     return Partition(order, starts)

@@ -1,4 +1,4 @@
-"""The privacy models as Mondrian's kernels ask them, one class at a time; compiled by numba. The models themselves are in core/privacy.py."""
+"""The privacy models of core/privacy.py as Mondrian's kernels ask them, one class at a time; compiled by numba."""
 
 from __future__ import annotations
 

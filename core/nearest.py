@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.gower import Points, Rows, distance
+from core.gower import Metric, Points, Rows, distance
 from core.vptree import nth_smallest, split_segments
 
 LEAF = 8
@@ -27,12 +27,12 @@ def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None)
     order = np.arange(among.size)
     # One leaf is looked through from end to end.
     leaf = LEAF if among.is_metric else max(among.size, 1)
-    nodes = _grown(among.rows, order, leaf, among.numerical, among.missing, among.squared)
-    return _searched(sought.rows, among.rows, order, nodes, barred, among.numerical, among.missing, among.squared)
+    nodes = _grown(among.rows, order, leaf, among.metric)
+    return _searched(sought.rows, among.rows, order, nodes, barred, among.metric)
 
 
 @njit(cache=True, nogil=True)
-def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, numerical: int, missing: int, squared: bool) -> NDArray[np.int64]:
+def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> NDArray[np.int64]:
     """Orders the points into a tree; one row per node: start and end in ``order``, vantage point, radius, first child (0 for a leaf)."""
     nodes = np.zeros((2 * rows.shape[0] // max(leaf // 2, 1) + 3, 5), np.int64)
     nodes[0, 1] = rows.shape[0]
@@ -44,7 +44,7 @@ def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, numerical: int, miss
         if end - start > leaf:
             vantage = order[(start + end) // 2]
             for place in range(start, end):
-                distances[place] = distance(rows, order[place], rows, vantage, numerical, missing, squared)
+                distances[place] = distance(rows, order[place], rows, vantage, metric)
             segment[0, 0], segment[0, 1] = start, end
             near[0] = (end - start) // 2
             split_segments(order, segment, near, distances)
@@ -60,8 +60,7 @@ def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, numerical: int, miss
 
 @njit(cache=True, nogil=True)
 def _searched(
-    sought: Rows, rows: Rows, order: NDArray[np.int64], nodes: NDArray[np.int64], own: NDArray[np.int64], numerical: int, missing: int,
-    squared: bool,
+    sought: Rows, rows: Rows, order: NDArray[np.int64], nodes: NDArray[np.int64], own: NDArray[np.int64], metric: Metric,
 ) -> NDArray[np.int64]:  # fmt: skip
     found = np.full(sought.shape[0], -1, np.int64)
     waiting, bounds = np.empty(256, np.int64), np.empty(256, np.int64)
@@ -79,11 +78,11 @@ def _searched(
                     other = order[place]
                     if other == own[row]:
                         continue
-                    gap = distance(sought, row, rows, other, numerical, missing, squared)
+                    gap = distance(sought, row, rows, other, metric)
                     if gap < best_gap or (gap == best_gap and other < best):
                         best, best_gap = other, gap
                 continue
-            reach = distance(sought, row, rows, nodes[node, 2], numerical, missing, squared)
+            reach = distance(sought, row, rows, nodes[node, 2], metric)
             radius = nodes[node, 3]
             near_first = reach <= radius
             # The triangle inequality: nothing within the radius is nearer than reach - radius, nothing beyond it than radius - reach.

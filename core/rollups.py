@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from core.coding import Packing, Words
 from core.hierarchy import Hierarchy
-from core.histogram import Histogram, count_cells
+from core.histogram import COMPACT_KEYS, Histogram, count_cells, merge_parts
 from core.kernels import add_cells, mark_cells, number_cells, number_distinct, occupied, sum_equal, unpack_cells
 from core.lattice import Node
 
@@ -166,6 +166,35 @@ class Projection:
         cells, counts = occupied(self._dense)
         self._dense = self._dense[:0]
         return Histogram(self._node, self._packing, (cells,), counts)
+
+
+class SparseProjection:
+    """As ``Projection``, for a node whose groups combine to more cells than fit, of which few are occupied.
+
+    Args:
+        fine: Node of what is added.
+        node: Node of what comes out; its groups must combine to no more than one word.
+        hierarchies: One per QID in job order.
+    """
+
+    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
+        self._node = node
+        self._packing = packing_of(node, hierarchies)
+        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+        worth = [groups.astype(np.int64) * weight for groups, weight in zip(maps, self._packing.weights, strict=True)]
+        self._starts, self._worth = Bundles(packing_of(fine, hierarchies)).worth(worth)
+        self._parts: list[tuple[Words, NDArray[np.int64]]] = []
+
+    def add(self, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by the codes of ``Bundles``, and counts, shape (cells,)."""
+        self._parts.append(count_cells((number_cells(codes, self._starts, self._worth),), self._packing.product, counts))
+        if sum(len(part) for _, part in self._parts) > COMPACT_KEYS and len(self._parts) > 1:
+            self._parts = [merge_parts(self._parts, self._packing.product)]
+
+    def result(self) -> Histogram:
+        """Returns the sum."""
+        empty = ((np.empty(0, np.int64),), np.empty(0, np.int64))
+        return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
 
 
 class Crowd:

@@ -6,8 +6,8 @@ QID values the files hold (nulls included), counted by DuckDB.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 from schemas.errors import counted, listed
@@ -29,6 +29,7 @@ class Recount:
         failing: Classes with fewer than k records.
         exposed: Records in these.
         masked: Records with ``*`` in every QID.
+        sizes: Number of classes by size.
     """
 
     records: int
@@ -37,6 +38,7 @@ class Recount:
     failing: int
     exposed: int
     masked: int
+    sizes: Mapping[int, int] = field(default_factory=dict)
 
 
 def recount_sql(files: Sequence[str], qids: Sequence[str], k: int) -> str:
@@ -57,7 +59,8 @@ def recount_sql(files: Sequence[str], qids: Sequence[str], k: int) -> str:
             FROM read_parquet([{", ".join(files)}]) GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),
-            coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT, coalesce(sum(records) FILTER (masked), 0)::BIGINT
+            coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT, coalesce(sum(records) FILTER (masked), 0)::BIGINT,
+            coalesce(histogram(records), MAP {{}})
         FROM classes
     """
 

@@ -69,12 +69,11 @@ class Tree:
         distances: NDArray[np.int64],
     ) -> NDArray[np.int64]:
         starts, sizes = segments[:, 0], segments[:, 1] - segments[:, 0]
-        metric = (points.numerical, points.missing, points.squared)
         picked = order[starts + (draws[:, 0] * sizes).astype(np.int64)]
-        to_vantages(points.rows, order, segments, picked, *metric, distances)
+        to_vantages(points.rows, order, segments, picked, points.metric, distances)
         if self.vantage != "random":
             picked = chosen(order, segments, distances, draws[:, 1], self.vantage == "seed")
-            to_vantages(points.rows, order, segments, picked, *metric, distances)
+            to_vantages(points.rows, order, segments, picked, points.metric, distances)
         near = near_sizes(sizes, self.k, self.split)
         split_segments(order, segments, near, distances)
         cuts = starts + near

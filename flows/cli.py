@@ -141,6 +141,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
+    from core.risk import release_risk
     from flows.summary import verification_summary
     from schemas.job import load_job
     from tasks.verification import verify_release
@@ -148,7 +149,9 @@ def verify(
     loaded = load_job(job, settings or ())
     recount, manifest = verify_release(loaded, release)
     if as_json:
-        _print_json(vars(recount))
+        suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
+        figures = {name: value for name, value in vars(recount).items() if name != "sizes"}
+        _print_json(figures | {"risk": release_risk(recount, suppressed, masked)})
     else:
         Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 FLOWS = {
     "skald": "flows.skald:skald",
+    "mondrian": "flows.mondrian:mondrian",
     "rayden": "flows.rayden:rayden",
     "canon": "flows.canon:canon",
     "mondrian_cof": "flows.mondrian_cof:mondrian_cof",

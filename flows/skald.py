@@ -6,9 +6,10 @@ from pathlib import Path
 from schemas.job import load_job
 from schemas.release import Manifest
 from tasks.coding import load_coding
-from tasks.phases import count_domains, count_histograms, merge_domains, merge_histograms, rewrite, search, write_files
+from tasks.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms, rewrite, search, write_files
 from tasks.publishing import make_manifest, publish, published, release_id, stage_files, staging_folder
 from tasks.recodings import check_hierarchies, choose_root, read_outcome
+from tasks.risk import risk_before
 from tasks.runs import open_run
 from tasks.sources import check_unchanged, read_source
 from tasks.steps import as_flow
@@ -50,6 +51,7 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
         with run.phase("phase 2: histogram"):
             parts = count_histograms(run, source, domain, root)
             histogram = merge_histograms(run, domain, root, parts)
+            sizes = count_sizes(run, domain, root, histogram, parts)
         with run.phase("phase 2: search"):
             recoding = search(run, domain, root, histogram, parts)
         with run.phase("phase 3: rewrite"):
@@ -61,7 +63,8 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
                 job, [staging / file.path for file in staged], run.spill, f"release '{release}'", [file.path for file in source.files]
             )
             check_unchanged(source)
-        manifest = make_manifest(job, source, release, read_outcome(recoding, run.store), staged, counted, run.seconds)
+        before = risk_before(sizes, run.store)
+        manifest = make_manifest(job, source, release, read_outcome(recoding, run.store), staged, counted, run.seconds, before)
         publish(job, staging, manifest, counted)
         run.published()
         return Published(manifest, job.target_path / release, new=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from core.risk import THRESHOLD, kept_preset, least_class, release_risk
 from core.verification import Recount
 from schemas.errors import counted
 from schemas.release import Manifest
@@ -20,6 +21,7 @@ PHASES = {
     "domain": "phase 1  merge domains",
     "histograms": "phase 2  count cells",
     "histogram": "phase 2  merge cells",
+    "sizes": "phase 2  count classes of the source",
     "search": "phase 2  search lattice",
     "coded": "phase 2  code records",
     "recode": "phase 2  make classes",
@@ -62,6 +64,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("optimum", f"{manifest.optimal}: {manifest.search['passing']:,} of {counted(nodes, 'node')} passed")
     else:
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
+    for name, text in risk_rows(manifest.risk):
+        table.add_row(name, text)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")
     table.add_row("release", folder)
@@ -70,6 +74,32 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
 
 def _masked(manifest: Manifest) -> str:
     return f", {manifest.masked:,} of them masked" if manifest.masked else ""
+
+
+def risk_rows(risk: Mapping[str, Mapping[str, int | float]]) -> Iterator[tuple[str, str]]:
+    """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset that a report may cite."""
+    if not risk:
+        return
+    after = risk["after"]
+    yield "risk before", _risk(risk["before"]) if "before" in risk else "not counted"
+    yield (
+        "risk after",
+        _risk(after) + (f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""),
+    )
+    preset = kept_preset(int(after.get("min_class", 0)))
+    yield (
+        "maximum risk",
+        f"keeps {preset[0]} ({preset[1]})" if preset else f"keeps no preset; {THRESHOLD} needs k = {least_class(THRESHOLD)}",
+    )
+
+
+def _risk(figures: Mapping[str, int | float]) -> str:
+    if not figures["records"]:
+        return "no record in a class"
+    return (
+        f"at most 1 in {figures['min_class']:,} ({figures['prosecutor_max']:.4f}) · mean {figures['prosecutor_mean']:.4f} · "
+        f"{figures['uniqueness']:.2%} unique · {figures['share_above']:.2%} above {figures['threshold']}"
+    )
 
 
 def plan_summary(plan: Plan) -> RenderableType:
@@ -94,6 +124,10 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     table = _facts()
     table.add_row("records", f"{recount.records:,}")
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, 'record')} (k = {k:,})")
+    suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
+    before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
+    for name, text in risk_rows(before | {"after": release_risk(recount, suppressed, masked)}):
+        table.add_row(name, text)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     return table
 

@@ -149,6 +149,11 @@ class PrivacyError(SkaldError):
         )
 
     @classmethod
+    def whole_fails(cls, models: Sequence[str]) -> PrivacyError:
+        """Even one class of all records breaks a privacy model, so that no partition can keep it."""
+        return cls(f"All records in one class would not keep {listed(models)}. Ask for less, or add data; nothing was published.")
+
+    @classmethod
     def nothing_left(cls, records: int) -> PrivacyError:
         """The best node suppresses everything."""
         return cls(

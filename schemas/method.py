@@ -4,6 +4,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
+from schemas.mondrian import MondrianMethod
 from schemas.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
 from schemas.strict import Choice, StrictModel
 
@@ -21,9 +22,10 @@ class SkaldMethod(StrictModel):
 
 
 # A further algorithm is one more model above, one more member of the union and one more entry of the table.
-AnyMethod: TypeAlias = SkaldMethod | RaydenMethod | CanonMethod | MondrianCofMethod | ClusteringMethod
+AnyMethod: TypeAlias = SkaldMethod | MondrianMethod | RaydenMethod | CanonMethod | MondrianCofMethod | ClusteringMethod
 METHODS: dict[str, type[StrictModel]] = {
     "skald": SkaldMethod,
+    "mondrian": MondrianMethod,
     "rayden": RaydenMethod,
     "canon": CanonMethod,
     "mondrian_cof": MondrianCofMethod,

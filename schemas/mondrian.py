@@ -1,11 +1,14 @@
 """What a job may say about Mondrian, centralised or in fragments (papers/distributed-mondrian.txt)."""
 
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from schemas.columns import names
 from schemas.errors import counted, nearest
+from schemas.hierarchy import kind_of
 from schemas.strict import ExactDecimal, StrictModel, alternatives, fault
 
 Generalisation: TypeAlias = Literal["hierarchy", "prefix", "set", "interval"]
@@ -64,8 +67,8 @@ class MondrianMethod(StrictModel):
     """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
 
     name: Literal["mondrian"] = "mondrian"
-    mode: Literal["strict", "relaxed"] = "strict"
-    """Whether equal values stay together at a cut, or are shared out so that both halves are even."""
+    mode: Literal["strict", "median", "relaxed"] = "strict"
+    """Equal values stay together, cut at the median or just below it, or at the median only (the paper); or they are shared out evenly."""
     score: Literal["representativity", "entropy", "span", "normalised_span", "ncp"] = "representativity"
     """What chooses the quasi-identifier of a cut: eq. 1, another score, or the cut itself that lowers the NCP most."""
     spans: Literal["dataset", "fragment"] = "dataset"
@@ -73,3 +76,30 @@ class MondrianMethod(StrictModel):
     generalisation: Ways | None = None
     """How the values of a class are published. If left out: numbers with widths as intervals, everything else by its hierarchy."""
     fragments: Fragments = Field(default_factory=Fragments)
+
+    def way_of(self, qid: str) -> Generalisation | None:
+        """Returns how a quasi-identifier is published; None if the job leaves it open."""
+        return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
+
+
+def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Returns what does not fit between Mondrian's settings and the rest of a job, read or not yet read, each with its place."""
+    if method.get("name") != "mondrian":
+        return []
+    ways, known, faults = method.get("generalisation"), list(names(qids)), []
+    if isinstance(ways, Mapping):
+        strange = [str(name) for name in ways if name not in known]
+        faults += [f"method.generalisation: '{name}' is no quasi-identifier{nearest(name, known)}" for name in strange]
+    if method.get("score") == "ncp" and method.get("mode", "strict") != "strict":
+        faults.append("method.mode: score: ncp chooses cuts off the median too, so that only mode: strict goes with it")
+    if intervals == "bounds":
+        other = [name for name in _with_bounds(qids) if (ways.get(name) if isinstance(ways, Mapping) else ways) not in {None, "interval"}]
+        faults += [f"method.generalisation: '{name}' is published as bounds (intervals: bounds), so it must be interval" for name in other]
+    return faults
+
+
+def _with_bounds(qids: object) -> Iterator[str]:
+    for qid, name in zip(qids if isinstance(qids, list) else [], names(qids), strict=False):
+        hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
+        if kind_of(hierarchy) == "widths":
+            yield name

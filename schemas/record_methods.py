@@ -31,8 +31,8 @@ class _Tree(StrictModel):
 
     split: Literal["multiple", "median"] = "multiple"
     """Where a part is cut: at the multiple of k nearest to the median, which leaves classes of k, or at the median itself."""
-    vantage: Literal["farthest", "random", "seed"] = "farthest"
-    """The vantage point: the record farthest from one at random, one at random, or one drawn as seeds of clusters are."""
+    vantage: Literal["random", "farthest", "seed"] = "random"
+    """The vantage point: a record at random, the one farthest from such a one, or one drawn as seeds of clusters are."""
     seed: Annotated[int, Field(ge=0)] = 0
     """Of all that is drawn at random; the same seed makes the same release."""
 
@@ -48,6 +48,8 @@ class _Outliers(StrictModel):
     """Whether outliers leave a partition only while k records stay, or freely; then what is left of it joins the nearest partition."""
     pool: Literal["join", "suppress"] = "join"
     """What becomes of an outlier pool of fewer than k records: it joins the nearest partitions or is suppressed."""
+    categories: Literal["hierarchy", "equal"] = "hierarchy"
+    """Whether two values that are no numbers are as far apart as their lowest common ancestor is high, or all equally, as in the paper."""
     missing: Literal["differs", "ignored"] = "differs"
     """Whether a missing value is as far from any other as can be, or no distance off."""
 

@@ -43,6 +43,8 @@ class Manifest(BaseModel):
         levels: Level by QID.
         loss: Losses by name.
         ncp: Normalised certainty penalty by QID.
+        risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
+            counted. Suppressed records are stated in it, never averaged in.
         optimal: ``certified``, or what was not excluded.
         search: Nodes of the lattice, how many pass, how many were evaluated, and the roots.
         files: The data files.
@@ -75,6 +77,7 @@ class Manifest(BaseModel):
     versions: dict[str, str]
     seconds: dict[str, float]
     peak_rss: int
+    risk: dict[str, dict[str, int | float]] = {}
 
 
 def published_qids(job: Job) -> list[str]:

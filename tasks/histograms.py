@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.coding import Words
 from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
 from core.lattice import Node
-from core.rollups import Bundles, Crowd, Projection, packing_of
+from core.rollups import Bundles, Crowd, Projection, SparseProjection, packing_of
 from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.method import full_domain
@@ -78,7 +78,7 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
     """
     coding = load_coding(job, domain, store)
     if root != counted_at(job, coding, root):
-        return count_roots(coding, [root], parts, store)[0]
+        return count_roots(coding, [root], parts, store, packing_of(root, coding.axes).product)[0]
     packing = packing_of(root, coding.axes)
     schema = histogram_schema(len(packing.words))
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
@@ -99,18 +99,18 @@ def roots_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> str:
     return key_of(VERSION, coding.key, root, "rolled up", sorted(part.sha256 for part in parts))
 
 
-def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store) -> list[Artifact]:
+def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store, most_cells: int) -> list[Artifact]:
     """Adds the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
 
     Args:
         coding: Of the run.
-        roots: Nodes whose groups combine to no more cells than fit an array.
+        roots: Nodes whose occupied cells fit the memory.
         parts: Histograms at the finest node.
         store: Gets one histogram per root.
+        most_cells: Most cells of an array with an entry per possible cell.
     """
     found = {root: store.find("histogram", roots_key(coding, root, parts)) for root in roots}
-    finest = coding.finest
-    sums = {root: Projection(finest, root, coding.axes, coding.records) for root, kept in found.items() if kept is None}
+    sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
         for codes, counts in _cells(coding, parts, store):
             for projection in sums.values():
@@ -120,6 +120,12 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
         table = cell_table(summed.words, summed.counts)
         found[root] = store.make("histogram", roots_key(coding, root, parts), ".parquet", _writer(table))
     return [kept for root in roots if (kept := found[root])]
+
+
+def _projection(coding: Coding, root: Node, most_cells: int) -> Projection | SparseProjection:
+    if packing_of(root, coding.axes).product <= most_cells:
+        return Projection(coding.finest, root, coding.axes, coding.records)
+    return SparseProjection(coding.finest, root, coding.axes)
 
 
 def _writer(table: pa.Table) -> Callable[[Path], int]:

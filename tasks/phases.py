@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from core.lattice import Node
 from schemas.job import Job
-from tasks import domains, histograms, recodings, releases
+from tasks import domains, histograms, recodings, releases, risk
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import load_coding
 from tasks.recodings import RecodingArtifacts
@@ -53,6 +53,17 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -
     key = key_of(histograms.VERSION, load_coding(run.job, domain, run.store).key, root, [part.sha256 for part in parts])
     call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill))
     return run_step(run, "histogram", histograms.merge_histograms, call)
+
+
+def count_sizes(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts) -> Artifact | None:
+    """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much."""
+    coding = load_coding(run.job, domain, run.store)
+    if not risk.is_counted(run.job, coding, root, parts):
+        return None
+    files = [histogram] if root == coding.finest else parts
+    return run_step(
+        run, "sizes", risk.count_sizes, Call(risk.sizes_key(coding, files), "sizes", (run.job, domain, files, run.store, run.spill))
+    )
 
 
 def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts) -> RecodingArtifacts:

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from core.lattice import Node
+from core.risk import Figures, release_risk
 from core.verification import Recount, manifest_faults
 from schemas.errors import StorageError, VerificationError, counted
 from schemas.job import Job
@@ -127,9 +128,16 @@ def _flush(path: Path) -> None:
 
 
 def make_manifest(
-    job: Job, source: Source, release: str, outcome: Outcome, files: Sequence[PublishedFile], recount: Recount, seconds: Mapping[str, float]
+    job: Job,
+    source: Source,
+    release: str,
+    outcome: Outcome,
+    files: Sequence[PublishedFile],
+    recount: Recount,
+    seconds: Mapping[str, float],
+    before: Figures | None = None,
 ) -> Manifest:
-    """Returns the manifest of staged files; counts are the recount's, not the search's."""
+    """Returns the manifest of staged files; counts and the risk are the recount's, not the search's, ``before`` is the source's risk."""
     qids = [qid.name for qid in job.columns.quasi_identifiers]
     return Manifest(
         release=release,
@@ -161,6 +169,7 @@ def make_manifest(
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in seconds.items()},
         peak_rss=peak_rss(),
+        risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
     )
 
 

@@ -30,7 +30,7 @@ from schemas.columns import QuasiIdentifier
 from schemas.errors import PrivacyError
 from schemas.job import Job
 from schemas.job_digest import privacy_content
-from schemas.method import full_domain
+from schemas.method import SkaldMethod, full_domain
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.histograms import count_roots, load_histogram, surely_crowded
@@ -179,7 +179,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
         raise PrivacyError.nothing_left(coding.records)
     below = next(node for node in found.roots if join(node, found.node) == found.node)
     if below != root:
-        counted = load_histogram(count_roots(coding, [below], parts, store)[0], coding, below, store)
+        counted = load_histogram(count_roots(coding, [below], parts, store, job.memory // BYTES_PER_CELL)[0], coding, below, store)
     cells = roll_up(counted, found.node, coding.axes)
     chosen, spreads = without_sensitive(cells, coding.hierarchies), classes_of(cells, coding.sensitive).spreads
     recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals, spreads)
@@ -200,7 +200,7 @@ def _examined(job: Job, coding: Coding, model: PrivacyModel, first: Histogram, p
         return Search(first, coding.axes, model, limit, objective, cells, sensitive=coding.sensitive).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
-        for artifact, root in zip(count_roots(coding, roots, parts, store), roots, strict=True):
+        for artifact, root in zip(count_roots(coding, roots, parts, store, cells), roots, strict=True):
             yield load_histogram(artifact, coding, root, store)
 
     def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
@@ -274,7 +274,10 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
         if key not in _loaded:
             cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
             _loaded.clear()
-            _loaded[key] = read_recoding(cells, classes, read_outcome(artifacts, store).node, coding.hierarchies, job.intervals)
+            # Other methods tell cells apart at full resolution.
+            whole = coding.finest[: len(coding.hierarchies)]
+            node = read_outcome(artifacts, store).node if isinstance(job.method, SkaldMethod) else whole
+            _loaded[key] = read_recoding(cells, classes, node, coding.hierarchies, job.intervals)
         return _loaded[key]
 
 

@@ -51,7 +51,7 @@ def partition(job: Job, codes: Codes, coding: Coding) -> Partitioned:
     """
     match job.method:
         case RaydenMethod() as method:
-            points = gower_points(codes, coding.domains, method.missing)
+            points = _points(codes, coding, method)
             tree = Tree(job.privacy.k, method.split, method.vantage, method.seed)
             return _without_outliers(
                 job, points, tree.partition(points), method, lambda rows, parts: tree.partition(points.take(rows), parts)
@@ -63,7 +63,7 @@ def partition(job: Job, codes: Codes, coding: Coding) -> Partitioned:
         case MondrianCofMethod() as method:
             qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
             cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k)
-            return _without_outliers(job, gower_points(codes, coding.domains, method.missing), cut.partition(), method, cut)
+            return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut)
         case ClusteringMethod() as method:
             clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
             blocks = clustering.blocks(codes, coding.domains, coding.hierarchies)
@@ -71,6 +71,10 @@ def partition(job: Job, codes: Codes, coding: Coding) -> Partitioned:
             return Partitioned(blocks.classes, {"partitions": len(blocks.levels), "levels": int(blocks.levels.max()) + 1}, least)
     msg = f"method '{job.method.name}' does not recode single records"
     raise TypeError(msg)
+
+
+def _points(codes: Codes, coding: Coding, method: RaydenMethod | MondrianCofMethod) -> Points:
+    return gower_points(codes, coding.domains, method.missing, coding.hierarchies if method.categories == "hierarchy" else None)
 
 
 def _without_outliers(

@@ -109,7 +109,9 @@ def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Cri
     """Merges the classes that fail the job's other privacy models with the nearest ones, and suppresses what fails even so."""
     if criteria is None:
         return found
-    classes, merged = merge_failing(gower_points(records.codes, coding.domains), found.classes, criteria.fails)
+    classes, merged = merge_failing(
+        gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies), found.classes, criteria.fails
+    )
     # Merged classes have other numbers, and no level of their own.
     least = None if merged else found.least
     return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.ordering import assign_files, first_files
+from core.risk import release_risk
 from core.verification import Recount
 from schemas.errors import SourceError
 from schemas.job import Job
@@ -126,4 +127,5 @@ def make_local_manifest(
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in seconds.items()},
         peak_rss=peak_rss(),
+        risk={"after": release_risk(recount, outcome.suppressed, outcome.masked)},
     )

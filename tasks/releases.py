@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -79,7 +80,7 @@ def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chun
     return np.concatenate(classes), table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
-def write_run(path: Path, classes: NDArray[np.int32], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
+def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
     """Writes one record batch per output file, from the first to the last; a file without records gets an empty batch."""
     # Narrow integers are sorted by radix.
     order = np.argsort(files.astype(smallest_type(int(files.max(initial=0)) + 1)), kind="stable")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -16,6 +17,7 @@ from pydantic import ValidationError
 
 from core.domains import Domain
 from core.hierarchy import build_hierarchy
+from core.risk import release_risk
 from core.verification import Recount, closeness_sql, column_faults, diversity_sql, manifest_faults, promise_faults, recount_sql
 from schemas.columns import QuasiIdentifier
 from schemas.errors import SourceError, StorageError, VerificationError, counted
@@ -54,7 +56,8 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
             raise
         except duckdb.Error as error:
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    found = Recount(*(int(value) for value in row))
+    *numbers, sizes = row
+    found = replace(Recount(*numbers), sizes=sizes)
     if faults := promise_faults(job, found) + spread:
         raise VerificationError(what, faults)
     return found
@@ -184,6 +187,8 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
         shutil.rmtree(spill, ignore_errors=True)
     if manifest:
         faults += manifest_faults(job, manifest, found)
+        if "after" in manifest.risk and manifest.risk["after"] != release_risk(found, manifest.suppressed, manifest.masked):
+            faults.append("the manifest's risk is not that of the classes in the files")
     if faults:
         raise VerificationError(f"'{release}'", faults)
     return found, manifest

@@ -27,19 +27,20 @@ def product_of(example: Example, node: Node) -> int:
 def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective, most_roots: int) -> Found | None:
     """Examines with a memory of a few cells, from any root that fits it; what is crowded is told or kept back at will, never invented."""
     most_cells = data.draw(st.integers(1, 40))
+    most_suppressed = floor(limit * len(example.rows))
     fitting = [node for node in all_nodes(example.ladders) if product_of(example, node) <= most_cells]
     asked: list[Node] = []
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         asked.extend(roots)
-        assert all(product_of(example, root) <= most_cells for root in roots)
+        bound = len(example.rows) // k + most_suppressed
+        assert all(product_of(example, root) <= most_cells or bound <= most_cells for root in roots)
         return (example.histogram(root) for root in roots)
 
     def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
         return [len(class_sizes(example.rows, example.ladders, node)) > most and data.draw(st.booleans()) for node in nodes]
 
     first = data.draw(st.sampled_from(fitting))
-    most_suppressed = floor(limit * len(example.rows))
     examination = Examination(
         example.hierarchies, KAnonymity(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots
     )
@@ -88,4 +89,21 @@ def test_where_every_node_fits_the_optimum_is_always_certified(
     found = examination.run(example.histogram(first), lambda roots: map(example.histogram, roots), lambda nodes, _: [False] * len(nodes))
     best = best_node(example.rows, example.ladders, k, limit, objective)
     assert (found and found.node) == best
+    assert found is None or found.unexamined == 0
+
+
+@given(st.data(), examples(), st.integers(2, 8), OBJECTIVES)
+@settings(max_examples=100, deadline=None)
+def test_where_every_passing_node_fits_the_optimum_is_always_certified(
+    data: st.DataObject, example: Example, k: int, objective: Objective
+) -> None:
+    most_cells = max(len(example.rows) // k, 1)
+    fitting = [node for node in all_nodes(example.ladders) if product_of(example, node) <= most_cells]
+    examination = Examination(example.hierarchies, KAnonymity(k), len(example.rows), k, 0, objective, most_cells, 30, 1000)
+    found = examination.run(
+        example.histogram(data.draw(st.sampled_from(fitting))),
+        lambda roots: map(example.histogram, roots),
+        lambda nodes, most: [len(class_sizes(example.rows, example.ladders, node)) > most for node in nodes],
+    )
+    assert (found and found.node) == best_node(example.rows, example.ladders, k, Fraction(0), objective)
     assert found is None or found.unexamined == 0

@@ -123,7 +123,7 @@ def test_unpacking_gives_back_what_was_packed(case: tuple[Packing, list[tuple[in
     packing, rows = case
     codes = packing.unpack(packed(packing, rows))
     assert list(map(tuple, codes.tolist())) == rows
-    assert codes.dtype == (np.uint32 if max(packing.sizes) > 1 << 16 else np.uint16)
+    assert codes.dtype == max(np.dtype(np.uint16), smallest_type(max(packing.sizes)))
 
 
 @given(cells())

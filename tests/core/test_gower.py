@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from tests.oracles.records import Records, gower, mixed_records
 
 
 def measured(points, first: int, second: int) -> int:
-    return distance(points.rows, first, points.rows, second, points.numerical, points.missing, points.squared)
+    return distance(points.rows, first, points.rows, second, points.metric)
 
 
 @given(mixed_records(most=12), st.sampled_from(["differs", "ignored"]))
@@ -28,9 +29,26 @@ def test_a_distance_is_the_sum_over_the_qids(records: Records, missing: str) -> 
             assert measured(points, first, second) == gower(records, first, second, missing) * UNIT
 
 
-@given(mixed_records(most=8))
-def test_the_distance_is_a_metric_where_missing_values_differ(records: Records) -> None:
-    points = gower_points(records.codes, records.domains)
+@given(mixed_records(most=12))
+def test_with_hierarchies_categories_are_as_far_apart_as_their_common_ancestor_is_high(records: Records) -> None:
+    points = gower_points(records.codes, records.domains, hierarchies=records.hierarchies)
+    flat = gower_points(records.codes, records.domains)
+    for first in range(points.size):
+        for second in range(points.size):
+            expected = Fraction(measured(flat, first, second), UNIT)
+            for qid, hierarchy in enumerate(records.hierarchies):
+                mine, other = records.codes[first, qid], records.codes[second, qid]
+                if not records.numerical[qid] and mine != other:
+                    height = next(
+                        level for level in range(hierarchy.levels) if hierarchy.groups[level][mine] == hierarchy.groups[level][other]
+                    )
+                    expected += Fraction(height, hierarchy.top) - 1
+            assert abs(Fraction(measured(points, first, second), UNIT) - expected) <= Fraction(len(records.domains), 2**20)
+
+
+@given(mixed_records(most=8), st.booleans())
+def test_the_distance_is_a_metric_where_missing_values_differ(records: Records, by_hierarchy: bool) -> None:
+    points = gower_points(records.codes, records.domains, hierarchies=records.hierarchies if by_hierarchy else None)
     gaps = np.array([[measured(points, first, second) for second in range(points.size)] for first in range(points.size)])
     assert points.is_metric
     assert (gaps == gaps.T).all()

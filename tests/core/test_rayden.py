@@ -85,7 +85,7 @@ def test_every_published_class_holds_k_records(records: Records, step: OutlierSt
 
 
 def test_equal_records_are_no_outliers() -> None:
-    points = Points(np.zeros((20, 2), np.int32), 1)
+    points = Points.of(np.zeros((20, 2), np.int32), 1)
     classes = np.repeat(np.arange(2, dtype=np.int32), 10)
     factors = outlier_factors(points, classes, 5)
     assert (factors == 1).all()
@@ -106,7 +106,7 @@ def test_of_five_records_none_lies_more_than_two_deviations_off() -> None:
 
 def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> None:
     rows = np.array([[0], [1], [2], [3], [4], [5], [6], [1 << 20]], np.int32)
-    points = Points(rows, 1)
+    points = Points.of(rows, 1)
     tree = Tree(4, "median")
     step = OutlierStep(4, pool="suppress")
     kept = handle_outliers(points, np.zeros(8, np.int32), step, lambda taken, groups: tree.partition(points.take(taken), groups))
@@ -115,7 +115,7 @@ def test_a_record_far_from_its_partition_leaves_and_the_rest_stays_at_k() -> Non
 
 
 def test_the_medoid_has_the_least_sum_of_distances_and_is_the_first_of_equals() -> None:
-    points = Points(np.array([[0], [10], [20], [5], [5], [90]], np.int32), 1)
+    points = Points.of(np.array([[0], [10], [20], [5], [5], [90]], np.int32), 1)
     order, ends = members(np.array([0, 0, 0, 1, 1, 1], np.int32))
     assert medoids(points, order, ends).tolist() == [1, 3]
 

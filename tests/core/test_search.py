@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.privacy import KAnonymity
-from core.rollups import RollUps, roll_up
+from core.rollups import Bundles, Crowd, Projection, RollUps, roll_up
 from core.search import Found, Objective, Search
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
@@ -123,3 +123,36 @@ def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objec
 def test_nothing_is_found_where_k_exceeds_the_records_and_none_may_be_suppressed(example: Example) -> None:
     root = (0,) * len(example.hierarchies)
     assert searched(example, len(example.rows) + 1, Fraction(0), "dm_star", root) is None
+
+
+@given(st.data(), st.sampled_from([2, 1 << 19]))
+@settings(deadline=None)
+def test_chunks_added_up_at_a_coarser_node_are_its_histogram(data: st.DataObject, bundle: int) -> None:
+    example = data.draw(examples())
+    node = data.draw(nodes_of(example))
+    finest = example.histogram((0,) * len(node))
+    cut = data.draw(st.integers(0, finest.cells))
+    with patch("core.rollups.BUNDLE", bundle):
+        bundles = Bundles(finest.packing)
+        projection = Projection(finest.node, node, example.hierarchies, finest.records)
+        for part in (slice(None, cut), slice(cut, None)):
+            projection.add(bundles.codes(tuple(word[part] for word in finest.words)), finest.counts[part])
+    added, counted = projection.result(), example.histogram(node)
+    assert added.counts.tolist() == counted.counts.tolist()
+    assert [word.tolist() for word in added.words] == [word.tolist() for word in counted.words]
+
+
+@given(st.data(), st.integers(0, 30))
+@settings(deadline=None)
+def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.DataObject, most: int) -> None:
+    example = data.draw(examples())
+    node = data.draw(nodes_of(example))
+    finest = example.histogram((0,) * len(node))
+    crowd = Crowd(finest.node, node, example.hierarchies, most)
+    codes = Bundles(finest.packing).codes(finest.words)
+    for _ in range(2):
+        crowd.add(codes)
+    assert crowd.at_least <= example.histogram(node).cells
+    roomy = Crowd(finest.node, node, example.hierarchies, 1 << 16)
+    roomy.add(codes)
+    assert roomy.at_least == example.histogram(node).cells

@@ -47,7 +47,9 @@ def test_classes_are_what_shares_every_published_value_null_being_one(files: lis
     rows = [row for part in files for row in part]
     sizes = Counter(rows)
     failing = [size for size in sizes.values() if size < k]
-    expected = Recount(len(rows), len(sizes), min(sizes.values(), default=0), len(failing), sum(failing), sizes[("*", "*")])
+    expected = Recount(
+        len(rows), len(sizes), min(sizes.values(), default=0), len(failing), sum(failing), sizes[("*", "*")], Counter(sizes.values())
+    )
     assert counted(files, k) == expected
 
 

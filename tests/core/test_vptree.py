@@ -59,7 +59,7 @@ def test_both_sides_of_a_cut_hold_k(k: int, more: int, split: str) -> None:
 
 
 def test_multiples_of_k_leave_one_partition_at_most_that_is_larger() -> None:
-    points = Points(np.random.default_rng(0).integers(0, 1 << 20, (1003, 2)).astype(np.int32), 2)
+    points = Points.of(np.random.default_rng(0).integers(0, 1 << 20, (1003, 2)).astype(np.int32), 2)
     sizes = np.bincount(Tree(10, "multiple").partition(points))
     assert sorted(sizes.tolist())[:-1] == [10] * 99
     assert sizes.max() == 13
@@ -67,7 +67,7 @@ def test_multiples_of_k_leave_one_partition_at_most_that_is_larger() -> None:
 
 @pytest.mark.parametrize("vantage", ["random", "farthest", "seed"])
 def test_equal_records_are_cut_all_the_same(vantage: str) -> None:
-    sizes = np.bincount(Tree(5, vantage=vantage).partition(Points(np.zeros((63, 3), np.int32), 1)))
+    sizes = np.bincount(Tree(5, vantage=vantage).partition(Points.of(np.zeros((63, 3), np.int32), 1)))
     assert sizes.min() >= 5
     assert sizes.sum() == 63
 
@@ -93,5 +93,5 @@ def test_the_nearest_of_many_is_that_of_a_search_from_end_to_end() -> None:
     random = np.random.default_rng(4)
     rows = np.column_stack([random.integers(0, 1 << 20, (3000, 2)), random.integers(0, 4, (3000, 2))]).astype(np.int32)
     own = np.arange(3000)
-    thorough = nearest(Points(rows, 2, squared=False, missing=0), Points(rows, 2, missing=0), own)
-    assert np.array_equal(nearest(Points(rows, 2), Points(rows, 2), own), thorough)
+    thorough = nearest(Points.of(rows, 2, missing=0), Points.of(rows, 2, missing=0), own)
+    assert np.array_equal(nearest(Points.of(rows, 2), Points.of(rows, 2), own), thorough)

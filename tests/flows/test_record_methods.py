@@ -45,7 +45,7 @@ def job_for(folder: Path, method: str, **parts: Any) -> Path:
 
 OPTIONS = [
     ("rayden", {"split": "median", "vantage": "random", "outliers": "freely", "alpha": 0.5}),
-    ("rayden", {"split": "median", "vantage": "seed", "chaining": "tang", "missing": "ignored", "seed": 3}),
+    ("rayden", {"split": "median", "vantage": "seed", "chaining": "tang", "missing": "ignored", "categories": "equal", "seed": 3}),
     ("rayden", {"generalisation": "set", "alpha": 0}),
     ("canon", {"split": "median", "vantage": "seed"}),
     ("mondrian_cof", {"alpha": 1, "outliers": "freely", "missing": "ignored"}),
@@ -211,7 +211,7 @@ def test_the_seed_changes_the_release_and_the_same_seed_does_not(run: Anonymise,
 
 
 @pytest.mark.parametrize(
-    ("key", "sentence"), [("alpha=-1", "0 or more"), ("vantage=best", "must be 'farthest', 'random' or 'seed'"), ("k=3", "unknown key")]
+    ("key", "sentence"), [("alpha=-1", "0 or more"), ("vantage=best", "must be 'random', 'farthest' or 'seed'"), ("k=3", "unknown key")]
 )
 def test_wrong_settings_are_told(run: Anonymise, tmp_path: Path, key: str, sentence: str) -> None:
     with pytest.raises(JobError, match=sentence):

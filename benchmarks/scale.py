@@ -1,0 +1,107 @@
+"""What a run costs as the data grow to the paper's size, beside a plain DuckDB copy of the same columns.
+
+    python -m benchmarks.scale [--rows 125000000] [--memory 1GB] [--prefect] [--roots 3 24] [--data FOLDER]
+
+The data, files of a million patients, are made once in ``benchmarks/.data`` (or ``--data``) and kept. Sizes are 1, 5, 25 and 125 million
+records as far as ``--rows`` goes. The last table shows that the size of a chunk does not matter. Ends with 1 if the process tree of a run
+ever holds more than 1.5 times the job's memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from benchmarks.measure import Cost, measure, skald
+from data.medical import make_medical
+from data.tables import JOBS
+from schemas.memory import memory_bytes
+
+DATA = Path(__file__).parent / ".data"
+ROOT = Path(__file__).parent.parent
+PER_FILE = 1_000_000
+SIZES = (1, 5, 25, 125)
+CHUNKS = (100_000, 1_000_000, 5_000_000)
+MOST = 1.5
+COPY = """
+import duckdb, sys
+connection = duckdb.connect(config={"memory_limit": sys.argv[1], "temp_directory": "spill"})
+columns = "blood_group, profession, age, bmi, pin_code, health_condition"
+connection.execute(f"COPY (SELECT {columns} FROM read_parquet({sys.argv[2:]})) TO 'copy.parquet' (FORMAT parquet, COMPRESSION zstd)")
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=125_000_000)
+    parser.add_argument("--memory", default="1GB")
+    parser.add_argument("--prefect", action="store_true", help="run through Prefect, not --direct")
+    parser.add_argument("--roots", type=int, nargs="+", default=[3])
+    parser.add_argument("--data", type=Path, default=DATA)
+    options = parser.parse_args()
+    data = prepare(options.data / "medical-scale", options.rows)
+    sizes = [millions for millions in SIZES if millions * PER_FILE <= options.rows] or [max(options.rows // PER_FILE, 1)]
+    mode = [] if options.prefect else ["--direct"]
+    peaks = []
+    print(f"medical, k = 50, limit 0.01, memory {options.memory}, {'Prefect' if options.prefect else '--direct'}\n")
+    print(
+        f"{'records':>12}{'roots':>7}{'CPU s':>9}{'µs each':>9}{'wall s':>8}{'peak MB':>9}{'copy CPU s':>12}{'× copy':>8}  node, DM*, optimum"
+    )
+    for millions in sizes:
+        files = sorted(data.glob("*.parquet"))[:millions]
+        copy = copied(files, options.memory)
+        for roots in options.roots if millions == sizes[-1] else options.roots[:1]:
+            cost, said = anonymised(files, options.memory, mode, roots=roots)
+            peaks.append(cost.peak)
+            records = said["records"]
+            found = f"{tuple(said['node'])} {said['loss']['dm_star']:.4g} {said['optimal'].split(';')[0]}"
+            print(
+                f"{records:>12,}{len(said['search']['roots']):>7}{cost.cpu:>9.1f}{cost.cpu / records * 1e6:>9.3f}{cost.wall:>8.0f}"
+                f"{cost.peak / 1e6:>9.0f}{copy.cpu:>12.1f}{cost.cpu / copy.cpu:>8.2f}  {found}"
+            )
+    files = sorted(data.glob("*.parquet"))[: min(5, sizes[-1])]
+    print(f"\n{'chunk rows':>12}{'CPU s':>9}{'peak MB':>9}   ({len(files)} files)")
+    for rows in CHUNKS:
+        cost, _ = anonymised(files, options.memory, mode, chunk_rows=rows)
+        peaks.append(cost.peak)
+        print(f"{rows:>12,}{cost.cpu:>9.1f}{cost.peak / 1e6:>9.0f}")
+    if max(peaks) > MOST * memory_bytes(options.memory):
+        sys.exit(f"A run held {max(peaks) / 1e6:,.0f} MB, more than {MOST} times its memory.")
+
+
+def prepare(folder: Path, rows: int) -> Path:
+    """Makes the files that are not there yet; the first n are the same however many there are."""
+    wanted = max(rows // PER_FILE, 1)
+    if len(list(folder.glob("*.parquet"))) < wanted:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        make_medical(folder, wanted * PER_FILE, files=wanted)
+    return folder
+
+
+def copied(files: list[Path], memory: str) -> Cost:
+    """Measures the floor."""
+    with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as folder:
+        return measure([sys.executable, "-c", COPY, memory, *map(str, files)], Path(folder))
+
+
+def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int) -> tuple[Cost, dict]:
+    """Measures one run from nothing to a published release and returns its manifest."""
+    with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as name:
+        folder = Path(name)
+        shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")
+        shutil.copy(JOBS / "medical.yaml", folder)
+        given = [f"memory={memory}", f"source.path={json.dumps([str(file) for file in files])}"]
+        given += [f"{'method.' if key == 'roots' else ''}{key}={value}" for key, value in settings.items()]
+        options = [part for setting in given for part in ("--set", setting)]
+        cost = measure(skald("run", "medical.yaml", *options, *mode), folder, PYTHONPATH=str(ROOT))
+        current = (folder / "releases" / "medical" / "CURRENT").read_text().strip()
+        return cost, json.loads((folder / "releases" / "medical" / current / "manifest.json").read_bytes())
+
+
+if __name__ == "__main__":
+    main()

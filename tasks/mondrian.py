@@ -1,0 +1,157 @@
+"""Mondrian on the cells of the whole source, and what its fragments share with that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from core.mondrian import Rules
+from core.mondrian_axes import axis_of
+from core.mondrian_recoding import Cutting, recode_cells, total_losses
+from core.privacy import Spread
+from core.recoding import recoding_tables
+from core.roots import most_cells
+from schemas.errors import PrivacyError, SourceError
+from schemas.job import Job
+from schemas.job_digest import privacy_content
+from schemas.mondrian import MondrianMethod
+from tasks.artifacts import Artifact, Store, key_of
+from tasks.coding import Coding, load_coding
+from tasks.histograms import load_histogram
+from tasks.recodings import RecodingArtifacts, privacy_model
+from tasks.record_recodings import LocalOutcome
+
+VERSION = 1
+BYTES_PER_ROW, BYTES_PER_CODE = 160, 24
+
+
+class Costs(Protocol):
+    """Losses and penalties of a fragment, summed over its records."""
+
+    @property
+    def losses(self) -> Mapping[str, int | float]:
+        """By name."""
+
+    @property
+    def penalties(self) -> Mapping[str, float]:
+        """By QID."""
+
+
+def method_of(job: Job) -> MondrianMethod:
+    """Returns the job's method.
+
+    Raises:
+        TypeError: it is another one.
+    """
+    if not isinstance(job.method, MondrianMethod):
+        raise TypeError(job.method.name)
+    return job.method
+
+
+def cutting_of(job: Job, coding: Coding) -> Cutting:
+    """Returns how the job asks for rows to be cut and published."""
+    method, qids = method_of(job), job.columns.quasi_identifiers
+    columns = tuple(domain.qid for domain in coding.sensitive)
+    wholes = tuple(_whole(coding, position) for position in range(len(columns)))
+    axes = [axis_of(*of, job.folder) for of in zip(qids, coding.domains, coding.hierarchies, strict=True)]
+    return Cutting(
+        axes=tuple(axes),
+        domains=coding.domains,
+        hierarchies=coding.hierarchies,
+        rules=Rules(job.privacy.k, privacy_model(job, coding), columns, wholes),
+        ways=tuple(method.way_of(qid.name) for qid in qids),
+        score=method.score,
+        mode=method.mode,
+        intervals=job.intervals,
+        of_fragment=method.spans == "fragment",
+    )
+
+
+def _whole(coding: Coding, position: int) -> NDArray[np.int64]:
+    domain = coding.sensitive[position]
+    return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
+
+
+def check_whole(job: Job, coding: Coding) -> None:
+    """Refuses a source that breaks the promise even as one class, and intervals of what is no number.
+
+    Raises:
+        PrivacyError: fewer than k records, or all of them together break a privacy model.
+        SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
+    """
+    if coding.records < job.privacy.k:
+        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+    spreads = {}
+    for position, domain in enumerate(coding.sensitive):
+        whole = _whole(coding, position)
+        values = np.flatnonzero(whole)
+        spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
+    if privacy_model(job, coding).fails(np.array([coding.records]), spreads)[0]:
+        raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
+    for axis, way in zip(cutting_of(job, coding).axes, cutting_of(job, coding).ways, strict=True):
+        if way == "interval" and axis.numbers is None:
+            dtype = str(coding.domains[[domain.qid for domain in coding.domains].index(axis.qid)].values.type)
+            raise SourceError.wrong_type(axis.qid, dtype, "published as an interval", "choose hierarchy, prefix or set")
+
+
+def bytes_of(coding: Coding, rows: int) -> int:
+    """Returns about how much memory Mondrian takes for so many cells or records."""
+    return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
+
+
+def in_fragments(job: Job, coding: Coding) -> bool:
+    """Tells whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
+    method = method_of(job)
+    cells = most_cells(coding.axes, coding.finest, coding.records)
+    return method.fragments.count > 1 or method.mode == "relaxed" or bytes_of(coding, cells) > job.memory
+
+
+def recoding_key(job: Job, coding: Coding) -> str:
+    """Returns the fingerprint of all that classes depend on besides the records."""
+    return key_of(VERSION, coding.key, privacy_content(job), job.method.canonical(), job.intervals)
+
+
+def recode(job: Job, domain: Artifact, histogram: Artifact, store: Store) -> RecodingArtifacts:
+    """Cuts the cells of the whole source and makes their recoding.
+
+    Args:
+        job: The job.
+        domain: The domain table.
+        histogram: The cells at full resolution.
+        store: Gets the recoding.
+    """
+    coding = load_coding(job, domain, store)
+    key = key_of(recoding_key(job, coding), histogram.sha256)
+    kept = {step: store.find(step, key) for step in RecodingArtifacts.model_fields}
+    if None not in kept.values():
+        return RecodingArtifacts.model_validate(kept)
+    counted = load_histogram(histogram, coding, coding.finest, store)
+    recoding, published = recode_cells(cutting_of(job, coding), counted)
+    outcome = outcome_of(job, coding, [published], {"cells": counted.cells, "fragments": 1})
+    cells, classes = recoding_tables(recoding)
+    return RecodingArtifacts(
+        outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
+        cells=store.make("cells", key, ".parquet", lambda path: write_plain(path, cells)),
+        classes=store.make("classes", key, ".parquet", lambda path: write_plain(path, classes)),
+    )
+
+
+def outcome_of(job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int]) -> LocalOutcome:
+    """Adds up what fragments cost."""
+    qids = [hierarchy.qid for hierarchy in coding.hierarchies]
+    loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
+    ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
+    partitions = sum(int(part.losses["partitions"]) for part in parts)
+    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search={"partitions": partitions, **figures})
+
+
+def write_plain(path: Path, table: pa.Table) -> int:
+    """Writes a table and returns its number of rows."""
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)

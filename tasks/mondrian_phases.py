@@ -1,0 +1,108 @@
+"""The phases of Mondrian as its flow calls them; each hands references to a step and gets references back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from core.fragments import Group, Tree, merge_thin
+from schemas.errors import PrivacyError
+from schemas.job import Job
+from tasks import fragment_workers as workers
+from tasks import fragments, mondrian
+from tasks.artifacts import Artifact, Store, key_of
+from tasks.coding import load_coding
+from tasks.phases import count_histograms, merge_histograms, rewrite, write_files
+from tasks.record_recodings import LocalOutcome, read_local_outcome
+from tasks.runs import Run
+from tasks.sources import Chunk, Source
+from tasks.steps import Call, map_groups, map_step, run_step
+from tasks.tables import read_table
+
+Artifacts = list[Artifact]
+ATTEMPTS = 4
+
+
+def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome]:
+    """Cuts the cells of the whole source; chunks are counted and rewritten as for the lattice.
+
+    Returns:
+        The files of the release, and what it cost.
+    """
+    coding = load_coding(run.job, domain, run.store)
+    with run.phase("histogram"):
+        histogram = merge_histograms(run, domain, coding.finest, count_histograms(run, source, domain, coding.finest))
+    with run.phase("mondrian"):
+        key = key_of(mondrian.recoding_key(run.job, coding), histogram.sha256)
+        recoding = run_step(run, "cuts", mondrian.recode, Call(key, "cut cells", (run.job, domain, histogram, run.store)))
+    with run.phase("rewrite"):
+        files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
+    return files, read_local_outcome(recoding, run.store)
+
+
+def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome]:
+    """Shares the records out and lets workers anonymise a fragment each, as they become free (Fig. 3).
+
+    Returns:
+        The files of the release, fragment after fragment, and what it cost: the sum of what the fragments cost.
+    """
+    job, store = run.job, run.store
+    coding = load_coding(job, domain, store)
+    with run.phase("fragments"):
+        made = _fragments(run, source, domain)
+    with run.phase("mondrian"):
+        calls = [
+            Call(
+                key=workers.fragment_key(job, coding, source, group, made.runs),
+                label=f"fragment {number} of {len(made.groups)}",
+                arguments=(job, domain, source, group, made.runs, store),
+                elsewhere=True,
+            )
+            for number, group in enumerate(made.groups, start=1)
+        ]
+        done = map_step(run, "fragments", workers.anonymise, calls)
+    losses = [workers.read_losses(fragment.losses, store) for fragment in done]
+    figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
+    outcome = mondrian.outcome_of(job, coding, losses, figures)
+    return [file for fragment in done for file in fragment.files], outcome
+
+
+class Fragments(NamedTuple):
+    """The records of every chunk, apart by leaf; which leaves make a fragment; how many leaves there are and records in the sample."""
+
+    runs: Artifacts
+    groups: list[Group]
+    leaves: int
+    sampled: int
+
+
+def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
+    """Cuts a sample and shares out all records; where a fragment comes out too large, once more with a larger sample and finer cuts."""
+    coding = load_coding(run.job, domain, run.store)
+    most = fragments.most_records(run.job, coding, source)
+    for attempt in range(ATTEMPTS):
+        share = fragments.sample_share(run.job, coding, attempt)
+        sampling = (fragments.VERSION, coding.key, share)
+        samples = map_groups(run, "sample", _sample, source.chunks, sampling, run.job, domain, share, run.store)
+        tree = fragments.plant(run.job, coding, samples, share, attempt, most, run.store)
+        parting = (fragments.VERSION, coding.key, source.payload, tree.qids, tree.ranks, tree.lefts)
+        parts = map_groups(run, "part", _part, source.chunks, parting, run.job, domain, source, tree, run.store)
+        census = fragments.Census.of(coding, tree.leaves, [read_table(run.store, counted) for counted in parts[1::2]])
+        if census.records.max() <= most:
+            break
+        run.store.remove("runs")
+    groups = merge_thin(tree, census.keeps(run.job, coding))
+    if any(mondrian.bytes_of(coding, int(census.records[list(group)].sum())) > run.job.memory for group in groups):
+        raise PrivacyError.memory_too_small(run.job.memory)
+    sampled = sum(int(read_table(run.store, sample)["count"].to_numpy().sum()) for sample in samples)
+    return Fragments(parts[::2], groups, tree.leaves, sampled)
+
+
+def _sample(job: Job, domain: Artifact, share: float, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    coding = load_coding(job, domain, store)
+    return [fragments.sample_chunk(job, coding, share, chunk, store) for chunk in chunks]
+
+
+def _part(job: Job, domain: Artifact, source: Source, tree: Tree, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    coding = load_coding(job, domain, store)
+    return [artifact for chunk in chunks for artifact in fragments.part_chunk(job, coding, source, tree, chunk, store)]

@@ -1,0 +1,111 @@
+"""Fragments: every record is in one, thin ones are merged, and without sampling the classes are those of a centralised run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.fragments import Tree, merge_thin, multidimensional, quantiles
+from core.mondrian import Rules
+from core.mondrian_axes import axis_of
+from core.mondrian_recoding import Cutting
+from core.sampling import sampled
+from schemas.columns import QuasiIdentifier
+from tests.oracles.tables import Example, examples
+
+
+def cutting_of(example: Example, k: int) -> Cutting:
+    qid = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [2]}})
+    pairs = list(zip(example.domains, example.hierarchies, strict=True))
+    axes = tuple(axis_of(qid, domain, hierarchy, folder=None) for domain, hierarchy in pairs)  # type: ignore[arg-type]
+    return Cutting(axes, example.domains, example.hierarchies, Rules(k), (None,) * len(pairs))
+
+
+def records_of(example: Example) -> np.ndarray:
+    columns = []
+    for position, domain in enumerate(example.domains):
+        codes = {value: code for code, value in enumerate([*domain.values.to_pylist(), None])}
+        columns.append([codes[value] for value in example.column(position).to_pylist()])
+    return np.array(columns, np.uint16).T.copy()
+
+
+def classes(cutting: Cutting, codes: np.ndarray, rows: np.ndarray) -> list[tuple[int, ...]]:
+    made = cutting.cut(codes[rows], np.ones(len(rows), np.int64))
+    return [tuple(sorted(rows[part].tolist())) for part in np.split(made.order, made.starts[1:-1])]
+
+
+def planted(cutting: Cutting, codes: np.ndarray, count: int, way: str) -> Tree:
+    weights = np.ones(len(codes), np.int64)
+    return quantiles(cutting, codes, weights, count) if way == "quantile" else multidimensional(cutting, codes, weights, count, 1)
+
+
+@given(examples(), st.integers(1, 6), st.integers(1, 9))
+def test_fragments_of_a_complete_sample_have_the_classes_of_a_centralised_run(example: Example, k: int, count: int) -> None:
+    cutting, codes = cutting_of(example, k), records_of(example)
+    leaves = planted(cutting, codes, count, "multidimensional").leaf_of(cutting.ranks(codes))
+    parts = [classes(cutting, codes, np.flatnonzero(leaves == leaf)) for leaf in np.unique(leaves)]
+    assert [part for fragment in parts for part in fragment] == classes(cutting, codes, np.arange(len(codes)))
+
+
+@given(examples(), st.integers(1, 9), st.sampled_from(["quantile", "multidimensional"]))
+def test_every_record_is_in_the_one_fragment_whose_conditions_it_meets(example: Example, count: int, way: str) -> None:
+    cutting, codes = cutting_of(example, 1), records_of(example)
+    tree, ranks = planted(cutting, codes[::2], count, way), cutting.ranks(codes)
+    leaves = tree.leaf_of(ranks)
+    for leaf in range(tree.leaves):
+        met = np.ones(len(codes), np.bool_)
+        for qid, sign, rank in tree.conditions(leaf):
+            met &= ranks[:, qid] <= rank if sign == "<=" else ranks[:, qid] > rank
+        assert np.array_equal(met, leaves == leaf)
+
+
+@given(examples(), st.integers(1, 20), st.integers(1, 9), st.sampled_from(["quantile", "multidimensional"]))
+def test_no_fragment_is_thin_once_thin_ones_are_merged(example: Example, k: int, count: int, way: str) -> None:
+    cutting, codes = cutting_of(example, 1), records_of(example)
+    tree = planted(cutting, codes[:3], count, way)
+    sizes = np.bincount(tree.leaf_of(cutting.ranks(codes)), minlength=tree.leaves)
+    groups = merge_thin(tree, lambda leaves: int(sizes[list(leaves)].sum()) >= k)
+    assert sorted(leaf for group in groups for leaf in group) == list(range(tree.leaves))
+    if len(codes) >= k:
+        assert all(sizes[list(group)].sum() >= k for group in groups)
+    else:
+        assert len(groups) == 1
+
+
+def test_quantiles_are_as_many_as_asked_where_values_suffice() -> None:
+    domain_values = list(range(100))
+    example = Example([(value,) for value in domain_values], *_uniform(domain_values))
+    cutting, codes = cutting_of(example, 1), records_of(example)
+    leaves = planted(cutting, codes, 8, "quantile").leaf_of(cutting.ranks(codes))
+    assert sorted(Counter(leaves.tolist()).values()) == [12, 12, 12, 12, 13, 13, 13, 13]
+
+
+def _uniform(values: list[int]) -> tuple[Any, Any]:
+    from tests.oracles.hierarchies import built
+    from tests.oracles.tables import observed
+
+    domain = observed("x", values, pa.int64())
+    return (domain,), (built({"widths": [2]}, domain),)
+
+
+@given(st.lists(st.integers(0, 1 << 60), min_size=1), st.integers(0, 5), st.floats(0, 1), st.floats(0, 1))
+def test_a_sample_depends_on_records_alone_and_grows_with_its_share(values: list[int], seed: int, one: float, other: float) -> None:
+    cells = np.array(values)
+    small, large = (sampled((cells,), share, seed) for share in sorted((one, other)))
+    assert not (small & ~large).any()
+    assert np.array_equal(sampled((cells[::-1],), one, seed)[::-1], sampled((cells,), one, seed))
+    assert sampled((cells, cells), 1.0, seed).all()
+    assert not sampled((cells, cells), 0.0, seed).any()
+
+
+@pytest.mark.parametrize("share", [0.01, 0.3])
+def test_a_sample_has_about_its_share(share: float) -> None:
+    drawn = sampled((np.arange(100_000), np.arange(100_000) % 7), share, 1)
+    assert abs(drawn.mean() - share) < 5 * (share / 100_000) ** 0.5
+    assert not np.array_equal(drawn, sampled((np.arange(100_000), np.arange(100_000) % 7), share, 2))
