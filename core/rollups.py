@@ -164,7 +164,8 @@ class Projection:
     def result(self) -> Histogram:
         """Returns the sum; nothing can be added afterwards."""
         cells, counts = occupied(self._dense)
-        self._dense = self._dense[:0]
+        # A slice would keep the whole array alive.
+        self._dense = np.empty(0, self._dense.dtype)
         return Histogram(self._node, self._packing, (cells,), counts)
 
 

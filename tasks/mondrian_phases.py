@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.fragments import Group, Tree, merge_thin
+from core.mondrian_fragments import Group, Tree, merge_thin
 from schemas.errors import PrivacyError
 from schemas.job import Job
-from tasks import fragment_workers as workers
-from tasks import fragments, mondrian
+from tasks import mondrian
+from tasks import mondrian_fragments as fragments
+from tasks import mondrian_workers as workers
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import load_coding
 from tasks.phases import count_histograms, merge_histograms, rewrite, write_files

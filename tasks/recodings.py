@@ -207,7 +207,16 @@ def _examined(job: Job, coding: Coding, model: PrivacyModel, first: Histogram, p
         return surely_crowded(coding, nodes, parts, most, store)
 
     examination = Examination(
-        coding.axes, model, coding.records, job.privacy.k, limit, objective, cells, cells, full_domain(job.method).roots, coding.sensitive
+        coding.axes,
+        model,
+        coding.records,
+        job.privacy.k,
+        limit,
+        objective,
+        cells,
+        cells // 2,
+        full_domain(job.method).roots,
+        coding.sensitive,
     )
     return examination.run(first, count, crowded)
 

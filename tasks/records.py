@@ -78,6 +78,11 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
     return store.make("coded", key_of(chunk.key, coded_key(coding, source)), ".arrow", write)
 
 
+def bytes_of(coding: Coding, records: int) -> int:
+    """Returns about how much memory an algorithm takes for so many records, labels included: measured, twice the records' own."""
+    return 2 * records * (BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive)))
+
+
 def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Records:
     """Puts the records of all chunks into one matrix.
 
@@ -88,7 +93,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     if count < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, count)
     domains, qids = (*coding.domains, *coding.sensitive), len(coding.domains)
-    needed = count * (BYTES_PER_RECORD + BYTES_PER_CODE * len(domains))
+    needed = bytes_of(coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
     columns = [np.empty(count, Coder(domain).code(domain.values[:0]).dtype) for domain in domains]

@@ -52,7 +52,7 @@ def test_what_is_published_covers_the_value_that_it_stands_for(cut: Cut, tmp_pat
     for raw, label in zip(both["age"], both["age_published"], strict=True):
         assert label == "*" or (raw is None and label is None) or _within(raw, label)
     for raw, label in zip(both["zip"], both["zip_published"], strict=True):
-        assert label == "*" or raw == label or raw.startswith(label.rstrip("*"))
+        assert label in {"*", raw} or raw.startswith(label.rstrip("*"))
 
 
 def _within(value: int, label: str) -> bool:
@@ -114,7 +114,7 @@ def test_generalisation_is_chosen_for_each_qid(cut: Cut, tmp_path: Path) -> None
 
 
 def test_intervals_of_words_are_refused(cut: Cut, tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="'sex'.*interval"):
+    with pytest.raises(SourceError, match=r"'sex'.*interval"):
         cut(people_job(tmp_path, method=MONDRIAN | {"generalisation": {"sex": "interval"}}))
 
 
@@ -147,7 +147,7 @@ def test_a_table_that_breaks_the_promise_as_a_whole_is_not_published(cut: Cut, t
     with pytest.raises(PrivacyError, match="k = 5 cannot be met by 4 records"):
         cut(two_column_job(tmp_path / "few", table, {"widths": [1]}, method=method, privacy={"k": 5}))
     job = two_column_job(tmp_path / "alike", table, {"widths": [1]}, method=method, privacy={"k": 2, "l": {"s": {"distinct": 2}}})
-    with pytest.raises(PrivacyError, match="All records in one class would not keep privacy.l"):
+    with pytest.raises(PrivacyError, match=r"All records in one class would not keep .*privacy\.l"):
         cut(job)
     assert not (tmp_path / "alike" / "releases").exists()
 

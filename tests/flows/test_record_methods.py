@@ -185,7 +185,7 @@ def test_canon_without_numbers_is_refused(run: Anonymise, tmp_path: Path) -> Non
 
 def test_records_that_do_not_fit_the_memory_are_refused(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.records.BYTES_PER_RECORD", 1_000_000)
-    with pytest.raises(PrivacyError, match="Method 'rayden' holds all 400 records at once, which takes about 401 MB"):
+    with pytest.raises(PrivacyError, match="Method 'rayden' holds all 400 records at once, which takes about 801 MB"):
         run(job_for(tmp_path, "rayden"))
 
 

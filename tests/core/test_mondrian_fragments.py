@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.fragments import Tree, merge_thin, multidimensional, quantiles
 from core.mondrian import Rules
 from core.mondrian_axes import axis_of
+from core.mondrian_fragments import Tree, merge_thin, multidimensional, quantiles
 from core.mondrian_recoding import Cutting
-from core.sampling import sampled
+from core.mondrian_sampling import sampled
 from schemas.columns import QuasiIdentifier
 from tests.oracles.tables import Example, examples
 

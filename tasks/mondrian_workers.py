@@ -12,7 +12,7 @@ from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
 from core.coding import Words, single_word
-from core.fragments import Group
+from core.mondrian_fragments import Group
 from core.mondrian_recoding import Published, publish
 from core.ordering import assign_files, first_files
 from core.records import canonical, marks

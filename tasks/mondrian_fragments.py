@@ -11,11 +11,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.coding import Words
-from core.fragments import Group, Tree, multidimensional, quantiles
 from core.histogram import count_cells
+from core.mondrian_fragments import Group, Tree, multidimensional, quantiles
+from core.mondrian_sampling import sampled
 from core.privacy import Spread
 from core.rollups import packing_of
-from core.sampling import sampled
 from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.tables import histogram_schema
