@@ -38,6 +38,8 @@ class Region(NamedTuple):
     bound: int
     low: Steps
     high: Steps
+    tights: Steps = ()
+    rises: Steps = ()
 
 
 class Spent(Exception):
@@ -167,85 +169,75 @@ class Branching:
 
     # ---- bound side
     def branch(self, region):
-        bound, low, high = region
-        t = self.tighten(bound, low, high)
+        t = self.tighten(*region)
         if t is None:
             return []
-        bound, low, high = t
+        bound, low, high, tights, rises = t
         if low == high:
             return []
-        q, m = self.choose(low, high)
+        q, m = self.choose(low, high, rises)
         out = []
         # coarser child
         up = changed(low, q, m + 1)
         b = max(bound, self.bound(up, self.see(high).least))
         if b <= self.best[0]:
-            out.append(Region(b, up, high))
+            out.append(Region(b, up, high, tights, rises))
         down = changed(high, q, m)
         if self.passes(down):
             b = max(bound, self.bound(low, self.see(down).least))
             if b <= self.best[0]:
-                out.append(Region(b, low, down))
+                out.append(Region(b, low, down, tights, rises))
         return out
 
-    def tighten(self, bound, low, high):
-        rounds = 0
+    def tighten(self, bound, low, high, tights, rises):
+        A, B = float(os.environ.get('A', '0')), float(os.environ.get('B', '0'))
+        tights = list(tights) or [self.most_suppressed] * len(low)
+        rises = list(rises) or [self.best[0]] * len(low)
+        once = int(os.environ.get('ONCE', '0'))
         while True:
             before = (low, high)
             for q in range(len(low)):
                 # too fine
-                if low[q] < high[q] and not self.passes(changed(high, q, low[q])):
-                    fails, ok = low[q], high[q]
-                    while ok - fails > 1:
-                        mid = (ok + fails) // 2
-                        if self.passes(changed(high, q, mid)):
-                            ok = mid
-                        else:
-                            fails = mid
-                    low = changed(low, q, ok)
+                if low[q] < high[q] and tights[q] >= A * self.most_suppressed:
+                    s = self.see(changed(high, q, low[q])).least
+                    tights[q] = s
+                    if s > self.most_suppressed:
+                        fails, ok = low[q], high[q]
+                        while ok - fails > 1:
+                            mid = (ok + fails) // 2
+                            if self.passes(changed(high, q, mid)):
+                                ok = mid
+                            else:
+                                fails = mid
+                        low = changed(low, q, ok)
+                        tights[q] = self.see(changed(high, q, ok)).least
             b = self.bound(low, self.see(high).least)
             bound = max(bound, b)
             if bound > self.best[0]:
                 return None
             for q in range(len(low)):
                 least = self.see(high).least
-                if low[q] < high[q] and self.bound(changed(low, q, high[q]), least) > self.best[0]:
-                    ok, bad = low[q], high[q]
-                    while bad - ok > 1:
-                        mid = (ok + bad) // 2
-                        if self.bound(changed(low, q, mid), least) > self.best[0]:
-                            bad = mid
-                        else:
-                            ok = mid
-                    high = changed(high, q, ok)
-                    if not self.passes(high):
-                        return None
-            if (low, high) == before:
-                return bound, low, high
+                if low[q] < high[q] and rises[q] >= B * self.best[0]:
+                    b = self.bound(changed(low, q, high[q]), least)
+                    rises[q] = b
+                    if b > self.best[0]:
+                        ok, bad = low[q], high[q]
+                        while bad - ok > 1:
+                            mid = (ok + bad) // 2
+                            if self.bound(changed(low, q, mid), least) > self.best[0]:
+                                bad = mid
+                            else:
+                                ok = mid
+                        high = changed(high, q, ok)
+                        rises[q] = self.bound(changed(low, q, ok), least)
+                        if not self.passes(high):
+                            return None
+            if (low, high) == before or once:
+                return bound, low, high, tights, rises
 
-    def choose(self, low, high):
-        best = None
-        here = self.bound(low, 0)
-        s0 = self.see(high).least
-        for q in range(len(low)):
-            if low[q] < high[q]:
-                up = self.bound(changed(low, q, high[q]), 0)
-                rise = log(up / here)
-                s = self.see(changed(high, q, low[q])).least
-                tight = (s - s0) / (self.most_suppressed + 1)
-                width = high[q] - low[q]
-                if SPLIT == "rise":
-                    score = rise
-                elif SPLIT == "tight":
-                    score = tight
-                elif SPLIT == "width":
-                    score = width
-                else:
-                    score = (rise + 1e-6) * (tight + 1e-3)
-                if best is None or score > best[0]:
-                    best = (score, q)
-        q = best[1]
-        return q, {'mid': (low[q] + high[q] - 1) // 2, 'low': low[q], 'high': high[q] - 1}[os.environ.get('MID', 'mid')]
+    def choose(self, low, high, rises):
+        q = max((q for q in range(len(low)) if low[q] < high[q]), key=lambda q: (rises[q], -q))
+        return q, high[q] - 1
 
     # ---- incumbents
     def dive(self, start, floor, frozen=-1, alpha=0.0):

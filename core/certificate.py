@@ -26,6 +26,7 @@ from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, Node, join
+from core.lattice_map import BOUNDED, FAILED, UNEXAMINED
 from core.privacy import PrivacyModel
 from core.search import Found, Objective, Rank, Search
 
@@ -70,6 +71,7 @@ class Examination:
         self._tags = np.full(self.lattice.shape, UNKNOWN)
         self._seen = np.zeros(self.lattice.shape, np.bool_)
         self._bounds = np.zeros(self.lattice.shape)
+        self._statuses = np.full(self.lattice.shape, BOUNDED)
         self._evaluated = 0
         self._best: tuple[Rank, Found] | None = None
         self._products = np.ones((1,) * len(self.hierarchies))
@@ -102,7 +104,8 @@ class Examination:
         found = self._best[1]
         passing = int((self._tags == PASSES).sum())
         left = int(self._open().sum())
-        return Found(found.node, found.loss, passing, self.lattice.nodes, self._evaluated, left, tuple(self.roots))
+        statuses = np.where(self._tags == FAILS, FAILED, np.where(self._open(), UNEXAMINED, self._statuses))
+        return Found(found.node, found.loss, passing, self.lattice.nodes, self._evaluated, left, tuple(self.roots), statuses)
 
     def _examine(self, histogram: Histogram) -> None:
         """Searches the lattice above a root, with all that is known of it, and takes over what is learnt."""
@@ -119,6 +122,8 @@ class Examination:
         found = search.run()
         self.roots.append(histogram.node)
         self._evaluated += search.evaluated
+        looked, mine = search.statuses(), self._statuses[above]
+        mine[looked != BOUNDED] = looked[looked != BOUNDED]
         if found:
             self._best = (search.rank(found.node), found)
         np.maximum(self._bounds[above], search.bounds, out=self._bounds[above])

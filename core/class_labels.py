@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.class_kernels import count_distinct
 from core.coding import Packing, single_word
 from core.cof import members
 from core.domains import Domain
@@ -95,7 +96,8 @@ class Sets:
 
     def distinct(self, codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
         """Returns how many different codes below ``size`` each class holds, shape (classes,)."""
-        return np.bincount(self.pairs(codes, size)[0], minlength=len(self.starts))
+        counts: NDArray[np.int64] = count_distinct(codes, self.order, self.starts, size)
+        return counts
 
 
 def label_qid(

@@ -19,7 +19,7 @@ def sampled(words: Words, share: float, seed: int) -> NDArray[np.bool_]:
         share: From 0 to 1; 1 takes all.
         seed: Another one draws another sample.
     """
-    state = np.full(len(words[0]), _mixed(np.array([seed], np.uint64))[0])
+    state: NDArray[np.uint64] = np.full(len(words[0]), _mixed(np.array([seed], np.uint64))[0])
     for word in words:
         state = _mixed(state ^ word.astype(np.uint64))
     drawn: NDArray[np.bool_] = (state >> np.uint64(11)) < np.uint64(round(share * (1 << 53)))

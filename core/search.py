@@ -17,6 +17,7 @@ from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import PASSES, UNKNOWN, Lattice, Node, tag
+from core.lattice_map import Statuses, above_root, statuses_of
 from core.losses import Loss, loss_of
 from core.privacy import PrivacyModel, relaxed
 from core.rollups import RollUps
@@ -39,6 +40,7 @@ class Found:
         evaluated: How many were rolled up.
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
         roots: The roots whose histograms were searched, in order.
+        statuses: What was found out about each node of the whole lattice, for its picture; None if that was not kept.
     """
 
     node: Node
@@ -48,6 +50,7 @@ class Found:
     evaluated: int
     unexamined: int
     roots: tuple[Node, ...]
+    statuses: Statuses | None = field(default=None, compare=False, repr=False)
 
 
 Rank = tuple[int, int, int, Node]
@@ -108,8 +111,12 @@ class Search:
         if best is None:
             return None
         passing = tags == PASSES
-        unexamined = self._unexamined(passing)
-        return Found(best, self.losses[best], int(passing.sum()), self.lattice.nodes, self.evaluated, unexamined, (self.root.node,))
+        counts = int(passing.sum()), self.lattice.nodes, self.evaluated, self._unexamined(passing)
+        return Found(best, self.losses[best], *counts, (self.root.node,), above_root(self.statuses(), passing, self.lattice))
+
+    def statuses(self) -> Statuses:
+        """Returns what was found out about each node, in the lattice's shape."""
+        return statuses_of(self.tags, {node: self._admits(node) for node in self.losses}, self.lattice)
 
     def passes(self, node: Node) -> bool:
         """Tells whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from data.medical import make_medical
+from data.poker import make_poker
 from schemas.errors import listed, nearest
 
 # jobs/<name>.yaml, with the hierarchies that it names in jobs/hierarchies/
@@ -22,7 +23,7 @@ class Maker(Protocol):
         ...
 
 
-MAKERS: Mapping[str, Maker] = MappingProxyType({"medical": make_medical})
+MAKERS: Mapping[str, Maker] = MappingProxyType({"medical": make_medical, "poker": make_poker})
 
 
 def maker(name: str) -> Maker:

@@ -15,6 +15,8 @@ import typer
 from rich.console import Console
 
 from flows.compare_command import compare
+from flows.lattice_command import lattice
+from flows.utility_command import utility
 from schemas.errors import SkaldError, counted
 from tasks.runners import RunnerName, choose_runner
 
@@ -168,7 +170,7 @@ def clean(job: JobFile, settings: Settings = None) -> None:
 
 @app.command()
 def make_data(
-    name: Annotated[str, typer.Argument(help="Which data set: medical.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Which data set: medical or poker.", show_default=False)],
     rows: Annotated[int, typer.Option(help="Number of records.")],
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     files: Annotated[int | None, typer.Option(help="Number of files; one per million records if left out.")] = None,
@@ -189,6 +191,8 @@ def _print_json(value: object) -> None:
 
 
 app.command()(compare)
+app.command()(utility)
+app.command()(lattice)
 
 if __name__ == "__main__":
     main()

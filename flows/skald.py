@@ -64,7 +64,8 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             )
             check_unchanged(source)
         before = risk_before(sizes, run.store)
-        manifest = make_manifest(job, source, release, read_outcome(recoding, run.store), staged, counted, run.seconds, before)
+        outcome, tops = read_outcome(recoding, run.store), [hierarchy.top for hierarchy in coding.hierarchies]
+        manifest = make_manifest(job, source, release, outcome, staged, counted, run.seconds, before, tops)
         publish(job, staging, manifest, counted)
         run.published()
         return Published(manifest, job.target_path / release, new=True)

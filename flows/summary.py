@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -69,6 +70,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")
     table.add_row("release", folder)
+    if (report := Path(folder, "report.html")).is_file():
+        table.add_row("report", str(report))
     return table if new else Group("Already published: the same job on the same data. Nothing was done.", table)
 
 

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
+from schemas.mondrian import Fragments
 from schemas.strict import ExactDecimal, StrictModel, fault
 
 
@@ -19,7 +20,14 @@ def deviations(value: Decimal) -> Decimal:
     return value
 
 
-class _Labels(StrictModel):
+class _Shared(StrictModel):
+    """What becomes of records that are too many to be held at once."""
+
+    fragments: Fragments = Field(default_factory=Fragments)
+    """Fragments of the source that are anonymised alone; made where the memory asks for it, or for several workers."""
+
+
+class _Labels(_Shared):
     """How classes are published; numbers and dates always as the range of their values."""
 
     generalisation: Literal["hierarchy", "set"] = "hierarchy"
@@ -72,7 +80,7 @@ class MondrianCofMethod(_Outliers, _Labels):
     name: Literal["mondrian_cof"] = "mondrian_cof"
 
 
-class ClusteringMethod(StrictModel):
+class ClusteringMethod(_Shared):
     """Level-wise semantic clustering (papers/semantic-clustering.txt)."""
 
     name: Literal["clustering"] = "clustering"

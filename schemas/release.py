@@ -41,6 +41,7 @@ class Manifest(BaseModel):
         min_class: Size of the smallest, as recounted.
         node: Level of each QID in job order; null for local recoding.
         levels: Level by QID.
+        tops: Last level, ``*``, by QID; empty for local recoding.
         loss: Losses by name.
         ncp: Normalised certainty penalty by QID.
         risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
@@ -78,6 +79,7 @@ class Manifest(BaseModel):
     seconds: dict[str, float]
     peak_rss: int
     risk: dict[str, dict[str, int | float]] = {}
+    tops: dict[str, int] = {}
 
 
 def published_qids(job: Job) -> list[str]:

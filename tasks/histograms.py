@@ -56,7 +56,7 @@ def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: S
         counter = HistogramCounter(coder.packing)
         try:
             for batch in read_chunk(chunk, axis_names(job)):
-                counter.add(coder.cells(batch.columns))
+                counter.add(coder.cells(batch.columns[: len(root)]))
         except LookupError:
             raise SourceError.changed(chunk.file.name) from None
         words, counts = counter.result()

@@ -20,7 +20,7 @@ from core.roots import most_cells
 from schemas.errors import PrivacyError, SourceError
 from schemas.job import Job
 from schemas.job_digest import privacy_content
-from schemas.mondrian import MondrianMethod
+from schemas.mondrian import Fragments, MondrianMethod
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.histograms import load_histogram
@@ -44,14 +44,10 @@ class Costs(Protocol):
 
 
 def method_of(job: Job) -> MondrianMethod:
-    """Returns the job's method.
-
-    Raises:
-        TypeError: it is another one.
-    """
-    if not isinstance(job.method, MondrianMethod):
-        raise TypeError(job.method.name)
-    return job.method
+    """Returns Mondrian's settings: the job's own or, where another algorithm works on its fragments, the usual ones."""
+    if isinstance(job.method, MondrianMethod):
+        return job.method
+    return MondrianMethod(fragments=getattr(job.method, "fragments", Fragments()))
 
 
 def cutting_of(job: Job, coding: Coding) -> Cutting:

@@ -141,8 +141,10 @@ def _census(leaves: NDArray[np.int64], sensitive: NDArray[np.integer]) -> pa.Tab
     rows = []
     for column in range(-1, sensitive.shape[1]):
         codes = np.zeros(len(leaves), np.int64) if column < 0 else sensitive[:, column].astype(np.int64)
-        pairs, counts = np.unique(np.stack([leaves, codes]), axis=1, return_counts=True)
-        rows.append((np.full(len(counts), column), pairs[0], pairs[1], counts))
+        size = int(codes.max(initial=0)) + 1
+        counts = np.bincount(leaves * size + codes)
+        there = np.flatnonzero(counts)
+        rows.append((np.full(len(there), column), there // size, there % size, counts[there]))
     columns, leaf, code, count = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     return pa.table({"column": columns, "leaf": leaf, "code": code, "count": count})
 

@@ -51,7 +51,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
     coding = load_coding(job, domain, store)
     with run.phase("fragments"):
         made = _fragments(run, source, domain)
-    with run.phase("mondrian"):
+    with run.phase(job.method.name):
         calls = [
             Call(
                 key=workers.fragment_key(job, coding, source, group, made.runs),

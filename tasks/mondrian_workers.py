@@ -18,9 +18,11 @@ from core.ordering import assign_files, first_files
 from core.records import canonical, marks
 from core.rollups import packing_of
 from schemas.job import Job
+from schemas.mondrian import MondrianMethod
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.mondrian import cutting_of, recoding_key
+from tasks.record_fragments import published_fragment
 from tasks.releases import write_part, write_run
 from tasks.sources import Source
 
@@ -120,7 +122,9 @@ def _gathered(coding: Coding, source: Source, group: Group, runs: Sequence[Path]
 
 
 def _published(job: Job, coding: Coding, words: Words, payload: pa.RecordBatch) -> tuple[Published, NDArray[np.int32]]:
-    """Cuts a fragment and labels its classes; returns the class of each record as well, shape (records,)."""
+    """Makes classes of a fragment and labels them; returns the class of each record as well, shape (records,)."""
+    if not isinstance(job.method, MondrianMethod):
+        return published_fragment(job, coding, packing_of(coding.finest, coding.axes).unpack(words), payload)
     cutting, packing = cutting_of(job, coding), packing_of(coding.finest, coding.axes)
     if cutting.mode == "relaxed":
         # Records of one cell may come into two classes: which of them, their other values decide.

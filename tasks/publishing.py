@@ -22,6 +22,8 @@ from schemas.job_digest import job_digest
 from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact, Store, key_of, write_whole
 from tasks.recodings import Outcome
+from tasks.report import make_report
+from tasks.report_page import render
 from tasks.sources import Source
 from tasks.verification import read_manifest
 
@@ -136,8 +138,12 @@ def make_manifest(
     recount: Recount,
     seconds: Mapping[str, float],
     before: Figures | None = None,
+    tops: Sequence[int] = (),
 ) -> Manifest:
-    """Returns the manifest of staged files; counts and the risk are the recount's, not the search's, ``before`` is the source's risk."""
+    """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
+
+    ``before`` is the risk of the source, ``tops`` the last level of each QID in job order, which a report needs to name levels.
+    """
     qids = [qid.name for qid in job.columns.quasi_identifiers]
     return Manifest(
         release=release,
@@ -170,6 +176,7 @@ def make_manifest(
         seconds={phase: round(spent, 3) for phase, spent in seconds.items()},
         peak_rss=peak_rss(),
         risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        tops=dict(zip(qids, tops, strict=False)),
     )
 
 
@@ -201,7 +208,7 @@ def peak_rss() -> int:
 
 
 def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> None:
-    """Writes the manifest and renames staging to the release, then points CURRENT to it.
+    """Writes report and manifest and renames staging to the release, then points CURRENT to it.
 
     Raises:
         VerificationError: the manifest does not agree with the recount.
@@ -210,10 +217,12 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
     if faults := manifest_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
     try:
-        text = manifest.model_dump_json(indent=2) + "\n"
-        write_whole(staging / "manifest.json", lambda part: part.write_text(text))
-        _open_up(staging / "manifest.json")
-        for path in (staging / "manifest.json", staging / "data", staging):
+        report = make_report(job, manifest, recount)
+        texts = {"report.html": render(report)} | {
+            f"{name}.json": model.model_dump_json(indent=2) + "\n" for name, model in (("report", report), ("manifest", manifest))
+        }
+        written = [_write(staging / name, text) for name, text in texts.items()]
+        for path in (*written, staging / "data", staging):
             _flush(path)
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
         staging.rename(job.target_path / manifest.release)
@@ -221,6 +230,12 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     point_current(job, manifest.release)
+
+
+def _write(path: Path, text: str) -> Path:
+    write_whole(path, lambda part: part.write_text(text, "utf-8"))
+    _open_up(path)
+    return path
 
 
 def point_current(job: Job, release: str) -> None:

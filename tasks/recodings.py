@@ -34,6 +34,7 @@ from schemas.method import SkaldMethod, full_domain
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.histograms import count_roots, load_histogram, surely_crowded
+from tasks.lattice_maps import has_map, keep_map
 from tasks.tables import read_table
 
 VERSION = 1
@@ -170,7 +171,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     """
     coding = load_coding(job, domain, store)
     key = search_key(job, coding, root, histogram)
-    if kept := _kept(store, key):
+    if (kept := _kept(store, key)) and has_map(store, key):
         return kept
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
     found = _examined(job, coding, model, counted, parts, store)
@@ -186,6 +187,8 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     published = Published(chosen, ~model.fails(chosen.counts, spreads))
     outcome = _outcome(job, coding, counted, found, published, recoding)
     cells, classes = recoding_tables(recoding)
+    if found.statuses is not None:
+        keep_map(job, found.statuses, outcome.node, store, key)
     return RecodingArtifacts(
         outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
         cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),

@@ -21,6 +21,7 @@ from core.recoding import SUPPRESSED, Treatment, release_columns
 from core.record_recoding import Publication, RecordRecoding, recode_records
 from schemas.errors import PrivacyError
 from schemas.job import Job
+from schemas.job_digest import privacy_content
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.recodings import RecodingArtifacts, most_suppressed, privacy_model
@@ -61,7 +62,7 @@ class Classes(NamedTuple):
 def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> str:
     """Returns the fingerprint of all that the recoding depends on."""
     return key_of(
-        VERSION, coding.key, [part.sha256 for part in parts], job.privacy.model_dump(mode="json"), job.method.canonical(),
+        VERSION, coding.key, [part.sha256 for part in parts], privacy_content(job), job.method.canonical(),
         most_suppressed(job, coding.records), job.suppression.treatment, job.intervals,
     )  # fmt: skip
 
@@ -88,21 +89,30 @@ def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) 
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     records = gather(job, coding, parts, store)
+    made, found = recoded(job, coding, records)
+    most = most_suppressed(job, coding.records)
+    if made.suppressed > most:
+        raise PrivacyError.too_many_suppressed(made.suppressed, most)
+    if not made.sizes.sum():
+        raise PrivacyError.nothing_left(coding.records)
+    outcome = _outcome(made, found)
+    return RecodingArtifacts(
+        outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
+        cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
+        classes=store.make(STEPS[2], key, ".parquet", lambda path: _write_classes(path, made)),
+    )
+
+
+def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding, Partitioned]:
+    """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes.
+
+    Raises:
+        SourceError: CANON was asked for, and no QID is numerical.
+    """
     criteria = _criteria(job, coding, records)
     found = accepted(partition(job, records.codes, coding), records, coding, criteria)
     how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
-    recoded = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least)
-    most = most_suppressed(job, coding.records)
-    if recoded.suppressed > most:
-        raise PrivacyError.too_many_suppressed(recoded.suppressed, most)
-    if not recoded.sizes.sum():
-        raise PrivacyError.nothing_left(coding.records)
-    outcome = _outcome(recoded, found)
-    return RecodingArtifacts(
-        outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
-        cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, recoded.classes, records)),
-        classes=store.make(STEPS[2], key, ".parquet", lambda path: _write_classes(path, recoded)),
-    )
+    return recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least), found
 
 
 def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Criteria | None) -> Partitioned:

@@ -57,7 +57,7 @@ def canary_job(folder: Path, **changes: object) -> Path:
 def assert_no_canary(folder: Path, done: subprocess.CompletedProcess[str]) -> None:
     assert CANARY not in done.stdout + done.stderr
     assert not [path for path in folder.rglob("*") if CANARY in path.name]
-    told = [*folder.glob("releases/*/manifest.json"), *folder.glob(".skald/*/results/*"), *folder.glob("home/**/*.db")]
+    told = [*folder.glob("releases/*/*.*"), *folder.glob(".skald/*/results/*"), *folder.glob("home/**/*.db")]
     assert not [path for path in told if CANARY.encode() in path.read_bytes()]
 
 

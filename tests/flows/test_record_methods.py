@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -183,10 +185,37 @@ def test_canon_without_numbers_is_refused(run: Anonymise, tmp_path: Path) -> Non
         run(job_for(tmp_path, "canon", columns=words))
 
 
-def test_records_that_do_not_fit_the_memory_are_refused(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+SHARED = ("privacy.k=4", "rows_per_file=100", "method.fragments={count: 4, sample: 1}")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, tmp_path: Path, method: str) -> None:
+    made = run(job_for(tmp_path / "one", method), *SHARED)
+    frame, manifest = released(made.folder), made.manifest
+    sizes = class_sizes(frame, QIDS)
+    assert manifest.search["fragments"] == 4
+    assert (len(frame), min(sizes.values()), len(sizes)) == (len(TABLE), manifest.min_class, manifest.classes)
+    assert manifest.min_class >= 4
+    assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
+    rows = np.random.default_rng(1).permutation(len(TABLE))
+    again = run(job_for(tmp_path / "two", method, table=TABLE.take(rows), files=3), *SHARED, "chunk_rows=77")
+    assert digests(again.folder) == digests(made.folder)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, method: str) -> None:
+    made = run(job_for(tmp_path, method), *SHARED, "privacy.l={disease: {distinct: 3}}")
+    assert released(made.folder).group_by(QIDS).agg(pl.col("disease").n_unique())["disease"].min() >= 3
+
+
+def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.records.BYTES_PER_RECORD", 1_000_000)
+    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 1_000_000)
+    made = run(job_for(tmp_path, "rayden"), "privacy.k=4", "method.fragments.sample=1")
+    assert made.manifest.search["fragments"] > 1
+    assert made.manifest.released == len(TABLE)
     with pytest.raises(PrivacyError, match="Method 'rayden' holds all 400 records at once, which takes about 801 MB"):
-        run(job_for(tmp_path, "rayden"))
+        run(job_for(tmp_path, "rayden"), "method.pool=suppress")
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -234,3 +263,26 @@ def test_the_command_line_runs_the_flow_of_the_method(skald: CommandLine, tmp_pa
     assert "rayden" in done.stdout
     again = skald("verify", next((tmp_path / "job" / "releases").glob("people-*")), "--job", job)
     assert again.returncode == 0, again.stderr
+
+
+LONG = people(3000)
+CUTS = ("chunk_rows=60", "rows_per_file=200", "privacy.k=4")
+
+
+def test_killed_in_every_step_a_run_continues_and_ends_in_the_same_bytes(run: Anonymise, direct: CommandLine, tmp_path: Path) -> None:
+    undisturbed = digests(run(job_for(tmp_path / "undisturbed", "rayden", table=LONG), *CUTS).folder)
+    job_for(tmp_path, "rayden", table=LONG)
+    settings_ = [word for setting in CUTS for word in ("--set", setting)]
+    store = tmp_path / ".skald" / "people" / "artifacts"
+    for step in ("domains", "coded", "assigned", "runs", "files"):
+        process = direct.start("run", "job.yaml", *settings_)
+        while process.poll() is None and not any((store / step).glob("*.record")):
+            time.sleep(0.001)
+        process.kill()
+        process.communicate()
+        assert process.returncode == -signal.SIGKILL, f"the run ended before {step} was seen"
+        assert not list((tmp_path / "releases").glob("people-*"))
+    done = direct("run", "job.yaml", *settings_)
+    assert done.returncode == 0, done.stderr
+    release = tmp_path / "releases" / (tmp_path / "releases" / "CURRENT").read_text().strip()
+    assert digests(release) == undisturbed

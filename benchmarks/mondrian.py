@@ -1,0 +1,195 @@
+"""Mondrian: the tables of papers/distributed-mondrian.txt (Fig. 10 and 11), speed against a plain recursion, and utility by score.
+
+    python -m benchmarks.mondrian fig11 [--runs 5]     DP and NCP, centralised and distributed, under both definitions of NCP
+    python -m benchmarks.mondrian fig10                seconds by number of workers
+    python -m benchmarks.mondrian speed                against the recursion of tests/oracles, class for class the same
+    python -m benchmarks.mondrian gcp [--adult DIR]    GCP at k = 10 for every score; DIR holds adult.csv and hierarchy_<qid>.csv
+
+Data are made in ``benchmarks/.data`` and kept for the next time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import yaml
+from numpy.typing import NDArray
+
+from core.coding import Coder
+from core.domains import DomainCounter, read_domains
+from core.hierarchy import build_hierarchy
+from core.mondrian import SCORES, Rules
+from core.mondrian_axes import axis_of
+from core.mondrian_fragments import merge_thin, multidimensional, quantiles
+from core.mondrian_recoding import Cutting, publish, total_losses
+from core.mondrian_sampling import sampled
+from core.privacy import DistinctDiversity
+from data.tables import JOBS, maker
+from schemas.columns import QuasiIdentifier
+from tests.oracles.mondrian import Column, Mondrian
+
+DATA = Path(__file__).parent / ".data"
+ADULT = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
+Losses = dict[str, int | float]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Coded records: shape (n, QIDs), or with the sensitive column as the last one; how they are cut."""
+
+    codes: NDArray[Any]
+    cutting: Cutting
+
+    @property
+    def ones(self) -> NDArray[np.int64]:
+        return np.ones(len(self.codes), np.int64)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["fig11", "fig10", "speed", "gcp"])
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--adult", type=Path)
+    given = parser.parse_args()
+    {"fig11": fig11, "fig10": fig10, "speed": speed, "gcp": gcp}[given.what](given)
+
+
+def coded(table: pa.Table, qids: Sequence[QuasiIdentifier], folder: Path, sensitive: str | None = None) -> Table:
+    names = [*(qid.name for qid in qids), *([sensitive] if sensitive else [])]
+    columns = [table[name].combine_chunks() for name in names]
+    counter = DomainCounter([column.type.value_type if pa.types.is_dictionary(column.type) else column.type for column in columns])
+    for batch in table.select(names).to_batches():
+        counter.add(batch)
+    domains = read_domains(counter.table(), names)
+    codes = np.stack([Coder(domain).code(column) for domain, column in zip(domains, columns, strict=True)], axis=1)
+    of = domains[: len(qids)]
+    hierarchies = tuple(build_hierarchy(qid, domain, folder) for qid, domain in zip(qids, of, strict=True))
+    axes = tuple(axis_of(qid, *pair, folder) for qid, *pair in zip(qids, of, hierarchies, strict=True))
+    wholes = tuple(domain.counts for domain in domains[len(qids) :])
+    rules = Rules(10, None, tuple(names[len(qids) :]), wholes)
+    return Table(codes.astype(np.uint16), Cutting(axes, of, hierarchies, rules, (None,) * len(qids)))
+
+
+def made(name: str, rows: int, sensitive: str | None = None) -> Table:
+    folder = DATA / f"{name}-{rows}" / name
+    if not folder.exists():
+        maker(name)(folder, rows)
+    job = yaml.safe_load((JOBS / f"{name}.yaml").read_text())
+    qids = [QuasiIdentifier.model_validate(qid) for qid in job["columns"]["quasi_identifiers"]]
+    return coded(pq.read_table(folder), qids, JOBS, sensitive)
+
+
+def asked(table: Table, k: int, diversity: int = 0, **changes: Any) -> Table:
+    columns, wholes = table.cutting.rules.columns, table.cutting.rules.wholes
+    model = DistinctDiversity(columns[0], diversity) if diversity else None
+    rules = Rules(k, model, columns, wholes) if diversity else Rules(k)
+    return replace(table, cutting=replace(table.cutting, rules=rules, **changes))
+
+
+def costs(table: Table, rows: NDArray[np.intp]) -> Losses:
+    """Losses of one fragment."""
+    codes, weights = table.codes[rows], np.ones(len(rows), np.int64)
+    return dict(publish(table.cutting, codes, weights, table.cutting.cut(codes, weights)).losses)
+
+
+def fragments(table: Table, count: int, way: str, share: float, seed: int) -> list[NDArray[np.intp]]:
+    """The records of each fragment."""
+    cutting, words = table.cutting, tuple(column.astype(np.int64) for column in table.codes.T)
+    drawn = table.codes[sampled(words, share, seed)]
+    ones = np.ones(len(drawn), np.int64)
+    tree = quantiles(cutting, drawn, ones, count) if way == "quantile" else multidimensional(cutting, drawn, ones, count, share)
+    leaves = tree.leaf_of(cutting.ranks(table.codes))
+    sizes = np.bincount(leaves, minlength=tree.leaves)
+    groups = merge_thin(tree, lambda group: int(sizes[list(group)].sum()) >= cutting.rules.k)
+    return [np.flatnonzero(np.isin(leaves, group)) for group in groups]
+
+
+def whole(table: Table, parts: Sequence[NDArray[np.intp]]) -> Losses:
+    return total_losses([costs(table, part) for part in parts], len(table.cutting.axes), table.cutting.rules.k, len(table.codes))
+
+
+def fig11(given: argparse.Namespace) -> None:
+    plain = made("poker", given.rows, "hand")
+    print(f"poker, {given.rows:,} hands, l = 2, mean of {given.runs} runs; NCP as range over range, and as distinct values over domain")
+    print(f"{'k':>3} {'sample':>8} {'fragments':>18} {'workers':>7} {'DP':>11} {'NCP range':>11} {'NCP distinct':>12} {'classes':>9}")
+    for k in (5, 10, 20):
+        table = asked(plain, k, 2, mode="median")
+        for share in (0.001, 0.0001, 0.00001):
+            for way in ("quantile", "multidimensional"):
+                for workers in (5, 10):
+                    runs = [whole(table, fragments(table, workers, way, share, seed)) for seed in range(given.runs)]
+                    show(k, f"{share:.3%}", way, str(workers), runs, given.rows)
+        everyone = [np.arange(given.rows)]
+        show(k, "all", "centralised", "1", [whole(table, everyone)], given.rows)
+        show(k, "all", "… or below median", "1", [whole(asked(plain, k, 2), everyone)], given.rows)
+        show(k, "all", "… score: ncp", "1", [whole(asked(plain, k, 2, score="ncp"), everyone)], given.rows)
+
+
+def show(k: int, share: str, way: str, workers: str, runs: Sequence[Losses], rows: int) -> None:
+    dp, ranged, distinct = (np.mean([run[name] for run in runs]) for name in ("dm_partitions", "ncp", "ncp_distinct"))
+    classes = np.mean([rows / (k * run["c_avg"]) for run in runs])
+    print(f"{k:>3} {share:>8} {way:>18} {workers:>7} {dp:>11.4g} {ranged:>11.4g} {distinct:>12.4g} {classes:>9,.0f}", flush=True)
+
+
+def fig10(given: argparse.Namespace) -> None:
+    plain = made("poker", given.rows, "hand")
+    table = asked(plain, 10, 2)
+    print(f"poker, {given.rows:,} hands, k = 10, l = 2, sample 0.1%: seconds to share records out, cut and label, by workers (threads)")
+    for way in ("quantile", "multidimensional"):
+        for workers in (1, 2, 4, 8):
+            start, before = time.perf_counter(), time.process_time()
+            parts = fragments(table, workers, way, 0.001, 0)
+            with ThreadPoolExecutor(workers) as pool:
+                list(pool.map(lambda part: costs(table, part), parts))
+            wall, cpu = time.perf_counter() - start, time.process_time() - before
+            print(f"{way:>18} {workers:>3} workers {len(parts):>3} fragments {wall:>7.2f} s wall {cpu:>7.2f} s CPU", flush=True)
+
+
+def speed(given: argparse.Namespace) -> None:
+    few = 3_000
+    table = asked(made("poker", given.rows), 10)
+    ranks = table.cutting.ranks(table.codes[:few])
+    columns = [Column(range(axis.size), numerical=True) for axis in table.cutting.axes]
+    start = time.process_time()
+    plain = Mondrian(columns, 10).classes([tuple(row) for row in ranks.tolist()])
+    naive = time.process_time() - start
+    for rows in (few, given.rows):
+        table.cutting.cut(table.codes[:few], table.ones[:few])
+        start = time.process_time()
+        found = table.cutting.cut(table.codes[:rows], table.ones[:rows])
+        cpu = time.process_time() - start
+        same = f"; the recursion {naive:.2f} s, {naive / cpu:,.0f} times as long, {len(plain):,} classes" if rows == few else ""
+        print(f"poker {rows:,} hands, k = 10: {found.classes:,} classes in {cpu:.4f} CPU s{same}")
+
+
+def gcp(given: argparse.Namespace) -> None:
+    print("GCP at k = 10: of what is published, and of the values that classes hold (ranges, and sets of others)")
+    for name, table in tables(given):
+        for score in SCORES:
+            start = time.process_time()
+            loss = whole(asked(table, 10, score=score), [np.arange(len(table.codes))])
+            cpu = time.process_time() - start
+            print(f"{name:>16} {score:>17} {loss['gcp']:.4f} {loss['gcp_set']:.4f} C_avg {loss['c_avg']:.3f} {cpu:.2f} CPU s", flush=True)
+
+
+def tables(given: argparse.Namespace) -> Iterator[tuple[str, Table]]:
+    if given.adult:
+        read = pyarrow.csv.read_csv(given.adult / "adult.csv", parse_options=pyarrow.csv.ParseOptions(delimiter=";"))
+        qids = [QuasiIdentifier.model_validate({"name": name, "hierarchy": {"csv": f"hierarchy_{name}.csv"}}) for name in ADULT]
+        yield "adult", coded(read, qids, given.adult)
+    yield f"medical {given.rows:,}", made("medical", given.rows)
+
+
+if __name__ == "__main__":
+    main()

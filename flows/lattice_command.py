@@ -1,0 +1,40 @@
+"""``skald lattice``: the command alone."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def lattice(
+    job: Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)],
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where the picture goes; <job's name>-lattice.svg if left out.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Prints what is drawn as JSON, and writes no picture unless --to is given.")] = False,
+) -> None:
+    """Draws the lattice: which nodes pass, fail, were cut by the bound, and the chosen one. Publishes nothing."""
+    from core.lattice_picture import lattice_svg
+    from flows.summary import progress_bars
+    from schemas.job import load_job
+    from tasks.comparison_results import write_figure
+    from tasks.lattice_maps import map_json
+    from tasks.lattice_search import lattice_of
+
+    loaded = load_job(job, settings or ())
+    with progress_bars(Console(stderr=True)):
+        drawn = lattice_of(loaded)
+    path = to or Path(f"{loaded.name}-lattice.svg")
+    if to or not as_json:
+        write_figure(path, lambda part: part.write_text(lattice_svg(drawn), encoding="utf-8"))
+    if as_json:
+        sys.stdout.write(map_json(drawn).decode() + "\n")
+    else:
+        Console(soft_wrap=True, highlight=False).print(f"The lattice of {loaded.name}: {path}", markup=False)

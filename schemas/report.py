@@ -1,0 +1,164 @@
+"""What a release's report says, as ``report.json`` holds it and ``report.html`` shows it: names, counts and words, never a cell value."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Asked(_Part):
+    """What the job asked for.
+
+    Attributes:
+        promises: What every class must keep, a sentence each.
+        privacy: The same as the job's figures, without hierarchies.
+        limit: Greatest share of records that may be suppressed, as it is written.
+        most_suppressed: How many records that is.
+        treatment: ``drop`` or ``mask``.
+        method: The algorithm, and ``method_words`` what it does.
+        identifiers, quasi_identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
+        memory: The budget in bytes.
+    """
+
+    promises: tuple[str, ...]
+    privacy: dict[str, Any]
+    limit: str
+    most_suppressed: int
+    treatment: Literal["drop", "mask"]
+    method: str
+    method_words: str
+    identifiers: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    insensitive: tuple[str, ...] | Literal["rest"]
+    memory: int
+
+
+class Band(_Part):
+    """Classes of ``least`` to ``most`` records: how many there are, and how many records they hold; ``most`` is None in the last band."""
+
+    least: int
+    most: int | None
+    classes: int
+    records: int
+
+
+class CameOut(_Part):
+    """What was published, as recounted from the written files.
+
+    Attributes:
+        records: N, records of the source.
+        released: Records in the data files, ``masked`` among them.
+        suppressed: Records that were dropped or masked.
+        masked: How many of them are published with ``*`` in every quasi-identifier.
+        classes: Equivalence classes.
+        min_class: Records in the smallest.
+        mean_class: Records per class.
+        bands: Classes by size.
+        files: Number of data files.
+    """
+
+    records: int
+    released: int
+    suppressed: int
+    masked: int
+    classes: int
+    min_class: int
+    mean_class: float
+    bands: tuple[Band, ...]
+    files: int
+
+
+class ReportedQid(_Part):
+    """What became of one quasi-identifier.
+
+    Attributes:
+        name: The column.
+        hierarchy: How its values can be grouped.
+        level: The level that is published, of ``top``, where all is one group; None where classes have labels of their own.
+        meaning: The level in words.
+        ncp: Normalised certainty penalty, 0 (kept) to 1 (withheld); None where it was not counted.
+    """
+
+    name: str
+    hierarchy: str
+    level: int | None
+    top: int | None
+    meaning: str
+    ncp: float | None
+
+
+class Figure(_Part):
+    """A named figure and what it says."""
+
+    name: str
+    title: str
+    value: int | float
+    meaning: str
+
+
+class RiskFigure(_Part):
+    """A risk before and after, each None where it was not counted; ``share`` tells shares from counts."""
+
+    name: str
+    title: str
+    before: int | float | None
+    after: int | float | None
+    share: bool
+    meaning: str
+
+
+class Limit(_Part):
+    """What the release does not promise, and who showed it."""
+
+    text: str
+    source: str
+
+
+class Report(_Part):
+    """The report of one release.
+
+    Attributes:
+        format: Version of this format.
+        release: The release id.
+        name: The job's name.
+        asked: What the job asked for.
+        came_out: What was published.
+        qids: One entry per quasi-identifier, in job order.
+        losses: What the release lost.
+        risk: Re-identification risk before and after.
+        maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
+        optimal: As in the manifest.
+        certificate: The same in plain words, a sentence each.
+        verified: How it was verified, a sentence each.
+        limits: What it does not promise.
+        job: Digest of the job.
+        inputs: Digest of the source.
+        versions: Of what made it.
+        seconds: Wall time per phase.
+        peak_rss: Largest resident size, bytes.
+    """
+
+    format: Literal[1] = 1
+    release: str
+    name: str
+    asked: Asked
+    came_out: CameOut
+    qids: tuple[ReportedQid, ...]
+    losses: tuple[Figure, ...]
+    risk: tuple[RiskFigure, ...]
+    maximum_risk: str
+    optimal: str
+    certificate: tuple[str, ...]
+    verified: tuple[str, ...]
+    limits: tuple[Limit, ...]
+    job: str
+    inputs: str
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    peak_rss: int

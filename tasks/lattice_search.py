@@ -1,0 +1,50 @@
+"""The search of a job alone, for the picture of its lattice: from the artefacts of its run, counting only what is not there."""
+
+from __future__ import annotations
+
+from core.lattice_map import LatticeMap
+from schemas.errors import SkaldError
+from schemas.job import Job
+from schemas.method import SkaldMethod
+from tasks.coding import load_coding
+from tasks.lattice_maps import read_map
+from tasks.phases import count_domains, count_histograms, merge_domains, merge_histograms, search
+from tasks.recodings import check_hierarchies, choose_root
+from tasks.runs import open_run
+from tasks.sources import read_source
+
+
+class NoLatticeError(SkaldError):
+    """There is nothing to draw."""
+
+    @classmethod
+    def other_method(cls, method: str) -> NoLatticeError:
+        """The job's algorithm searches no lattice."""
+        return cls(f"method.name is {method}, which searches no lattice; only jobs of the method skald have one to draw.")
+
+    @classmethod
+    def not_kept(cls) -> NoLatticeError:
+        """The search did not keep what it knows of single nodes."""
+        return cls("The lattice was searched without keeping what is known of every node, so there is nothing to draw.")
+
+
+def lattice_of(job: Job) -> LatticeMap:
+    """Searches the lattice of a job, or reads what its run kept. Publishes nothing.
+
+    Raises:
+        NoLatticeError: the method has none, or nothing was kept of it.
+        SkaldError: whatever would stop the run so far.
+    """
+    if not isinstance(job.method, SkaldMethod):
+        raise NoLatticeError.other_method(job.method.name)
+    check_hierarchies(job)
+    with open_run(job) as run:
+        source = read_source(job, run.store)
+        domain = merge_domains(run, source, count_domains(run, source))
+        root = choose_root(job, load_coding(job, domain, run.store))
+        parts = count_histograms(run, source, domain, root)
+        found = search(run, domain, root, merge_histograms(run, domain, root, parts), parts)
+        drawn = read_map(found.outcome, run.store)
+    if drawn is None:
+        raise NoLatticeError.not_kept()
+    return drawn

@@ -1,0 +1,219 @@
+"""What a release is worth to its analysts, measured against the source of its job."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.accuracy import FOLDS, accuracy, majority
+from core.arrays import filled
+from core.class_labels import as_text
+from core.domains import Domain
+from core.losses import as_numbers
+from core.utility import BOUND, SANITY, draw_queries, generalised, meaning_of, relative_errors, total_variation
+from schemas.errors import SkaldError, StorageError, counted, nearest
+from schemas.job import Job
+from schemas.release import published_qids
+from tasks.coding import Coding, load_coding
+from tasks.database import connect, literal
+from tasks.phases import count_domains, merge_domains
+from tasks.runs import open_run
+from tasks.side_by_side import Attribute, SideBySide
+from tasks.sources import read_source
+from tasks.verification import data_files, read_manifest
+
+MOST_CATEGORIES = 1000
+MOST_CLASSES = 100
+
+
+class UtilityError(SkaldError):
+    """What was asked for cannot be measured."""
+
+    @classmethod
+    def no_target(cls, column: str, columns: Sequence[str]) -> UtilityError:
+        """The column is not published beside the QIDs."""
+        return cls(f"--target '{column}' is not among the sensitive and insensitive columns of the job{nearest(column, columns)}.")
+
+    @classmethod
+    def no_classes(cls, column: str, values: int) -> UtilityError:
+        """Telling it is no classification."""
+        return cls(f"--target '{column}' has {counted(values, 'value')}; a classifier tells a column of 2 to {MOST_CLASSES}.")
+
+    @classmethod
+    def too_few_records(cls, column: str, needed: int) -> UtilityError:
+        """There is nothing to learn from."""
+        return cls(f"--target '{column}' has a value in fewer than {needed} records of the source or the release; name another column.")
+
+    @classmethod
+    def not_installed(cls) -> UtilityError:
+        """The optional extra is missing."""
+        return cls("--target needs the optional extra 'utility': install it with pip install 'skald[utility]', or leave the option out.")
+
+
+class ColumnUtility(BaseModel):
+    """One QID: mean NCP of the records in the files, and total variation between its values before and after, spread evenly."""
+
+    model_config = ConfigDict(frozen=True)
+
+    generalised: float
+    marginal: float
+
+
+class QueryErrors(BaseModel):
+    """Relative errors of random count queries; a count below ``sanity`` records is divided by that."""
+
+    model_config = ConfigDict(frozen=True)
+
+    queries: int
+    seed: int
+    sanity: float
+    mean: float
+    median: float
+
+
+class Accuracy(BaseModel):
+    """Shares of records whose ``target`` a classifier tells rightly from the QIDs; ``majority`` is that of the most frequent value."""
+
+    model_config = ConfigDict(frozen=True)
+
+    target: str
+    source: float
+    release: float
+    majority: float
+    source_records: int
+    release_records: int
+
+
+class Utility(BaseModel):
+    """What a release is worth; figures only."""
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    records: int
+    released: int
+    suppressed: int | None
+    columns: dict[str, ColumnUtility]
+    queries: QueryErrors
+    classifier: Accuracy | None = None
+
+
+def measure(job: Job, release: Path, queries: int, seed: int, target: str | None) -> Utility:
+    """Measures a release against the source of its job.
+
+    Args:
+        job: The job.
+        release: A release folder; of another tool too, if its labels are those of the job's hierarchies, ranges or sets of values.
+        queries: Random count queries.
+        seed: Of queries, samples and classifier.
+        target: Column that a classifier tells from the QIDs; none if left out.
+
+    Raises:
+        UtilityError: the target cannot be told.
+        StorageError: the folder is no release, or publishes what is not in the job's hierarchies.
+        SkaldError: whatever is wrong with the source.
+    """
+    if target is not None and find_spec("sklearn") is None:
+        raise UtilityError.not_installed()
+    files, manifest = data_files(release), read_manifest(release)
+    with open_run(job) as run:
+        source = read_source(job, run.store)
+        if target is not None and target not in source.payload:
+            raise UtilityError.no_target(target, source.payload)
+        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
+        with connect(job, run.spill) as connection:
+            bench = SideBySide(connection, _read([file.path for file in source.files]), _read(files))
+            qids = list(_qids(bench, job, coding, manifest.levels if manifest else None, release))
+            categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
+            asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]
+            told = bench.category(len(qids) + source.payload.index(target), target) if target else None
+            return Utility(
+                release=release.name,
+                records=source.records,
+                released=int(qids[0].counts.sum()),
+                suppressed=manifest.suppressed if manifest else None,
+                columns={one.domain.qid: _column(one) for one in qids},
+                queries=_query_errors(bench, asked, queries, seed),
+                classifier=_accuracy(bench, qids, told, seed) if told else None,
+            )
+
+
+def _column(one: Attribute) -> ColumnUtility:
+    wide = generalised(one.meaning, one.counts, one.domain)
+    return ColumnUtility(generalised=wide, marginal=total_variation(one.weights, one.meaning.spread(one.counts)))
+
+
+def _read(files: Sequence[Path]) -> str:
+    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
+
+
+def _qids(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None, release: Path) -> Iterator[Attribute]:
+    published = set(published_qids(job))
+    for number, (domain, hierarchy) in enumerate(zip(coding.domains, coding.hierarchies, strict=True)):
+        names = (domain.qid,) if domain.qid in published else (f"{domain.qid}_low", f"{domain.qid}_high")
+        table, level = bench.labels(number, names), levels[domain.qid] if levels else None
+        texts, exact = _texts(table, domain, level)
+        try:
+            meaning = meaning_of(texts, exact, domain, hierarchy, level)
+        except LookupError as error:
+            reason = (
+                f"{counted(error.args[0], 'label')} of '{domain.qid}' in neither its hierarchy nor a range or a set of the source's values"
+            )
+            raise StorageError.not_a_release(str(release), reason) from None
+        bench.register(number, domain)
+        yield Attribute(number, domain, names, f"labels_{number}", meaning, table["records"].to_numpy())
+
+
+def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str | None], NDArray[np.int64]]:
+    """Returns the labels as text, two bounds with a bar between, and the codes of those that are values themselves."""
+    keys = [table[name].combine_chunks() for name in table.column_names if name.startswith("key_")]
+    exact = np.full(len(table), -1, np.int64)
+    if len(keys) == 2:
+        low, high = (key.cast(pa.string()) for key in keys)
+        return pc.binary_join_element_wise(low, high, BOUND).to_pylist(), exact
+    [key] = keys
+    if not level and (key.type == domain.values.type or pa.types.is_string(domain.values.type)):
+        exact = filled(pc.index_in(key.cast(domain.values.type), domain.values), -1).astype(np.int64)
+    return (key if pa.types.is_string(key.type) else as_text(key)).to_pylist(), exact
+
+
+def _query_errors(bench: SideBySide, attributes: Sequence[Attribute], queries: int, seed: int) -> QueryErrors:
+    numbers = [place for place, one in enumerate(attributes) if as_numbers(one.domain.values) is not None]
+    drawn = draw_queries(numbers, [one.weights for one in attributes], queries, seed)
+    pairs = {(first.attribute, second.attribute) for first, second in drawn}
+    tables = {(first, second): bench.contingencies(attributes[first], attributes[second]) for first, second in sorted(pairs)}
+    true, estimated = np.zeros(queries), np.zeros(queries)
+    for place, (first, second) in enumerate(drawn):
+        there, published = tables[first.attribute, second.attribute]
+        one, other = attributes[first.attribute], attributes[second.attribute]
+        chosen, also = first.chosen(one.domain.size), second.chosen(other.domain.size)
+        true[place] = there.total(chosen, also)
+        estimated[place] = published.total(one.meaning.share(chosen), other.meaning.share(also))
+    records = int(attributes[0].weights.sum())
+    errors = relative_errors(true, estimated, records)
+    mean, median = float(errors.mean()), float(np.median(errors))
+    return QueryErrors(queries=queries, seed=seed, sanity=max(SANITY * records, 1.0), mean=mean, median=median)
+
+
+def _accuracy(bench: SideBySide, qids: Sequence[Attribute], told: Attribute, seed: int) -> Accuracy:
+    if not 2 <= len(told.domain.values) <= MOST_CLASSES:
+        raise UtilityError.no_classes(told.domain.qid, len(told.domain.values))
+    there, published = bench.samples(qids, told, seed)
+    if min(len(there[-1]), len(published[-1])) < FOLDS:
+        raise UtilityError.too_few_records(told.domain.qid, FOLDS)
+    places = [one.meaning.mean_code[codes] for one, codes in zip(qids, published[:-1], strict=True)]
+    return Accuracy(
+        target=told.domain.qid,
+        source=accuracy(np.stack(there[:-1], axis=1).astype(np.float64), there[-1], seed),
+        release=accuracy(np.stack(places, axis=1), published[-1], seed),
+        majority=majority(there[-1]),
+        source_records=len(there[-1]),
+        release_records=len(published[-1]),
+    )

@@ -1,0 +1,80 @@
+"""The map of a lattice says of every node what the search found out, and its picture shows just that."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.lattice import CUT, FAILS, PASSES, Lattice
+from core.lattice_map import BOUNDED, FAILED, MOST_ABREAST, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
+from core.lattice_picture import lattice_svg
+
+
+def test_a_counted_node_is_told_by_its_count_and_others_by_their_tags() -> None:
+    lattice = Lattice.whole((2, 3))
+    tags = np.array([[FAILS, FAILS, PASSES], [FAILS, PASSES, CUT]])
+    found = statuses_of(tags, {(0, 1): False, (0, 2): True, (1, 1): False}, lattice)
+    assert found.tolist() == [[FAILED, FAILED, PASSED], [FAILED, FAILED, BOUNDED]]
+
+
+def test_what_lies_below_no_passing_join_with_the_root_fails() -> None:
+    lattice = Lattice((2, 3), (0, 1))
+    passing = np.array([[False, True], [True, True]])
+    found = above_root(np.where(passing, PASSED, FAILED), passing, lattice)
+    assert found.tolist() == [[FAILED, FAILED, PASSED], [UNEXAMINED, PASSED, PASSED]]
+
+
+@st.composite
+def lattices(draw: st.DrawFn) -> tuple[np.ndarray, tuple[int, ...]]:
+    shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=5)))
+    statuses = np.random.default_rng(draw(st.integers(0, 99))).integers(0, len(STATUSES), shape).astype(np.int8)
+    return statuses, tuple(draw(st.integers(0, size - 1)) for size in shape)
+
+
+@given(lattices())
+def test_a_map_counts_every_node_once_and_draws_the_chosen_one_among_its_relatives(case: tuple[np.ndarray, tuple[int, ...]]) -> None:
+    statuses, node = case
+    drawn = map_of("job", [f"q{number}" for number in range(statuses.ndim)], statuses, node)
+    for height, row in enumerate(drawn.heights):
+        mine = [statuses[place] for place in product(*map(range, statuses.shape)) if sum(place) == height]
+        assert row == {name: mine.count(number) for number, name in enumerate(STATUSES)}
+    shown = {one.node: one.status for one in drawn.drawn}
+    assert len(shown) == len(drawn.drawn)
+    assert all(status == STATUSES[statuses[place]] for place, status in shown.items())
+    assert node in shown
+    if drawn.whole:
+        assert len(shown) == statuses.size
+    else:
+        assert all(np.all(np.subtract(place, node) >= 0) or np.all(np.subtract(place, node) <= 0) for place in shown)
+        near = [place for place in product(*map(range, statuses.shape)) if np.abs(np.subtract(place, node)).sum() == 1]
+        assert set(near) <= set(shown)
+
+
+@given(lattices())
+def test_a_picture_is_well_formed_and_holds_every_drawn_node(case: tuple[np.ndarray, tuple[int, ...]]) -> None:
+    statuses, node = case
+    drawn = map_of("<job> & 'more'", [f"q<{number}>" for number in range(statuses.ndim)], statuses, node)
+    picture = ET.fromstring(lattice_svg(drawn))
+    texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    for one in drawn.drawn:
+        assert " ".join(map(str, one.node)) in texts
+    assert [text for text in texts if text and "chosen" in text and ", the" in text] == [
+        f"{sum(drawn.heights[sum(node)].values()):,}, the chosen"
+    ]
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (9,) * 5])
+def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
+    drawn = map_of("job", [f"q{number}" for number in range(len(shape))], np.zeros(shape, np.int8), tuple(size // 2 for size in shape))
+    assert drawn.whole == (shape == (2, 2))
+    picture = lattice_svg(drawn)
+    width = float(re.search(r"viewBox='0 0 (\d+)", picture).group(1))  # type: ignore[union-attr]
+    boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", picture)]
+    assert all(x >= 0 and x + size <= width for x, size in boxes)
+    assert max(sum(sum(one.node) == height for one in drawn.drawn) for height in range(99)) <= MOST_ABREAST

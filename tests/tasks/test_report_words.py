@@ -1,0 +1,78 @@
+"""A report names levels and promises as the job and the hierarchies mean them."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.domains import Domain
+from core.hierarchy import build_hierarchy
+from schemas.columns import QuasiIdentifier
+from schemas.job import Job
+from tasks.report import bands
+from tasks.report_page import percent
+from tasks.report_words import level_words, limits, promises
+from tests.jobs import job_of
+
+STAR = "withheld: one group * for all"
+EXACT = "values as they are"
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "values", "words"),
+    [
+        ({"widths": [1, 5, 10]}, pa.array([1, 2, 30]), ["bins of width 5", "bins of width 10"]),
+        ({"widths": [5, 10]}, pa.array([1, 2, 30]), ["bins of width 5", "bins of width 10"]),
+        (
+            {"widths": [0.5, 1], "origin": 3},
+            pa.array([1.25, 2.5]),
+            ["bins of width 0.5, counted from 3", "bins of width 1, counted from 3"],
+        ),
+        ({"widths": [1, 4], "encode": True}, pa.array([1, 2, 30]), ["bins of 4 neighbouring values"]),
+        ({"prefix": [3, 1]}, pa.array(["abc", "abd"]), ["first 1 character"]),
+        ({"prefix": [3, 1]}, pa.array(["abcd", "abd"]), ["first 3 characters", "first 1 character"]),
+        ({"date": ["day", "month", "year"]}, pa.array([date(2020, 1, 1)]), ["month of the date", "year of the date"]),
+        ({"date": ["month"]}, pa.array([date(2020, 1, 1)]), ["month of the date"]),
+        ({"tree": {"x": ["a"], "y": ["b"]}}, pa.array(["a", "b"]), ["group one step above the value"]),
+    ],
+    ids=str,
+)
+def test_every_level_is_named_by_the_step_that_the_hierarchy_takes(hierarchy: dict[str, Any], values: pa.Array, words: list[str]) -> None:
+    qid = QuasiIdentifier.model_validate({"name": "q", "hierarchy": hierarchy})
+    built = build_hierarchy(qid, Domain("q", values, pa.array([1] * len(values)).to_numpy(), 0), Path())
+    assert [level_words(qid.hierarchy, level, built.top) for level in range(built.levels)] == [EXACT, *words, STAR]
+
+
+@given(st.dictionaries(st.integers(1, 40).map(lambda size: size + 4), st.integers(1, 9)), st.integers(1, 5))
+def test_bands_hold_every_class_once(sizes: dict[int, int], k: int) -> None:
+    found = bands(sizes, k)
+    assert sum(band.classes for band in found) == sum(sizes.values())
+    assert sum(band.records for band in found) == sum(size * number for size, number in sizes.items())
+    for band in found:
+        inside = {size: number for size, number in sizes.items() if band.least <= size <= (band.most or max(sizes))}
+        assert (band.classes, band.records) == (sum(inside.values()), sum(size * number for size, number in inside.items()))
+
+
+@given(st.floats(0, 1))
+def test_no_share_is_rounded_to_nothing_or_to_all(share: float) -> None:
+    assert (percent(share) == "0 %") == (share == 0)
+    assert (percent(share) == "100 %") == (share == 1)
+
+
+def test_promises_and_limits_follow_the_privacy_models() -> None:
+    plain = Job.model_validate(job_of())
+    assert len(promises(plain)) == 1
+    assert any("'disease'" in limit.text for limit in limits(plain))
+    models = {"k": 5, "l": {"disease": {"recursive": {"c": 2, "l": 2}}}, "t": {"disease": {"t": 0.3, "distance": "ordered"}}}
+    guarded = Job.model_validate(job_of(privacy=models))
+    told = promises(guarded)
+    assert len(told) == 3
+    assert "2. most frequent" in told[1]
+    assert "at most 0.3" in told[2]
+    assert not any("'disease'" in limit.text for limit in limits(guarded))
