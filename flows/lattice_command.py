@@ -18,7 +18,7 @@ def lattice(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Prints what is drawn as JSON, and writes no picture unless --to is given.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Prints JSON instead, and writes a picture only with --to.")] = False,
 ) -> None:
     """Draws the lattice: which nodes pass, fail, were cut by the bound, and the chosen one. Publishes nothing."""
     from core.lattice_picture import lattice_svg

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from core.coding import Words
 from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
 from core.lattice import Node
-from core.rollups import Bundles, Crowd, Projection, SparseProjection, packing_of
+from core.projections import Bundles, Crowd, Projection, SparseProjection
+from core.rollups import packing_of
 from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.method import full_domain

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.privacy import KAnonymity
-from core.rollups import Bundles, Crowd, Projection, RollUps, roll_up
+from core.projections import Bundles, Crowd, Projection
+from core.rollups import RollUps, roll_up
 from core.search import Found, Objective, Search
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
@@ -132,7 +133,7 @@ def test_chunks_added_up_at_a_coarser_node_are_its_histogram(data: st.DataObject
     node = data.draw(nodes_of(example))
     finest = example.histogram((0,) * len(node))
     cut = data.draw(st.integers(0, finest.cells))
-    with patch("core.rollups.BUNDLE", bundle):
+    with patch("core.projections.BUNDLE", bundle):
         bundles = Bundles(finest.packing)
         projection = Projection(finest.node, node, example.hierarchies, finest.records)
         for part in (slice(None, cut), slice(cut, None)):

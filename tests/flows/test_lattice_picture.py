@@ -53,7 +53,9 @@ def test_every_node_is_drawn_as_counting_it_says(anonymise: Anonymise, tmp_path:
     assert snapshot(tmp_path / "releases") == before
 
 
-@pytest.mark.parametrize("settings", [["method.root=dense"], ["privacy.l={disease: {distinct: 2}}"], []], ids=["dense", "sensitive", "roots"])
+@pytest.mark.parametrize(
+    "settings", [["method.root=dense"], ["privacy.l={disease: {distinct: 2}}"], []], ids=["dense", "sensitive", "roots"]
+)
 def test_the_lattice_is_drawn_without_a_run_and_above_several_roots(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]
 ) -> None:
