@@ -82,7 +82,7 @@ def coded(table: pa.Table, qids: Sequence[QuasiIdentifier], folder: Path, sensit
 
 
 def made(name: str, rows: int, sensitive: str | None = None) -> Table:
-    folder = DATA / f"{name}-{rows}" / name
+    folder = DATA / f"mondrian-{rows}" / name
     if not folder.exists():
         maker(name)(folder, rows)
     job = yaml.safe_load((JOBS / f"{name}.yaml").read_text())

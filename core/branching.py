@@ -266,10 +266,35 @@ class Branching:
                     del open_[q]
         return current, self.rank(current, seen)
 
+    def climb(self, start, alpha):
+        current = start
+        seen = self.see(start)
+        open_ = {q: 0.0 for q in range(len(start)) if start[q] < self.top[q]}
+        while seen.least > self.most_suppressed:
+            q = min(open_, key=lambda q: (open_[q], -q))
+            coarser = changed(current, q, current[q] + 1)
+            s = self.see(coarser)
+            cost = log(s.loss.dm_all / seen.loss.dm_all) + 1e-9
+            if alpha:
+                cost /= ((seen.least - s.least) / (self.most_suppressed + 1) + 1e-6) ** alpha
+            others = min((g for o, g in open_.items() if o != q), default=float("inf"))
+            open_[q] = cost
+            if cost <= others:
+                current, seen = coarser, s
+                if current[q] == self.top[q]:
+                    del open_[q]
+        return current
+
     def hunt(self) -> Iterator[bool]:
         bottom = tuple(0 for _ in self.top)
-        for alpha in (0.5, 1.0):
-            self.dive(self.top, bottom, alpha=alpha)
+        for way in os.environ.get('WAYS', 'c0,c1,d0.5,d1').split(','):
+            e = self.evaluated
+            if way[0] == 'c':
+                end = self.climb(bottom, float(way[1:]))
+                r = self.dive(end, bottom)[1][0]
+            else:
+                r = self.dive(self.top, bottom, alpha=float(way[1:]))[1][0]
+            if 'V' in os.environ: print(way, self.evaluated - e, r)
             yield True
         while True:
             start, was = self.best_steps, self.best

@@ -27,6 +27,7 @@ from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, Node, join
 from core.lattice_map import BOUNDED, FAILED, UNEXAMINED
+from core.objectives import Prices
 from core.privacy import PrivacyModel
 from core.search import Found, Objective, Rank, Search
 
@@ -52,6 +53,7 @@ class Examination:
         kept_cells: As for ``Search``.
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
         sensitive: As for ``Search``.
+        prices: As for ``Search``.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -64,13 +66,14 @@ class Examination:
     kept_cells: int
     most_roots: int = MOST_ROOTS
     sensitive: Sequence[Domain] = ()
+    prices: Prices | None = None
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.whole([hierarchy.levels for hierarchy in self.hierarchies])
         self.roots: list[Node] = []
         self._tags = np.full(self.lattice.shape, UNKNOWN)
         self._seen = np.zeros(self.lattice.shape, np.bool_)
-        self._bounds = np.zeros(self.lattice.shape)
+        self._bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         self._statuses = np.full(self.lattice.shape, BOUNDED)
         self._evaluated = 0
         self._best: tuple[Rank, Found] | None = None
@@ -105,7 +108,9 @@ class Examination:
         passing = int((self._tags == PASSES).sum())
         left = int(self._open().sum())
         statuses = np.where(self._tags == FAILS, FAILED, np.where(self._open(), UNEXAMINED, self._statuses))
-        return Found(found.node, found.loss, passing, self.lattice.nodes, self._evaluated, left, tuple(self.roots), statuses)
+        return Found(
+            found.node, found.loss, passing, self.lattice.nodes, self._evaluated, left, tuple(self.roots), statuses, found.measured
+        )
 
     def _examine(self, histogram: Histogram) -> None:
         """Searches the lattice above a root, with all that is known of it, and takes over what is learnt."""
@@ -117,7 +122,16 @@ class Examination:
         if best:
             known[(known != FAILS) & (self._bounds[above] > float(best[0]))] = CUT
         search = Search(
-            histogram, self.hierarchies, self.model, self.most_suppressed, self.objective, self.kept_cells, known, best, self.sensitive
+            histogram,
+            self.hierarchies,
+            self.model,
+            self.most_suppressed,
+            self.objective,
+            self.kept_cells,
+            known,
+            best,
+            self.sensitive,
+            self.prices,
         )
         found = search.run()
         self.roots.append(histogram.node)
@@ -148,7 +162,12 @@ class Examination:
         return rest & (self._bounds <= float(self._best[0][0])) if self._best else rest
 
     def _bound_finer(self, search: Search) -> None:
-        """Bounds Σ|E|² of nodes that are not above a root by that of their join with it."""
+        """Bounds the objective of nodes that are not above a root by that of their join with it; prices tell it beforehand.
+
+        C_avg is no exception: m times the cells are at most m times the classes.
+        """
+        if self.prices:
+            return
         root = np.array(search.root.node)
         for position in np.argwhere(self._open()):
             node = tuple(int(level) for level in position)

@@ -128,7 +128,8 @@ def _node(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float]
     yield _text(x, y + 4.5, _levels(node), 12, INK[status], "middle", "bold" if chosen else "normal")
     moved = [(qid, one - other) for qid, one, other in zip(drawn.qids, node, drawn.node, strict=True) if one != other]
     if len(moved) == 1 and not drawn.whole:
-        yield _text(x, y + BOX_HEIGHT / 2 + 11, f"{moved[0][0]} {moved[0][1]:+d}", 9, "#555555", "middle")
+        label = _text(x, y + BOX_HEIGHT / 2 + 11, f"{moved[0][0]} {moved[0][1]:+d}", 9, "#555555", "middle")
+        yield label.replace("<text ", "<text paint-order='stroke' stroke='#FFFFFF' stroke-width='3' ")
 
 
 def _legend_lines(drawn: LatticeMap) -> int:

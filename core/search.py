@@ -19,11 +19,12 @@ from core.histogram import Histogram
 from core.lattice import PASSES, UNKNOWN, Lattice, Node, tag
 from core.lattice_map import Statuses, above_root, statuses_of
 from core.losses import Loss, loss_of
+from core.objectives import PRICED, Prices
 from core.privacy import PrivacyModel, relaxed
 from core.rollups import RollUps
 from core.sensitive import classes_of
 
-Objective = Literal["dm_star", "dm_all"]
+Objective = Literal["dm_star", "dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"]
 KEPT_CELLS = 4_000_000
 
 
@@ -41,6 +42,7 @@ class Found:
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
         roots: The roots whose histograms were searched, in order.
         statuses: What was found out about each node of the whole lattice, for its picture; None if that was not kept.
+        measured: The objective's value by its name, per record and QID, where it is none of the losses that every release tells.
     """
 
     node: Node
@@ -51,9 +53,10 @@ class Found:
     unexamined: int
     roots: tuple[Node, ...]
     statuses: Statuses | None = field(default=None, compare=False, repr=False)
+    measured: dict[str, float] = field(default_factory=dict)
 
 
-Rank = tuple[int, int, int, Node]
+Rank = tuple[int | float, int, int, Node]
 
 
 @dataclass
@@ -65,14 +68,16 @@ class Search:
         hierarchies: One per QID in job order.
         model: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
-        objective: ``dm_star`` (eq. 4) or ``dm_all`` (El Emam, ARX).
+        objective: ``dm_star`` (eq. 4), ``dm_all`` (El Emam, ARX), ``c_avg``, or one that has prices.
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
         known: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be looked at.
         best: Rank of the best node known beforehand; only a better one is looked for.
         sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
+        prices: Of the objective, if it has any.
         losses: What was evaluated.
+        values: The objective's values of that, but for ``dm_star`` and ``dm_all``.
         tags: ``known`` and what was found out.
-        bounds: In the lattice's shape: lower bounds of Σ over all cells |E|².
+        bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
 
     root: Histogram
@@ -84,12 +89,16 @@ class Search:
     known: NDArray[np.int8] | None = None
     best: Rank | None = None
     sensitive: Sequence[Domain] = ()
+    prices: Prices | None = None
     losses: dict[Node, Loss] = field(default_factory=dict)
+    values: dict[Node, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.objective in PRICED and not self.prices:
+            raise ValueError(f"{self.objective} has prices")
         self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
-        self.bounds = np.zeros(self.lattice.shape)
+        self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         # Where records may be suppressed, not every model can be tagged by; what it implies can.
         self._tagged_by = self.model if self.most_suppressed == 0 else relaxed(self.model)
         self._least: dict[Node, int] = {}
@@ -112,7 +121,12 @@ class Search:
             return None
         passing = tags == PASSES
         counts = int(passing.sum()), self.lattice.nodes, self.evaluated, self._unexamined(passing)
-        return Found(best, self.losses[best], *counts, (self.root.node,), above_root(self.statuses(), passing, self.lattice))
+        statuses = above_root(self.statuses(), passing, self.lattice)
+        return Found(best, self.losses[best], *counts, (self.root.node,), statuses, self._measured(best))
+
+    def _measured(self, node: Node) -> dict[str, float]:
+        values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
+        return {self.objective: self.values[node] / values} if self.objective in {"gcp_covered", "entropy"} else {}
 
     def statuses(self) -> Statuses:
         """Returns what was found out about each node, in the lattice's shape."""
@@ -129,35 +143,53 @@ class Search:
             counts, failing, surely = self._failing(node)
             self.losses[node] = loss = loss_of(counts, failing)
             self._least[node] = loss.suppressed if surely is failing else int(counts[surely].sum())
+            if self.prices:
+                return loss
             # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
             above = self.bounds[self.lattice.above(node)]
-            np.maximum(above, np.nextafter(float(loss.dm_all), 0), out=above)
+            np.maximum(above, np.nextafter(self._least_value(node, counts, failing), 0), out=above)
         return self.losses[node]
+
+    def _least_value(self, node: Node, counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> float:
+        """Returns what neither the node nor a coarser one is below: Σ over all cells |E|²; of C_avg, the fewest records in all cells."""
+        if self.objective != "c_avg":
+            return float(self.losses[node].dm_all)
+        records, classes = int(counts.sum()), int((~failing).sum())
+        # Without the constant 1/k; coarser nodes have no more cells.
+        self.values[node] = (records - self.losses[node].suppressed) / classes if classes else np.inf
+        return (records - self.most_suppressed) / len(counts)
 
     def _failing(self, node: Node) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Returns the sizes of a node's classes, which of them fail, and which fail what is tagged by."""
-        if not self.sensitive:
+        if not self.sensitive and not (self.prices and self.prices.extra):
             counts = self._roll_ups.counts(node)
             failing = self.model.fails(counts)
+            self._price(node, np.empty((0, 0), np.uint16), counts[:0])
             return counts, failing, failing
         classes = classes_of(self._roll_ups.cells(node), self.sensitive)
         failing = self.model.fails(classes.counts, classes.spreads)
+        self._price(node, classes.codes[failing], classes.counts[failing])
         if self._tagged_by == self.model:
             return classes.counts, failing, failing
         return classes.counts, failing, self._tagged_by.fails(classes.counts, classes.spreads)
+
+    def _price(self, node: Node, codes: NDArray[np.unsignedinteger], lost: NDArray[np.int64]) -> None:
+        if self.prices:
+            self.values[node] = self.prices.cost(node, codes, lost)
 
     def _admits(self, node: Node) -> bool:
         return self.losses[node].suppressed <= self.most_suppressed
 
     def bound(self, node: Node) -> float:
-        """Returns Σ over all cells |E|² of a node, rounded down."""
+        """Returns the lower bound of a node's objective, rounded down."""
         self.evaluate(node)
         return float(self.bounds[self.lattice.position(node)])
 
     def rank(self, node: Node) -> Rank:
         """Returns what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
         loss = self.losses[node]
-        value = loss.dm_star if self.objective == "dm_star" else loss.dm_all
+        exact = loss.dm_star if self.objective == "dm_star" else loss.dm_all
+        value = self.values.get(node, exact)
         return value, loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
 
     def _minimise(self, passing: NDArray[np.bool_]) -> Node | None:

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from flows.compare_command import compare
+from flows.init_command import init
 from flows.lattice_command import lattice
 from flows.utility_command import utility
 from schemas.errors import SkaldError, counted
@@ -191,6 +192,7 @@ def _print_json(value: object) -> None:
 
 
 app.command()(compare)
+app.command()(init)
 app.command()(utility)
 app.command()(lattice)
 

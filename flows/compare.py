@@ -7,7 +7,7 @@ from core.comparison import layout
 from flows.comparison_picture import draw
 from schemas.job import load_job
 from tasks.coding import load_coding
-from tasks.comparison import check_experiment, read_optimum
+from tasks.comparison import check_experiment, check_objective, read_optimum
 from tasks.comparison_phases import count_units, find_optima, optima_of_chunks, portion_of, recount
 from tasks.comparison_results import Comparison, comparison_folder, make_case, make_comparison, write_comparison
 from tasks.phases import count_domains, merge_domains
@@ -52,6 +52,7 @@ def compare(
         SkaldError: with one sentence and the exit code of the command line.
     """
     job = load_job(job_file, settings)
+    check_objective(job_file, job)
     chunks, ks = tuple(sorted(set(chunks))), tuple(sorted(set(ks)))
     check_hierarchies(job)
     with open_run(job) as run:

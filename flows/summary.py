@@ -26,6 +26,10 @@ PHASES = {
     "search": "phase 2  search lattice",
     "coded": "phase 2  code records",
     "recode": "phase 2  make classes",
+    "cuts": "phase 2  cut cells",
+    "sample": "phase 2  draw sample",
+    "part": "phase 2  share records out",
+    "fragments": "phase 3  anonymise fragments",
     "rewrite": "phase 3  rewrite chunks",
     "files": "phase 3  write release",
 }

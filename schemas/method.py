@@ -15,8 +15,9 @@ class SkaldMethod(StrictModel):
     name: Literal["skald"] = "skald"
     root: Literal["occupied", "dense"] = "occupied"
     """What bounds the root histogram: its occupied cells, or the paper's product of the axes (eq. 3)."""
-    objective: Literal["dm_star", "dm_all"] = "dm_star"
-    """What is minimised: eq. 4 of the paper, or the sum over all cells as El Emam and ARX have it."""
+    objective: Literal["dm_star", "dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"] = "dm_star"
+    """What is best: eq. 4 of the paper, the sum over all cells as El Emam and ARX have it, mean class size, precision, certainty penalty
+    (range over range, or values covered), non-uniform entropy."""
     roots: Annotated[int, Field(ge=1, le=100)] = 3
     """Root histograms that are counted at most where the finest does not fit the memory; 1 is the paper's, more examine more nodes."""
 

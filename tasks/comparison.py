@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,16 +22,16 @@ from core.losses import certainty_penalty
 from core.privacy import KAnonymity
 from core.rollups import roll_up
 from core.roots import dense_root, occupied_root
-from core.search import Found, Search
-from schemas.errors import PrivacyError, SkaldError, counted
+from core.search import Found
+from schemas.errors import JobError, PrivacyError, SkaldError, counted
 from schemas.job import Job
 from schemas.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.database import connect, literal
+from tasks.examination import Sought, below, examine, most_suppressed
 from tasks.histograms import cell_table, load_histogram
-from tasks.recodings import most_suppressed
 from tasks.sources import Chunk, Source
 from tasks.tables import write_table
 
@@ -58,6 +59,7 @@ class Portion(BaseModel):
         histogram: The cells of ``root``.
         root: Level 0 of every QID where memory allows.
         records: How many records there are.
+        parts: Histograms at the finest node that add up to these records, from which further roots can be made.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -65,6 +67,7 @@ class Portion(BaseModel):
     histogram: Artifact
     root: Node
     records: int
+    parts: tuple[Artifact, ...] = ()
 
 
 class Optimum(BaseModel):
@@ -109,6 +112,17 @@ class Recounted(BaseModel):
 
     classes: int
     squares: int
+
+
+def check_objective(job_file: Path, job: Job) -> None:
+    """Refuses an objective that the experiment is not about: it compares DM*, or DM over all cells.
+
+    Raises:
+        JobError: another objective.
+    """
+    objective = full_domain(job.method).objective
+    if objective not in {"dm_star", "dm_all"}:
+        raise JobError(str(job_file), [f"method.objective: skald compare takes dm_star or dm_all, not {objective}"])
 
 
 def check_experiment(source: Source, chunks: Sequence[int], ks: Sequence[int], *, cut: bool) -> None:
@@ -184,7 +198,8 @@ def roll_up_unit(job: Job, coding: Coding, root: Node, unit: Artifact, store: St
 def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> str:
     """Returns the fingerprint of all that an optimum depends on."""
     limit = most_suppressed(job, portion.records)
-    return key_of(VERSION, portion.histogram.sha256, coding.key, portion.root, k, limit, full_domain(job.method).objective)
+    method = full_domain(job.method)
+    return key_of(VERSION, portion.histogram.sha256, coding.key, portion.root, k, limit, method.objective, method.roots)
 
 
 def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
@@ -194,7 +209,10 @@ def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, por
     found = [_kept(store, key) for key in keys]
     if None in found:
         histogram, published = load_histogram(portion.histogram, coding, portion.root, store), Published.of(coding.hierarchies)
-        found = [kept or _make(job, coding, published, histogram, k, key, store) for kept, k, key in zip(found, ks, keys, strict=True)]
+        found = [
+            kept or _make(job, coding, published, Searched(histogram, portion.parts), k, key, store)
+            for kept, k, key in zip(found, ks, keys, strict=True)
+        ]
     return [artifacts for artifacts in found if artifacts]
 
 
@@ -203,10 +221,18 @@ def _kept(store: Store, key: str) -> OptimumArtifacts | None:
     return None if None in found.values() else OptimumArtifacts.model_validate(found)
 
 
-def _make(job: Job, coding: Coding, published: Published, histogram: Histogram, k: int, key: str, store: Store) -> OptimumArtifacts:
+class Searched(NamedTuple):
+    """The histogram of a portion's first root, and what further ones are added up from."""
+
+    first: Histogram
+    parts: tuple[Artifact, ...]
+
+
+def _make(job: Job, coding: Coding, published: Published, searched: Searched, k: int, key: str, store: Store) -> OptimumArtifacts:
+    first, parts = searched
     # The limit is taken of these records alone: a chunk that is anonymised alone cannot borrow from another.
-    limit = most_suppressed(job, histogram.records)
-    found = Search(histogram, coding.hierarchies, KAnonymity(k), limit, full_domain(job.method).objective).run()
+    found = examine(job, coding, Sought(KAnonymity(k), first.records, k), first, parts, store)
+    histogram = below(job, coding, found, first, parts, store) if found else first
     optimum, classes = _optimum(coding, published, histogram, k, found)
     words = len(published.packing.words)
     return OptimumArtifacts(

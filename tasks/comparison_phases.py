@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from core.lattice import Node
 from schemas.job import Job
+from schemas.method import full_domain
 from tasks import comparison
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import load_coding
@@ -50,9 +51,11 @@ def portion_of(run: Run, domain: Artifact, units: Sequence[Portion], *, bins: bo
     records = sum(unit.records for unit in units)
     root = comparison.root_of(run.job, coding, records, bins=bins)
     parts = [unit.histogram for unit in units]
-    if any(root):
-        parts = map_groups(run, "rolled", _roll_up, parts, (comparison.VERSION, coding.key, root), run.job, domain, root, run.store)
-    return Portion(histogram=_merged(run, domain, root, parts), root=root, records=records)
+    if any(root) and full_domain(run.job.method).root == "dense":
+        rolled = map_groups(run, "rolled", _roll_up, parts, (comparison.VERSION, coding.key, root), run.job, domain, root, run.store)
+        return Portion(histogram=_merged(run, domain, root, rolled), root=root, records=records)
+    merged = parts[0] if len(parts) == 1 and not any(root) else merge_histograms(run, domain, root, parts)
+    return Portion(histogram=merged, root=root, records=records, parts=tuple(parts))
 
 
 def _roll_up(job: Job, domain: Artifact, root: Node, store: Store, units: Sequence[Artifact]) -> Artifacts:

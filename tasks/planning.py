@@ -12,10 +12,11 @@ from schemas.job import Job
 from schemas.release import Manifest
 from tasks.coding import load_coding
 from tasks.domains import axis_names, domains_key
+from tasks.examination import most_suppressed
 from tasks.histograms import counted_at, histogram_key
 from tasks.phases import count_domains, merge_domains
 from tasks.publishing import published, release_id
-from tasks.recodings import check_hierarchies, choose_root, most_suppressed
+from tasks.recodings import check_hierarchies, choose_root
 from tasks.runs import open_run
 from tasks.sources import find_files, read_source
 

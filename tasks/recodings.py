@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from math import floor
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -15,16 +14,15 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.certificate import Examination
 from core.hierarchy import build_hierarchy, check_static
 from core.histogram import Histogram
-from core.lattice import LARGEST, Lattice, Node, join
+from core.lattice import LARGEST, Lattice, Node
 from core.losses import c_avg, certainty_penalty, dm
 from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, all_of
 from core.recoding import Recoding, read_recoding, recode, recoding_tables
 from core.rollups import roll_up
-from core.roots import BYTES_PER_CELL, dense_root, occupied_root
-from core.search import Found, Search
+from core.roots import dense_root, occupied_root
+from core.search import Found
 from core.sensitive import classes_of, without_sensitive
 from schemas.columns import QuasiIdentifier
 from schemas.errors import PrivacyError
@@ -33,7 +31,8 @@ from schemas.job_digest import privacy_content
 from schemas.method import SkaldMethod, full_domain
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
-from tasks.histograms import count_roots, load_histogram, surely_crowded
+from tasks.examination import Sought, below, examine, most_suppressed
+from tasks.histograms import load_histogram
 from tasks.lattice_maps import has_map, keep_map
 from tasks.tables import read_table
 
@@ -109,11 +108,6 @@ def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
     return all_of(models)
 
 
-def most_suppressed(job: Job, records: int) -> int:
-    """Returns how many records the limit allows to suppress, exactly."""
-    return floor(Fraction(job.suppression.limit) * records)
-
-
 def check_hierarchies(job: Job) -> None:
     """Refuses hierarchies that are wrong whatever the data hold, before any of them is read.
 
@@ -174,13 +168,11 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     if (kept := _kept(store, key)) and has_map(store, key):
         return kept
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
-    found = _examined(job, coding, model, counted, parts, store)
+    found = examine(job, coding, Sought(model, coding.records, job.privacy.k), counted, parts, store)
     # The top is one class of all N ≥ k records, so a node is always found.
     if found is None or found.loss.suppressed == coding.records:
         raise PrivacyError.nothing_left(coding.records)
-    below = next(node for node in found.roots if join(node, found.node) == found.node)
-    if below != root:
-        counted = load_histogram(count_roots(coding, [below], parts, store, job.memory // BYTES_PER_CELL)[0], coding, below, store)
+    counted = below(job, coding, found, counted, parts, store)
     cells = roll_up(counted, found.node, coding.axes)
     chosen, spreads = without_sensitive(cells, coding.hierarchies), classes_of(cells, coding.sensitive).spreads
     recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals, spreads)
@@ -194,34 +186,6 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
         cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),
         classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
     )
-
-
-def _examined(job: Job, coding: Coding, model: PrivacyModel, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
-    limit, cells = most_suppressed(job, coding.records), job.memory // BYTES_PER_CELL
-    objective = full_domain(job.method).objective
-    if full_domain(job.method).root == "dense":
-        return Search(first, coding.axes, model, limit, objective, cells, sensitive=coding.sensitive).run()
-
-    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
-        for artifact, root in zip(count_roots(coding, roots, parts, store, cells), roots, strict=True):
-            yield load_histogram(artifact, coding, root, store)
-
-    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
-        return surely_crowded(coding, nodes, parts, most, store)
-
-    examination = Examination(
-        coding.axes,
-        model,
-        coding.records,
-        job.privacy.k,
-        limit,
-        objective,
-        cells,
-        cells // 2,
-        full_domain(job.method).roots,
-        coding.sensitive,
-    )
-    return examination.run(first, count, crowded)
 
 
 class Published(NamedTuple):
@@ -265,7 +229,8 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Pu
             "precision": float(whole.precision(node)),
             "c_avg": c_avg(records - suppressed, len(counts), job.privacy.k),
             "suppression_rate": suppressed / records,
-        },
+        }
+        | found.measured,
         ncp=ncp,
     )
 
@@ -286,7 +251,6 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
         if key not in _loaded:
             cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
             _loaded.clear()
-            # Other methods tell cells apart at full resolution.
             whole = coding.finest[: len(coding.hierarchies)]
             node = read_outcome(artifacts, store).node if isinstance(job.method, SkaldMethod) else whole
             _loaded[key] = read_recoding(cells, classes, node, coding.hierarchies, job.intervals)

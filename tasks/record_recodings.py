@@ -24,7 +24,8 @@ from schemas.job import Job
 from schemas.job_digest import privacy_content
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
-from tasks.recodings import RecodingArtifacts, most_suppressed, privacy_model
+from tasks.examination import most_suppressed
+from tasks.recodings import RecodingArtifacts, privacy_model
 from tasks.record_partitions import Partitioned, partition
 from tasks.records import Records, gather
 from tasks.tables import read_table

@@ -11,7 +11,7 @@ from schemas.job import Job
 from schemas.release import Manifest
 from schemas.report import Asked, Band, CameOut, Figure, Report, ReportedQid, RiskFigure
 from schemas.strict import plain
-from tasks.recodings import most_suppressed
+from tasks.examination import most_suppressed
 from tasks.report_words import LOSSES, METHODS, RISKS, certificate, hierarchy_words, level_words, limits, promises, verification
 
 BANDS = (1, 2, 5, 10, 100, 1000)

@@ -115,6 +115,18 @@ def _steps(hierarchy: AnyHierarchy) -> list[str]:
     return []
 
 
+MEASURES = {
+    "dm_star": "DM* (eq. 4 of the SKALD paper)",
+    "dm_all": "DM over all cells (El Emam; ARX)",
+    "c_avg": "mean class size (C_avg)",
+    "precision": "lack of precision (Sweeney's 1 - Prec)",
+    "gcp": "certainty penalty (GCP, range over range)",
+    "gcp_covered": "certainty penalty (GCP, values covered)",
+    "entropy": "non-uniform entropy",
+}
+"""The objectives in words."""
+
+
 def certificate(job: Job, manifest: Manifest) -> tuple[str, ...]:
     """Returns in plain words whether a better release of the same kind was possible."""
     nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
@@ -123,7 +135,7 @@ def certificate(job: Job, manifest: Manifest) -> tuple[str, ...]:
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
             "It claims to be safe, which was verified, not to be the best.",
         )
-    measure = "DM* (eq. 4 of the SKALD paper)" if job.method.objective == "dm_star" else "DM over all cells (El Emam; ARX)"
+    measure = MEASURES[job.method.objective]
     ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
     if manifest.optimal == "certified":
         return (

@@ -161,3 +161,21 @@ def test_negative_numbers_and_constant_columns_are_measured(cut: Cut, tmp_path: 
         made = cut(two_column_job(tmp_path / name, table, {"widths": [1]}, method=method, privacy={"k": 2}))
         assert 0 <= made.manifest.loss["gcp"] < 1
         assert made.manifest.released == 6
+
+
+def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    undisturbed = cut(people_job(tmp_path / "one", method=MONDRIAN | FRAGMENTS))
+    job = people_job(tmp_path / "two", method=MONDRIAN | FRAGMENTS)
+
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("flows.mondrian.recount", ended)
+        with pytest.raises(KeyboardInterrupt):
+            cut(job)
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.mondrian_workers._published", ended)
+        made = cut(job)
+    assert digests(made.folder) == digests(undisturbed.folder)
+    assert not cut(job).new

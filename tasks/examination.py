@@ -1,0 +1,88 @@
+"""The search over the whole lattice: from the first root's histogram, and from further roots added up from the chunks if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import floor
+from typing import NamedTuple
+
+from core.certificate import Examination
+from core.histogram import Histogram
+from core.lattice import Node
+from core.objectives import prices_of
+from core.privacy import PrivacyModel
+from core.roots import BYTES_PER_CELL
+from core.search import Found, Search
+from schemas.job import Job
+from schemas.method import full_domain
+from tasks.artifacts import Artifact, Store
+from tasks.coding import Coding
+from tasks.histograms import count_roots, load_histogram, surely_crowded
+
+
+class Sought(NamedTuple):
+    """What is sought of which records.
+
+    Attributes:
+        model: What every class must satisfy.
+        records: How many records there are.
+        k: Fewest records of a published class.
+    """
+
+    model: PrivacyModel
+    records: int
+    k: int
+
+
+def most_suppressed(job: Job, records: int) -> int:
+    """Returns how many records the limit allows to suppress, exactly."""
+    return floor(Fraction(job.suppression.limit) * records)
+
+
+def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
+    """Finds the best node of the lattice, or of what the job's memory and ``method.roots`` let it examine.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        sought: The model, and of which records.
+        first: Histogram of the first root.
+        parts: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
+        store: Where histograms of further roots go.
+    """
+    limit, cells = most_suppressed(job, sought.records), job.memory // BYTES_PER_CELL
+    method, objective = full_domain(job.method), full_domain(job.method).objective
+    prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive))
+    if method.root == "dense":
+        return Search(first, coding.axes, sought.model, limit, objective, cells, sensitive=coding.sensitive, prices=prices).run()
+
+    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        for artifact, root in zip(count_roots(coding, roots, parts, store, cells), roots, strict=True):
+            yield load_histogram(artifact, coding, root, store)
+
+    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+        return surely_crowded(coding, nodes, parts, most, store)
+
+    examination = Examination(
+        coding.axes,
+        sought.model,
+        sought.records,
+        sought.k,
+        limit,
+        objective,
+        cells,
+        cells // 2,
+        method.roots,
+        coding.sensitive,
+        prices,
+    )
+    return examination.run(first, count, crowded)
+
+
+def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Sequence[Artifact], store: Store) -> Histogram:
+    """Returns the histogram of a root that is nowhere coarser than the node that was found."""
+    root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
+    if root == first.node:
+        return first
+    return load_histogram(count_roots(coding, [root], parts, store, job.memory // BYTES_PER_CELL)[0], coding, root, store)

@@ -1,0 +1,148 @@
+"""``skald init`` drafts a job that a plan accepts once the user has decided, without a cell value, and never calls a column harmless."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any, get_args
+
+import pyarrow as pa
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.proposals import Kind, Profile, propose, ranks, widths
+from schemas.hierarchy import WidthsHierarchy
+from schemas.job import load_job
+from schemas.job_yaml import parse
+from tasks.job_draft import yaml_name
+from tests.conftest import CommandLine
+from tests.jobs import people, write_csv, write_parquet
+
+CANARY = "CANARY"
+ROWS = 400
+
+
+def records() -> pa.Table:
+    """Returns columns of every kind, some with names that tell nothing or would break YAML."""
+    return pa.table(
+        {
+            "Patient-ID": [f"{CANARY}{row}" for row in range(ROWS)],
+            "birthDate": [date(1950, 1, 1) + timedelta(days=row * 37) for row in range(ROWS)],
+            "seen": [datetime(2020, 1, 1, 8) + timedelta(hours=row) for row in range(ROWS)],
+            "zip_code": [f"{row % 40 * 311:05d}" for row in range(ROWS)],
+            "plz": [10_000 + row % 90 * 7 for row in range(ROWS)],
+            "sex": [CANARY[: 1 + row % 2] for row in range(ROWS)],
+            "smoker": [row % 3 == 0 for row in range(ROWS)],
+            "height": [150 + row % 400 / 10 for row in range(ROWS)],
+            "diagnosis": [f"{CANARY} {row % 9}" for row in range(ROWS)],
+            "q17: [x], {y} # z": [row % 11 for row in range(ROWS)],
+            "no": [row % 5 for row in range(ROWS)],
+            "batch": [f"{CANARY}-{row % 4}" for row in range(ROWS)],
+            "token": [f"{CANARY}-{row}" for row in range(ROWS)],
+            "told": [f"{CANARY} said at length what nobody else would have said {row % 3}" for row in range(ROWS)],
+        }
+    )
+
+
+def decided(job: Path) -> Path:
+    """Takes the # away from everything that is marked for decision."""
+    job.write_text(re.sub(r"^    # - \{", "    - {", job.read_text(), flags=re.M))
+    return job
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "csv.gz"])
+def test_a_draft_is_a_job_once_the_user_has_decided(direct: CommandLine, kind: str) -> None:
+    table, folder = records(), direct.folder
+    if kind == "parquet":
+        write_parquet(folder / "in [put]", table, files=2)
+    else:
+        write_csv(folder / "in [put]" / f"one.{kind}", table, ";")
+    done = direct("init", "in [put]", "--out", "first.yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    job = folder / "first.yaml"
+    assert CANARY not in done.stdout + job.read_text()
+    for name in table.column_names:
+        assert name in done.stdout
+    undecided = direct("plan", "first.yaml")
+    assert undecided.returncode == 2
+    assert all(name in undecided.stderr for name in ("'smoker'", "'q17: [x], {y} # z'"))
+    decided(job)
+    planned = direct("plan", "first.yaml")
+    assert planned.returncode == 0, planned.stderr
+    columns = load_job(job).columns
+    assert columns.insensitive == []
+    assert columns.identifiers == ["Patient-ID", "no", "token", "told"]
+    assert columns.sensitive == ["diagnosis"]
+    kinds: dict[str, Any] = {qid.name: qid.hierarchy for qid in columns.quasi_identifiers}
+    assert kinds["zip_code"].prefix == [5, 4, 3, 2, 1]
+    assert kinds["plz"].encode
+    assert kinds["birthDate"].kind == kinds["seen"].kind == "date"
+
+
+def test_a_draft_of_nested_and_unreadable_columns_leaves_them_out(direct: CommandLine) -> None:
+    table = people(50).append_column("visits_at", pa.array([[1, 2]] * 50)).append_column("scan", pa.array([b"x"] * 50))
+    write_parquet(direct.folder / "people", table)
+    assert direct("init", "people").returncode == 0
+    job = yaml.safe_load((direct.folder / "job.yaml").read_text())
+    assert {"visits_at", "scan"} <= set(job["columns"]["identifiers"])
+
+
+def test_a_job_that_exists_is_never_written_over(direct: CommandLine) -> None:
+    write_parquet(direct.folder / "people", people(50))
+    (direct.folder / "job.yaml").write_text("mine")
+    done = direct("init", "people")
+    assert done.returncode == 2
+    assert "exists and stays as it is" in done.stderr
+    assert (direct.folder / "job.yaml").read_text() == "mine"
+
+
+def test_what_cannot_be_drafted_is_told_in_one_sentence(direct: CommandLine) -> None:
+    (direct.folder / "empty").mkdir()
+    (direct.folder / "both").mkdir()
+    write_csv(direct.folder / "both" / "a.csv", people(5))
+    write_parquet(direct.folder / "both", people(5))
+    (direct.folder / "broken.parquet").write_text(CANARY)
+    write_csv(direct.folder / "bare.csv", people(0))
+    for source, sentence in {
+        "nothing": "No file matches",
+        "empty": "No file matches",
+        "both": "different formats",
+        "broken.parquet": "cannot be read as parquet",
+        "bare.csv": "is empty",
+    }.items():
+        done = direct("init", source)
+        assert (done.returncode, done.stdout) == (2, ""), source
+        assert sentence in done.stderr
+        assert CANARY not in done.stderr
+    assert not (direct.folder / "job.yaml").exists()
+
+
+@given(st.text(min_size=1))
+def test_any_name_is_the_same_when_the_job_is_read(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return
+    data, faults = parse(f"a: {{name: {yaml_name(name)}, b: 1}}  # why\nc: {yaml_name(name)}\n")
+    assert (data, faults) == ({"a": {"name": name, "b": 1}, "c": name}, [])
+
+
+@given(st.floats(0, 1e15), st.booleans())
+def test_proposed_widths_nest(span: float, whole: bool) -> None:
+    found = widths(span, whole=whole)
+    assert WidthsHierarchy.model_validate_json(f'{{"widths": [{", ".join(found)}]}}', strict=False).widths
+    assert found[0] == "1" or not whole
+
+
+@given(st.integers(0, 10**9))
+def test_proposed_ranks_nest(distinct: int) -> None:
+    assert WidthsHierarchy.model_validate({"widths": [int(rank) for rank in ranks(distinct)], "encode": True})
+
+
+@given(st.text(), st.sampled_from(get_args(Kind)), st.integers(1, 99), st.integers(0, 99))
+def test_nothing_is_proposed_as_harmless_and_an_identifiers_name_always_counts(name: str, kind: Kind, values: int, distinct: int) -> None:
+    assert propose(Profile(name, kind, values, distinct)).role in {"identifiers", "quasi_identifiers", "sensitive", "open"}
+    assert propose(Profile(f"{name} email", kind, values, distinct)).role == "identifiers"
