@@ -110,7 +110,7 @@ def make_local_manifest(
         job=job_digest(job),
         inputs=source.digest,
         method=job.method.name,
-        privacy=job.privacy.model_dump(mode="json"),
+        privacy=job.privacy.summary(),
         records=source.records,
         released=recount.records,
         suppressed=outcome.suppressed,

@@ -22,6 +22,9 @@ METHODS = {
 
 LOSSES = {
     "gcp": ("GCP", "mean coarsening of a value: 0 as in the source, 1 withheld; suppressed records count as 1"),
+    "gcp_set": ("GCP of values", "the same if every class published just the values that it holds"),
+    "gcp_covered": ("GCP, values covered", "the same, of numbers too the share of distinct values that a group covers"),
+    "entropy": ("Entropy", "non-uniform entropy per value, in bits: what a value can no longer tell"),
     "precision": ("Precision", "1 − mean of level / last level: 1 as in the source, 0 withheld"),
     "suppression_rate": ("Suppression rate", "share of records that were suppressed"),
     "c_avg": ("C_avg", "records per class in units of k: 1 is the finest that k allows"),
@@ -29,6 +32,12 @@ LOSSES = {
     "dm": ("DM", "sum of squared class sizes; every suppressed record counts as confused with all"),
     "dm_all": ("DM, all cells", "sum of squares over all cells, published or not (El Emam; ARX)"),
     "dm_partitions": ("DM of partitions", "DM of the partitions before equal labels are counted as one class"),
+    "c_avg_partitions": ("C_avg of partitions", "C_avg of the same"),
+    "numerical_loss": ("Numerical loss", "relative ranges of a record's numbers, added up; it may pass 1"),
+    "categorical_loss": ("Categorical loss", "leaves under a label over all leaves, on average"),
+    "total_loss": ("Total loss", "mean of both"),
+    "ncp": ("NCP", "coarsening added up over all values: GCP times records times quasi-identifiers"),
+    "ncp_distinct": ("NCP, distinct values", "the same, of numbers too the share of distinct values that a class holds"),
 }
 """Titles and meanings of losses, in the order of the report."""
 

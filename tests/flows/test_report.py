@@ -97,6 +97,7 @@ def test_every_method_writes_both_reports_before_it_publishes(tmp_path: Path, me
     assert {path.name for path in made.folder.iterdir()} == {"data", "manifest.json", "report.html", "report.json"}
     report, page = report_of(made.folder)
     assert report.asked.method_words in page.text
+    assert [loss.name for loss in report.losses if not loss.meaning] == []
     assert all((qid.level is None) == (method != "skald") for qid in report.qids)
     assert_self_contained(made.folder)
 
