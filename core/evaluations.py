@@ -1,0 +1,197 @@
+"""What is known of single nodes of a lattice that is too large to hold: losses and lower bounds, each rolled up once, no more than an effort."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import inf, prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.domains import Domain
+from core.hierarchy import Hierarchy
+from core.histogram import Histogram
+from core.lattice import Lattice, Node
+from core.losses import Loss, loss_of
+from core.privacy import AllOf, KAnonymity, PrivacyModel, relaxed
+from core.rollups import RollUps
+from core.search import KEPT_CELLS, Objective, Rank
+from core.sensitive import classes_of
+
+KEPT_NODES = 50_000
+
+Steps = tuple[int, ...]
+"""A node by its position among the levels that differ: 0 is the root's level of a QID, one more the next level that merges any groups."""
+
+
+class Spent(Exception):  # noqa: N818 - no error: the search ends here and says what it has
+    """The effort is spent."""
+
+
+class Seen(NamedTuple):
+    """What one roll-up told of a node.
+
+    Attributes:
+        loss: Its losses.
+        least: Records that it, and so every finer node, suppresses at least.
+        floor: Σ over all cells c · max(c, k), of the sizes c.
+        spared: How much of ``floor`` falls away at most if as many records as allowed are suppressed.
+    """
+
+    loss: Loss
+    least: int
+    floor: int
+    spared: int
+
+
+@dataclass
+class Evaluations:
+    """Rolls nodes up, remembers the best that passes, and stops when the effort is spent.
+
+    Attributes:
+        root: The root histogram.
+        hierarchies: One per QID in job order, and those of the sensitive axes.
+        model: What a class must satisfy.
+        most_suppressed: How many records of the whole dataset may be suppressed.
+        objective: What is minimised.
+        effort: How many nodes are rolled up at most.
+        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
+        sensitive: Domains of the sensitive columns that the model looks at.
+        levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
+            the classes are the same, the precision is lower.
+        k: Fewest records that the model lets a class have.
+        spent: How many nodes were rolled up.
+        best: Rank of the best node so far, and its ``steps``.
+    """
+
+    root: Histogram
+    hierarchies: Sequence[Hierarchy]
+    model: PrivacyModel
+    most_suppressed: int
+    objective: Objective
+    effort: int
+    kept_cells: int = KEPT_CELLS
+    sensitive: Sequence[Domain] = ()
+
+    def __post_init__(self) -> None:
+        sizes = [hierarchy.levels for hierarchy in self.hierarchies]
+        self.lattice = Lattice(tuple(sizes), self.root.node)
+        self.levels = [_differing(hierarchy, first) for hierarchy, first in zip(self.hierarchies, self.root.node, strict=True)]
+        self.bottom: Steps = (0,) * len(sizes)
+        self.top: Steps = tuple(len(levels) - 1 for levels in self.levels)
+        self.k = _fewest(self.model)
+        self.spent = 0
+        self.best: Rank | None = None
+        self.steps = self.top
+        self._weaker = relaxed(self.model) if self.most_suppressed else self.model
+        self._seen: dict[Steps, Seen] = {}
+
+        def above(node: Sequence[int]) -> float:
+            return float(prod(size - level for size, level in zip(sizes, node, strict=True)))
+
+        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, above)
+
+    @property
+    def value(self) -> float:
+        """The best value so far, a whole number, or infinity."""
+        return self.best[0] if self.best else inf
+
+    def node(self, steps: Steps) -> Node:
+        """Returns the level of each QID."""
+        return tuple(levels[step] for levels, step in zip(self.levels, steps, strict=True))
+
+    def see(self, steps: Steps, *, keep: bool = False) -> Seen:
+        """Returns what is known of a node, which is rolled up if need be.
+
+        Args:
+            steps: The node.
+            keep: Whether coarser nodes will be asked for.
+
+        Raises:
+            Spent: it would need one roll-up more than the effort allows.
+        """
+        if steps in self._seen:
+            return self._seen[steps]
+        if self.spent >= self.effort:
+            raise Spent
+        self.spent += 1
+        counts, failing, surely = self._classes(self.node(steps), keep=keep)
+        loss = loss_of(counts, failing)
+        least = loss.suppressed if surely is failing else int(counts[surely].sum())
+        small = counts[counts < self.k]
+        seen = Seen(loss, least, loss.dm_all + int(np.dot(small, self.k - small)), _spared(small, self.k, self.most_suppressed))
+        if len(self._seen) >= KEPT_NODES:
+            for old in list(islice(self._seen, KEPT_NODES // 2)):
+                del self._seen[old]
+        self._seen[steps] = seen
+        if loss.suppressed <= self.most_suppressed and (self.best is None or self.rank(steps, seen) < self.best):
+            self.best, self.steps = self.rank(steps, seen), steps
+        return seen
+
+    def _classes(self, node: Node, *, keep: bool) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns the sizes of a node's classes, which of them fail, and which fail even what can be told of coarser nodes too."""
+        if not self.sensitive:
+            counts = self._roll_ups.counts(node, keep=keep)
+            failing = self.model.fails(counts)
+            return counts, failing, failing
+        classes = classes_of(self._roll_ups.cells(node, keep=keep), self.sensitive)
+        failing = self.model.fails(classes.counts, classes.spreads)
+        surely = failing if self._weaker == self.model else self._weaker.fails(classes.counts, classes.spreads)
+        return classes.counts, failing, surely
+
+    def passes(self, steps: Steps) -> bool:
+        """Tells whether a node may pass; one that may not takes every finer node with it."""
+        return self.see(steps).least <= self.most_suppressed
+
+    def rank(self, steps: Steps, seen: Seen) -> Rank:
+        """Returns what nodes are compared by, as the search of a whole lattice compares them."""
+        node = self.node(steps)
+        value = seen.loss.dm_star if self.objective == "dm_star" else seen.loss.dm_all
+        return value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
+
+    def bound(self, low: Steps, high: Steps) -> int:
+        """Returns a lower bound of the value of every passing node from ``low`` to ``high``; proof in core/branching.py.
+
+        Args:
+            low: The finest of them.
+            high: The coarsest, which was rolled up before.
+        """
+        seen, least = self.see(low, keep=True), self.see(high).least
+        bound = seen.floor - seen.spared
+        if self.objective == "dm_all":
+            return bound
+        alone = isinstance(self.model, KAnonymity)
+        most = min(self.most_suppressed, seen.least) if alone else self.most_suppressed
+        suppressed = min(max(self.k // 2, least), most)
+        more = suppressed * (suppressed - self.k)
+        return max(bound, seen.floor + (more if alone else min(more, 0)))
+
+
+def _differing(hierarchy: Hierarchy, first: int) -> list[int]:
+    sizes = list(map(len, hierarchy.labels))
+    return [level for level in range(first, hierarchy.levels) if level == first or sizes[level] < sizes[level - 1]]
+
+
+def _fewest(model: PrivacyModel) -> int:
+    match model:
+        case KAnonymity(k):
+            return k
+        case AllOf(models):
+            return max(map(_fewest, models), default=1)
+    return 1
+
+
+def _spared(small: NDArray[np.int64], k: int, most: int) -> int:
+    """Returns Σ (k − c) over as many records as may be suppressed, those in the smallest cells first.
+
+    Args:
+        small: Shape (n,), sizes c of the cells with fewer than k records.
+        k: The fewest that a class may have.
+        most: How many records may be suppressed.
+    """
+    sizes = np.arange(k, dtype=np.int64)
+    taken = np.minimum(np.cumsum(np.bincount(small, minlength=k) * sizes), most)
+    return int(np.dot(np.diff(taken, prepend=0), k - sizes))
