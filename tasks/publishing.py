@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from schemas.job import Job
 from schemas.job_digest import job_digest
 from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact, Store, key_of, write_whole
+from tasks.memory import peak_rss
 from tasks.recodings import Outcome
 from tasks.report import make_report
 from tasks.report_page import render
@@ -199,12 +199,6 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "unknown"
     return found
-
-
-def peak_rss() -> int:
-    """Returns the largest resident size of this process so far, in bytes."""
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return largest if sys.platform == "darwin" else largest * 1024
 
 
 def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> None:

@@ -19,7 +19,8 @@ from schemas.job_digest import job_digest
 from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding
-from tasks.publishing import peak_rss, versions
+from tasks.memory import peak_rss
+from tasks.publishing import versions
 from tasks.reading import read_chunk
 from tasks.recodings import RecodingArtifacts
 from tasks.record_recodings import LocalOutcome, assigned, load_classes

@@ -14,15 +14,15 @@ from flows.demo import prepare
 ROOT = Path(__file__).resolve().parent.parent.parent
 CEILING = 1_000_000_000
 CHILD = """
-import resource, sys
+import sys
 from flows import cli
+from tasks.memory import peak_rss
 try:
     cli.main()
 except SystemExit as ended:
     assert not ended.code
 finally:
-    own, children = (resource.getrusage(who).ru_maxrss * 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print("peak", own + children, file=sys.stderr)
+    print("peak", peak_rss(), file=sys.stderr)
 """
 
 

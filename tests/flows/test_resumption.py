@@ -19,8 +19,8 @@ from tests.conftest import Anonymise, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_parquet
 
 TABLE = people(400)
-COUNTED = {"domains", "domain", "histograms", "histogram"}
-FOUND = {"outcome", "cells", "classes"}
+COUNTED = {"domains", "domain", "histograms", "histogram", "sizes"}
+FOUND = {"outcome", "cells", "classes", "lattice"}
 Artefacts = Mapping[str, Sequence[int]]
 
 
@@ -49,7 +49,7 @@ def current(folder: Path) -> str:
         (["intervals=bounds"], FOUND),
         (["rows_per_file=50"], set()),
         (["target=elsewhere"], set()),
-        (["columns.quasi_identifiers.1.hierarchy.widths=[1, 2]"], FOUND | {"histograms", "histogram"}),
+        (["columns.quasi_identifiers.1.hierarchy.widths=[1, 2]"], FOUND | {"histograms", "histogram", "sizes"}),
         (["columns.insensitive=[note, score]", "columns.identifiers=[person, visits]"], set()),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, list) else "",
