@@ -48,9 +48,8 @@ def main() -> None:
     mode = [] if options.prefect else ["--direct"]
     peaks = []
     print(f"medical, k = 50, limit 0.01, memory {options.memory}, {'Prefect' if options.prefect else '--direct'}\n")
-    print(
-        f"{'records':>12}{'roots':>7}{'CPU s':>9}{'µs each':>9}{'wall s':>8}{'peak MB':>9}{'copy CPU s':>12}{'× copy':>8}  node, DM*, optimum"
-    )
+    heads = f"{'records':>12}{'roots':>7}{'CPU s':>9}{'µs each':>9}{'wall s':>8}{'peak MB':>9}{'copy CPU s':>12}{'× copy':>8}"
+    print(f"{heads}  node, DM*, optimum")
     for millions in sizes:
         files = sorted(data.glob("*.parquet"))[:millions]
         copy = copied(files, options.memory)
