@@ -14,7 +14,7 @@ from math import inf, sqrt
 
 from core.evaluations import Evaluations, Seen, Steps
 
-WAYS = ("dive 0.5", "climb 1", "climb 0.5", "dive 1")
+WALKS = (("dive", 0.5), ("climb", 1.0), ("climb", 0.5), ("dive", 1.0))
 TINY = 1e-6
 
 
@@ -31,13 +31,28 @@ def hunt(nodes: Evaluations) -> Iterator[None]:
     """
     dive(nodes, nodes.top)
     yield
-    for weight in (0.5, 1.0):
-        if weight == 1.0:
-            dive(nodes, climb(nodes, nodes.bottom, weight))
+    for walk, weight in WALKS:
+        dive(nodes, nodes.top, weight=weight) if walk == "dive" else dive(nodes, climb(nodes, nodes.bottom, weight))
         yield
     bettered = True
     while bettered:
         bettered = False
+        for spoilt, qid in list(_spoilt(nodes)):
+            before = nodes.best
+            for weight in (0.0, 1.0):
+                dive(nodes, dive(nodes, spoilt, qid, weight))
+                yield
+            if nodes.best != before:
+                bettered = True
+                break
+
+
+def _spoilt(nodes: Evaluations) -> Iterator[tuple[Steps, int]]:
+    """Makes one QID of the best node coarser, by one step first."""
+    for more in range(1, max(nodes.top) + 1):
+        for qid, step in enumerate(nodes.steps):
+            if step + more <= nodes.top[qid]:
+                yield changed(nodes.steps, qid, step + more), qid
 
 
 def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0) -> Steps:
@@ -71,13 +86,14 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
 
 
 def _gain(nodes: Evaluations, seen: Seen, found: Seen, weight: float) -> float:
-    before, after = (loss.dm_star if nodes.objective == "dm_star" else loss.dm_all for loss in (seen.loss, found.loss))
+    if seen.value == inf:
+        return inf
     price = max(found.least - seen.least, 0) / (nodes.most_suppressed + 1) + 0.001
-    return ((before - after) / after + TINY**2) / _power(price, weight)
+    return ((seen.value - found.value) / (found.value + TINY) + TINY**2) / _power(price, weight)
 
 
 def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
-    """Goes from a node to coarser ones, by what costs the least Σ|E|² (and saves the most records, by ``weight``), until one passes.
+    """Goes from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes.
 
     Raises:
         Spent: the effort is spent.
@@ -89,7 +105,8 @@ def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
         coarser = changed(current, qid, current[qid] + 1)
         found = nodes.see(coarser)
         saved = (seen.least - found.least) / (nodes.most_suppressed + 1) + TINY
-        costs[qid] = ((found.loss.dm_all - seen.loss.dm_all) / seen.loss.dm_all + TINY**2) / _power(saved, weight)
+        before = nodes.cost(current)
+        costs[qid] = ((nodes.cost(coarser) - before) / (before + TINY) + TINY**2) / _power(saved, weight)
         if costs[qid] <= min(costs.values()):
             current, seen = coarser, found
             if current[qid] == nodes.top[qid]:

@@ -1,4 +1,4 @@
-"""What is known of single nodes of a lattice that is too large to hold: losses and lower bounds, each rolled up once, no more than an effort."""
+"""Nodes of a lattice that is too large to hold: losses and lower bounds, each rolled up once, and no more than an effort allows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import inf, prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import Lattice, Node
 from core.losses import Loss, loss_of
+from core.objectives import ROUNDING, Prices
 from core.privacy import AllOf, KAnonymity, PrivacyModel, relaxed
 from core.rollups import RollUps
 from core.search import KEPT_CELLS, Objective, Rank
@@ -36,15 +37,19 @@ class Seen(NamedTuple):
 
     Attributes:
         loss: Its losses.
+        value: Its objective.
         least: Records that it, and so every finer node, suppresses at least.
         floor: Σ over all cells c · max(c, k), of the sizes c.
         spared: How much of ``floor`` falls away at most if as many records as allowed are suppressed.
+        cells: How many cells it has.
     """
 
     loss: Loss
+    value: int | float
     least: int
     floor: int
     spared: int
+    cells: int
 
 
 @dataclass
@@ -60,11 +65,12 @@ class Evaluations:
         effort: How many nodes are rolled up at most.
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the model looks at.
+        prices: Of the objective, if it has any.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
         k: Fewest records that the model lets a class have.
         spent: How many nodes were rolled up.
-        best: Rank of the best node so far, and its ``steps``.
+        best: Rank of the best node so far, its ``steps`` and its ``loss``.
     """
 
     root: Histogram
@@ -75,6 +81,7 @@ class Evaluations:
     effort: int
     kept_cells: int = KEPT_CELLS
     sensitive: Sequence[Domain] = ()
+    prices: Prices | None = None
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
@@ -86,6 +93,7 @@ class Evaluations:
         self.spent = 0
         self.best: Rank | None = None
         self.steps = self.top
+        self.loss: Loss | None = None
         self._weaker = relaxed(self.model) if self.most_suppressed else self.model
         self._seen: dict[Steps, Seen] = {}
 
@@ -98,6 +106,12 @@ class Evaluations:
     def value(self) -> float:
         """The best value so far, a whole number, or infinity."""
         return self.best[0] if self.best else inf
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """The best value by the name of its objective, as ``core.search.Found`` has it."""
+        values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
+        return {self.objective: self.value / values} if self.objective in {"gcp_covered", "entropy"} else {}
 
     def node(self, steps: Steps) -> Node:
         """Returns the level of each QID."""
@@ -118,29 +132,42 @@ class Evaluations:
         if self.spent >= self.effort:
             raise Spent
         self.spent += 1
-        counts, failing, surely = self._classes(self.node(steps), keep=keep)
-        loss = loss_of(counts, failing)
-        least = loss.suppressed if surely is failing else int(counts[surely].sum())
-        small = counts[counts < self.k]
-        seen = Seen(loss, least, loss.dm_all + int(np.dot(small, self.k - small)), _spared(small, self.k, self.most_suppressed))
+        seen = self._roll_up(self.node(steps), keep=keep)
         if len(self._seen) >= KEPT_NODES:
             for old in list(islice(self._seen, KEPT_NODES // 2)):
                 del self._seen[old]
         self._seen[steps] = seen
-        if loss.suppressed <= self.most_suppressed and (self.best is None or self.rank(steps, seen) < self.best):
-            self.best, self.steps = self.rank(steps, seen), steps
+        if seen.loss.suppressed <= self.most_suppressed and (self.best is None or self.rank(steps, seen) < self.best):
+            self.best, self.steps, self.loss = self.rank(steps, seen), steps, seen.loss
         return seen
 
-    def _classes(self, node: Node, *, keep: bool) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Returns the sizes of a node's classes, which of them fail, and which fail even what can be told of coarser nodes too."""
-        if not self.sensitive:
+    def _roll_up(self, node: Node, *, keep: bool) -> Seen:
+        if self.sensitive or (self.prices and self.prices.extra):
+            classes = classes_of(self._roll_ups.cells(node, keep=keep), self.sensitive)
+            counts, codes, spreads = classes.counts, classes.codes, classes.spreads
+            failing = self.model.fails(counts, spreads)
+            surely = failing if self._weaker == self.model else self._weaker.fails(counts, spreads)
+        else:
             counts = self._roll_ups.counts(node, keep=keep)
-            failing = self.model.fails(counts)
-            return counts, failing, failing
-        classes = classes_of(self._roll_ups.cells(node, keep=keep), self.sensitive)
-        failing = self.model.fails(classes.counts, classes.spreads)
-        surely = failing if self._weaker == self.model else self._weaker.fails(classes.counts, classes.spreads)
-        return classes.counts, failing, surely
+            codes, failing = np.empty((len(counts), 0), np.uint16), self.model.fails(counts)
+            surely = failing
+        loss = loss_of(counts, failing)
+        small = counts[counts < self.k]
+        return Seen(
+            loss,
+            self._value(node, loss, len(counts) - int(failing.sum()), codes[failing], counts[failing]),
+            int(counts[surely].sum()),
+            loss.dm_all + int(np.dot(small, self.k - small)),
+            _spared(small, self.k, self.most_suppressed),
+            len(counts),
+        )
+
+    def _value(self, node: Node, loss: Loss, classes: int, codes: NDArray[np.unsignedinteger[Any]], lost: NDArray[np.int64]) -> int | float:
+        if self.prices:
+            return self.prices.cost(node, codes, lost)
+        if self.objective == "c_avg":
+            return (self.root.records - loss.suppressed) / classes if classes else inf
+        return loss.dm_star if self.objective == "dm_star" else loss.dm_all
 
     def passes(self, steps: Steps) -> bool:
         """Tells whether a node may pass; one that may not takes every finer node with it."""
@@ -149,17 +176,27 @@ class Evaluations:
     def rank(self, steps: Steps, seen: Seen) -> Rank:
         """Returns what nodes are compared by, as the search of a whole lattice compares them."""
         node = self.node(steps)
-        value = seen.loss.dm_star if self.objective == "dm_star" else seen.loss.dm_all
-        return value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
+        return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
 
-    def bound(self, low: Steps, high: Steps) -> int:
+    def cost(self, steps: Steps) -> float:
+        """Returns what grows from finer to coarser nodes as the objective does, suppression apart."""
+        if self.prices:
+            return self.prices.cost(self.node(steps), np.empty((0, 0), np.uint16), np.empty(0, np.int64))
+        seen = self.see(steps)
+        return 1 / seen.cells if self.objective == "c_avg" else float(seen.loss.dm_all)
+
+    def bound(self, low: Steps, high: Steps) -> int | float:
         """Returns a lower bound of the value of every passing node from ``low`` to ``high``; proof in core/branching.py.
 
         Args:
             low: The finest of them.
             high: The coarsest, which was rolled up before.
         """
+        if self.prices:
+            return self.cost(low) * ROUNDING
         seen, least = self.see(low, keep=True), self.see(high).least
+        if self.objective == "c_avg":
+            return max(float(np.nextafter((self.root.records - self.most_suppressed) / seen.cells, 0)), float(self.k))
         bound = seen.floor - seen.spared
         if self.objective == "dm_all":
             return bound
@@ -168,6 +205,15 @@ class Evaluations:
         suppressed = min(max(self.k // 2, least), most)
         more = suppressed * (suppressed - self.k)
         return max(bound, seen.floor + (more if alone else min(more, 0)))
+
+    def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
+        """Tells whether no node from ``low`` to ``high`` can be better than the best, ties included: a node of the value ``bound``
+        suppresses no less than ``high``, and one that does not suppress more is no more precise than ``low``.
+        """
+        if self.best is None or bound != self.best[0]:
+            return self.best is not None and bound > self.best[0]
+        node = self.node(low)
+        return (bound, self.see(high).least, self.lattice.imprecision_of(node), node) >= self.best
 
 
 def _differing(hierarchy: Hierarchy, first: int) -> list[int]:

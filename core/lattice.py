@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 Node = tuple[int, ...]
 UNKNOWN, PASSES, FAILS, CUT = np.int8(0), np.int8(1), np.int8(-1), np.int8(2)
-LARGEST = 1 << 25
+LARGEST = 1 << 18
+"""Nodes of the largest lattice that is held as arrays with an entry per node; core/branching.py searches larger ones."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,11 @@ class Lattice:
 
     def precision(self, node: Node) -> Fraction:
         """Returns Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
-        return 1 - Fraction(int(self.imprecision[self.position(node)]), self.unit * len(self.levels))
+        return 1 - Fraction(self.imprecision_of(node), self.unit * len(self.levels))
+
+    def imprecision_of(self, node: Node) -> int:
+        """Returns the entry of ``imprecision`` for one node."""
+        return sum(level * (self.unit // max(highest, 1)) for level, highest in zip(node, self.top, strict=True))
 
 
 def join(first: Node, second: Node) -> Node:

@@ -153,13 +153,17 @@ class RollUps:
             self._put(Cells(node, codes.astype(base.codes.dtype), sums))
         return sums.astype(np.int64)
 
-    def cells(self, node: Node) -> Histogram:
-        """Returns the histogram of a node at or above the root's, without keeping it."""
+    def cells(self, node: Node, *, keep: bool = False) -> Histogram:
+        """Returns the histogram of a node at or above the root's; arguments as for ``counts``."""
         base, packing = self._base(node), packing_of(node, self._hierarchies)
         if base.node == node:
-            return Histogram(node, packing, packing.pack(tuple(base.codes.T)), base.counts.astype(np.int64))
+            # Kept histograms are in any order.
+            return Histogram(node, packing, *count_cells(packing.pack(tuple(base.codes.T)), packing.product, base.counts.astype(np.int64)))
         self.made += 1
-        return Histogram(node, packing, *_merged(base, node, packing, self._hierarchies))
+        rolled = Histogram(node, packing, *_merged(base, node, packing, self._hierarchies))
+        if keep and _worth_keeping(base, rolled.counts):
+            self._put(Cells(node, rolled.codes, rolled.counts.astype(self._dtype)))
+        return rolled
 
     def _base(self, node: Node) -> Cells:
         """Returns a histogram from which the node is cheap, making those between that are worth it."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from math import prod
 
 from core.hierarchy import Hierarchy
-from core.lattice import Lattice, Node, most_precise, tag
+from core.lattice import LARGEST, Lattice, Node, most_precise, tag
 
 BYTES_PER_BIN = 16
 BYTES_PER_CELL = 64
+BYTES_PER_CODE = 4
 
 
 def bins(hierarchies: Sequence[Hierarchy], node: Node) -> int:
@@ -31,6 +33,8 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
     """
     lattice = Lattice.whole([hierarchy.levels for hierarchy in hierarchies])
     budget = memory // BYTES_PER_BIN
+    if lattice.nodes > LARGEST:
+        return extended(lattice, lambda node: bins(hierarchies, node), budget)
     return most_precise(lattice, tag(lattice, lambda node: bins(hierarchies, node) <= budget))
 
 
@@ -45,5 +49,41 @@ def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -
         records: Number of records N.
     """
     lattice = Lattice.whole([hierarchy.levels for hierarchy in hierarchies])
+    if lattice.nodes > LARGEST:
+        # So many QIDs make the codes of a cell the larger part of it.
+        wide = memory // (BYTES_PER_CELL + BYTES_PER_CODE * len(hierarchies))
+        return extended(lattice, lambda node: most_cells(hierarchies, node, records), wide)
     budget = memory // BYTES_PER_CELL
     return most_precise(lattice, tag(lattice, lambda node: most_cells(hierarchies, node, records) <= budget))
+
+
+def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node | None:
+    """Returns a fine node that fits, of a lattice too large to hold: the finest if it does, else one that no finer neighbour of fits.
+
+    From the top, one level at a time is made finer: that which multiplies the size least for the precision that it gains, ties by the order
+    of importance. The most precise of all nodes that fit may be another.
+
+    Args:
+        lattice: The whole lattice.
+        size: What a node takes; no less for a finer one.
+        budget: What there is.
+    """
+    finest = (0,) * len(lattice.levels)
+    if size(finest) <= budget:
+        return finest
+    node = lattice.top
+    if size(node) > budget:
+        return None
+    while True:
+        now = size(node)
+        finer = [(*node[:axis], level - 1, *node[axis + 1 :]) for axis, level in enumerate(node) if level]
+        fitting = [(Fraction(size(next_), now) ** _levels(lattice, node, next_), place, next_) for place, next_ in enumerate(finer)]
+        fitting = [step for step in fitting if size(step[2]) <= budget]
+        if not fitting:
+            return node
+        node = min(fitting)[2]
+
+
+def _levels(lattice: Lattice, node: Node, finer: Node) -> int:
+    """Returns the levels of the axis on which two nodes differ: a step along it gains a precision of one over that."""
+    return next(highest for highest, high, low in zip(lattice.top, node, finer, strict=True) if high != low)

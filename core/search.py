@@ -36,24 +36,28 @@ class Found:
         node: The best passing node.
         loss: Its losses.
         passing: How many nodes of the lattice are known to pass; with a limit of suppression and a model that is more than its ``relaxed``
-            part, how many pass that part.
+            part, how many pass that part. None if they were not counted (``core.branching``).
         nodes: How many there are.
         evaluated: How many were rolled up.
         unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
         roots: The roots whose histograms were searched, in order.
         statuses: What was found out about each node of the whole lattice, for its picture; None if that was not kept.
         measured: The objective's value by its name, per record and QID, where it is none of the losses that every release tells.
+        bound: What no node above a root is below, as the objective measures it; None if ``unexamined`` says all that is to say.
+        gap: By what share of ``bound`` the node is above it; None if there is no bound, or it is 0.
     """
 
     node: Node
     loss: Loss
-    passing: int
+    passing: int | None
     nodes: int
     evaluated: int
     unexamined: int
     roots: tuple[Node, ...]
     statuses: Statuses | None = field(default=None, compare=False, repr=False)
     measured: dict[str, float] = field(default_factory=dict)
+    bound: int | float | None = None
+    gap: float | None = None
 
 
 Rank = tuple[int | float, int, int, Node]

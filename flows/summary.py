@@ -66,7 +66,9 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""
     table.add_row("loss", f"DM* {manifest.loss['dm_star']:,} · GCP {manifest.loss['gcp']:.4f}{precision}")
     if isinstance(nodes := manifest.search.get("nodes"), int):
-        table.add_row("optimum", f"{manifest.optimal}: {manifest.search['passing']:,} of {counted(nodes, 'node')} passed")
+        passing = manifest.search.get("passing")
+        passed = f"{passing:,} of {counted(nodes, 'node')} passed" if passing is not None else f"{counted(nodes, 'node')} in all"
+        table.add_row("optimum", f"{manifest.optimal}: {passed}")
     else:
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
     for name, text in risk_rows(manifest.risk):

@@ -121,13 +121,6 @@ class PrivacyError(SkaldError):
         return cls(f"k = {k:,} cannot be met by {counted(records, 'record')}. Lower privacy.k or add data; nothing was published.")
 
     @classmethod
-    def lattice_too_large(cls, nodes: int, most: int) -> PrivacyError:
-        """The hierarchies combine to more nodes than can be tagged."""
-        return cls(
-            f"The hierarchies combine to {nodes:,} nodes; at most {most:,} can be searched. Give some quasi-identifiers fewer levels."
-        )
-
-    @classmethod
     def memory_too_small(cls, memory: int) -> PrivacyError:
         """Not even the coarsest histogram fits."""
         return cls(f"memory = {memory:,} bytes cannot hold any histogram of this job. Raise memory.")

@@ -20,6 +20,8 @@ class SkaldMethod(StrictModel):
     (range over range, or values covered), non-uniform entropy."""
     roots: Annotated[int, Field(ge=1, le=100)] = 3
     """Root histograms that are counted at most where the finest does not fit the memory; 1 is the paper's, more examine more nodes."""
+    effort: Annotated[int, Field(ge=1, le=100_000_000)] = 20_000
+    """Nodes that are rolled up at most in a lattice too large to hold; then the best found is taken, with a bound on what it misses."""
 
 
 # A further algorithm is one more model above, one more member of the union and one more entry of the table.

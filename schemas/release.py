@@ -47,7 +47,7 @@ class Manifest(BaseModel):
         risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
             counted. Suppressed records are stated in it, never averaged in.
         optimal: ``certified``, or what was not excluded.
-        search: Nodes of the lattice, how many pass, how many were evaluated, and the roots.
+        search: Nodes of the lattice, how many pass if they were counted, how many were evaluated, a bound if there is one, and the roots.
         files: The data files.
         versions: Of what made it.
         seconds: Wall time per phase.
@@ -73,7 +73,7 @@ class Manifest(BaseModel):
     loss: dict[str, int | float]
     ncp: dict[str, float]
     optimal: str
-    search: dict[str, int | list[int] | list[list[int]]]
+    search: dict[str, int | float | list[int] | list[list[int]]]
     files: tuple[PublishedFile, ...]
     versions: dict[str, str]
     seconds: dict[str, float]

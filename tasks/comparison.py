@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.comparison import Published, recount_sql
 from core.histogram import Histogram
-from core.lattice import LARGEST, Lattice, Node
+from core.lattice import Node
 from core.losses import certainty_penalty
 from core.privacy import KAnonymity
 from core.rollups import roll_up
@@ -170,11 +170,8 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
         bins: Whether the job's ``method.root`` counts; else the occupied cells do, at full resolution wherever these fit.
 
     Raises:
-        PrivacyError: not even the top fits, or the lattice is too large.
+        PrivacyError: not even the top fits.
     """
-    nodes = Lattice.whole([hierarchy.levels for hierarchy in coding.hierarchies]).nodes
-    if nodes > LARGEST:
-        raise PrivacyError.lattice_too_large(nodes, LARGEST)
     if bins and full_domain(job.method).root == "dense":
         root = dense_root(coding.hierarchies, job.memory)
     else:
@@ -199,7 +196,7 @@ def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> str:
     """Returns the fingerprint of all that an optimum depends on."""
     limit = most_suppressed(job, portion.records)
     method = full_domain(job.method)
-    return key_of(VERSION, portion.histogram.sha256, coding.key, portion.root, k, limit, method.objective, method.roots)
+    return key_of(VERSION, portion.histogram.sha256, coding.key, portion.root, k, limit, method.objective, method.roots, method.effort)
 
 
 def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:

@@ -7,18 +7,21 @@ from fractions import Fraction
 from math import floor
 from typing import NamedTuple
 
+from core.branching import Branching
 from core.certificate import Examination
 from core.histogram import Histogram
-from core.lattice import Node
+from core.lattice import LARGEST, Lattice, Node
 from core.objectives import prices_of
 from core.privacy import PrivacyModel
-from core.roots import BYTES_PER_CELL
+from core.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.search import Found, Search
 from schemas.job import Job
 from schemas.method import full_domain
 from tasks.artifacts import Artifact, Store
 from tasks.coding import Coding
 from tasks.histograms import count_roots, load_histogram, surely_crowded
+
+BRANCHED = 1 << 15
 
 
 class Sought(NamedTuple):
@@ -41,7 +44,7 @@ def most_suppressed(job: Job, records: int) -> int:
 
 
 def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
-    """Finds the best node of the lattice, or of what the job's memory and ``method.roots`` let it examine.
+    """Finds the best node of the lattice, or of what the job's memory, ``method.roots`` and ``method.effort`` let it examine.
 
     Args:
         job: The job.
@@ -54,6 +57,9 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
     limit, cells = most_suppressed(job, sought.records), job.memory // BYTES_PER_CELL
     method, objective = full_domain(job.method), full_domain(job.method).objective
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive))
+    if _branches(coding, first.node):
+        kept = job.memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
+        return Branching(first, coding.axes, sought.model, limit, objective, method.effort, kept, coding.sensitive, prices).run()
     if method.root == "dense":
         return Search(first, coding.axes, sought.model, limit, objective, cells, sensitive=coding.sensitive, prices=prices).run()
 
@@ -78,6 +84,15 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         prices,
     )
     return examination.run(first, count, crowded)
+
+
+def _branches(coding: Coding, root: Node) -> bool:
+    """Tells whether the lattice is searched by branch and bound, which does not count the nodes that pass but takes a fraction of the time.
+
+    Further roots are examined as long as the lattice can be held.
+    """
+    nodes = Lattice.whole([axis.levels for axis in coding.axes]).nodes
+    return nodes > LARGEST or (nodes > BRANCHED and not any(root))
 
 
 def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Sequence[Artifact], store: Store) -> Histogram:

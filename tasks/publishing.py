@@ -10,9 +10,9 @@ import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from math import ceil
 from pathlib import Path
 
-from core.lattice import Node
 from core.risk import Figures, release_risk
 from core.verification import Recount, manifest_faults
 from schemas.errors import StorageError, VerificationError, counted
@@ -162,11 +162,12 @@ def make_manifest(
         levels=dict(zip(qids, outcome.node, strict=True)),
         loss=outcome.loss,
         ncp=outcome.ncp,
-        optimal=optimality(outcome.unexamined, outcome.roots),
+        optimal=optimality(outcome),
         search={
             "nodes": outcome.nodes,
-            "passing": outcome.passing,
+            **({} if outcome.passing is None else {"passing": outcome.passing}),
             "evaluated": outcome.evaluated,
+            **({} if outcome.bound is None else {"bound": outcome.bound}),
             "root_cells": outcome.cells,
             "root": list(outcome.root),
             "roots": [list(root) for root in outcome.roots],
@@ -180,13 +181,30 @@ def make_manifest(
     )
 
 
-def optimality(unexamined: int, roots: Sequence[Node]) -> str:
-    """Returns ``certified``, or how many nodes the memory budget left unexamined."""
+def optimality(outcome: Outcome) -> str:
+    """Returns ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
+    unexamined, roots = outcome.unexamined, outcome.roots
     if not unexamined:
         return "certified"
+    if outcome.bound is not None:
+        return _reached(outcome)
     return (
         f"best of the nodes above {counted(len(roots), 'root')}; {counted(unexamined, 'finer node')} could be better and lie above none: "
         "raise memory or method.roots to examine them"
+    )
+
+
+def _reached(outcome: Outcome) -> str:
+    """Returns how far branch and bound came, the gap rounded up."""
+    least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
+    left = counted(outcome.unexamined, "node")
+    if not any(outcome.root):
+        return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
+    if outcome.gap == 0:
+        return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"
+    return (
+        f"best of {counted(outcome.evaluated, 'node')} counted, {least}the best above its root; {left} could be better: "
+        "raise memory or method.effort"
     )
 
 

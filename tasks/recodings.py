@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.hierarchy import build_hierarchy, check_static
 from core.histogram import Histogram
-from core.lattice import LARGEST, Lattice, Node
+from core.lattice import Lattice, Node
 from core.losses import c_avg, certainty_penalty, dm
 from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, all_of
 from core.recoding import Recoding, read_recoding, recode, recoding_tables
@@ -48,8 +48,10 @@ class Outcome(BaseModel):
         suppressed: s, records in classes that fail.
         masked: How many of them are published with ``*``.
         classes: Published classes, the mask included.
-        passing: Nodes that are known to pass, of ``nodes``; ``evaluated`` were rolled up.
+        passing: Nodes that are known to pass, of ``nodes``, or None if they were not counted; ``evaluated`` were rolled up.
         unexamined: Nodes that could be better; 0 certifies the optimum.
+        bound: What no node above the roots is below, as the objective measures it, where that is known and tells more.
+        gap: By what share of it the node is above it.
         cells: Occupied cells of the root below ``node``.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
@@ -63,10 +65,12 @@ class Outcome(BaseModel):
     suppressed: int
     masked: int
     classes: int
-    passing: int
+    passing: int | None
     nodes: int
     evaluated: int
     unexamined: int
+    bound: int | float | None = None
+    gap: float | None = None
     cells: int
     loss: dict[str, int | float]
     ncp: dict[str, float]
@@ -125,13 +129,10 @@ def choose_root(job: Job, coding: Coding) -> Node:
     """Returns the finest node whose histogram fits the job's memory.
 
     Raises:
-        PrivacyError: there are fewer than k records, the lattice is too large, or memory is too small even for the top.
+        PrivacyError: there are fewer than k records, or memory is too small even for the top.
     """
     if coding.records < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, coding.records)
-    lattice = Lattice.whole([axis.levels for axis in coding.axes])
-    if lattice.nodes > LARGEST:
-        raise PrivacyError.lattice_too_large(lattice.nodes, LARGEST)
     if full_domain(job.method).root == "dense":
         root = dense_root(coding.axes, job.memory)
     else:
@@ -143,9 +144,10 @@ def choose_root(job: Job, coding: Coding) -> Node:
 
 def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str:
     """Returns the fingerprint of all that the search depends on."""
+    method = full_domain(job.method)
     return key_of(
         VERSION, histogram.sha256, coding.key, root, privacy_content(job), most_suppressed(job, coding.records),
-        full_domain(job.method).objective, full_domain(job.method).roots, job.suppression.treatment, job.intervals,
+        method.objective, method.roots, method.effort, job.suppression.treatment, job.intervals,
     )  # fmt: skip
 
 
@@ -165,7 +167,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     """
     coding = load_coding(job, domain, store)
     key = search_key(job, coding, root, histogram)
-    if (kept := _kept(store, key)) and has_map(store, key):
+    if (kept := _kept(store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
     found = examine(job, coding, Sought(model, coding.records, job.privacy.k), counted, parts, store)
@@ -220,6 +222,8 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Pu
         nodes=found.nodes,
         evaluated=found.evaluated,
         unexamined=found.unexamined,
+        bound=found.bound,
+        gap=found.gap,
         cells=root.cells,
         loss={
             "dm": dm(counts, suppressed, records),

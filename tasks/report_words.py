@@ -139,7 +139,7 @@ MEASURES = {
 def certificate(job: Job, manifest: Manifest) -> tuple[str, ...]:
     """Returns in plain words whether a better release of the same kind was possible."""
     nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
-    if not isinstance(job.method, SkaldMethod) or not isinstance(nodes, int) or not isinstance(passing, int):
+    if not isinstance(job.method, SkaldMethod) or not isinstance(nodes, int):
         return (
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
             "It claims to be safe, which was verified, not to be the best.",
@@ -147,8 +147,9 @@ def certificate(job: Job, manifest: Manifest) -> tuple[str, ...]:
     measure = MEASURES[job.method.objective]
     ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
     if manifest.optimal == "certified":
+        known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
         return (
-            f"{ways} At least {passing:,} of them are known to keep the promise within the suppression limit.",
+            f"{ways}{known}",
             f"Certified: none that keeps it has a smaller loss by {measure}. Every combination was counted, or excluded because it cannot "
             "keep the promise or cannot lose less.",
         )

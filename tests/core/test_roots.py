@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +14,12 @@ from hypothesis import strategies as st
 
 from core.domains import Domain
 from core.hierarchy import Hierarchy
-from core.roots import BYTES_PER_BIN, BYTES_PER_CELL, bins, dense_root, most_cells, occupied_root
+from core.roots import BYTES_PER_BIN, BYTES_PER_CELL, BYTES_PER_CODE, bins, dense_root, most_cells, occupied_root
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import Node, all_nodes, class_sizes, precision
 from tests.oracles.tables import Example, examples, nodes_of
+
+Chosen = Callable[..., Node | None]
 
 
 def medical() -> list[Hierarchy]:
@@ -116,3 +120,25 @@ def test_there_is_no_occupied_root_where_not_even_one_cell_fits() -> None:
     hierarchies = [built({"widths": [2]}, domain_of(np.arange(5)))]
     assert occupied_root(hierarchies, 63, 100) is None
     assert occupied_root(hierarchies, 64, 100) == (2,)
+
+
+@given(st.data(), st.sampled_from([dense_root, occupied_root]))
+def test_the_root_of_a_lattice_too_large_to_hold_fits_and_none_of_its_finer_neighbours_does(data: st.DataObject, chosen: Chosen) -> None:
+    example = data.draw(examples())
+    records, memory = len(example.rows), data.draw(st.integers(0, 10_000))
+    wide = BYTES_PER_CELL + BYTES_PER_CODE * len(example.hierarchies)
+    with patch("core.roots.LARGEST", 0):
+        root = chosen(example.hierarchies, memory) if chosen is dense_root else chosen(example.hierarchies, memory, records)
+
+    def fits(node: Node) -> bool:
+        if chosen is dense_root:
+            return BYTES_PER_BIN * bins(example.hierarchies, node) <= memory
+        return wide * most_cells(example.hierarchies, node, records) <= memory
+
+    top = tuple(hierarchy.top for hierarchy in example.hierarchies)
+    finest = (0,) * len(top)
+    assert (root is None) == (not fits(top))
+    if root is not None:
+        assert fits(root)
+        assert root == finest or not fits(finest)
+        assert not any(fits((*root[:axis], level - 1, *root[axis + 1 :])) for axis, level in enumerate(root) if level)

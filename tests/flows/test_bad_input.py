@@ -114,14 +114,6 @@ def test_k_larger_than_the_number_of_records(refuse: Refuse, tmp_path: Path) -> 
     assert said == "k = 61 cannot be met by 60 records. Lower privacy.k or add data; nothing was published."
 
 
-def test_a_lattice_too_large_to_search(refuse: Refuse, tmp_path: Path) -> None:
-    names = "abcdefgh"
-    table = pa.table({name: list(range(40)) for name in names})
-    qids = [{"name": name, "hierarchy": {"widths": [1, 2, 4, 8, 16, 32, 64, 128, 256]}} for name in names]
-    said = refuse(people_job(tmp_path, table, columns={"quasi_identifiers": qids}), code=3)
-    assert said.startswith("The hierarchies combine to 100,000,000 nodes")
-
-
 @pytest.mark.parametrize("setting", ["suppression.limit=1.5", "suppression.limit=-0.1", "suppression.limit=.nan"])
 def test_a_limit_that_is_no_share(refuse: Refuse, tmp_path: Path, setting: str) -> None:
     assert "suppression.limit" in refuse(people_job(tmp_path, TABLE), setting)

@@ -1,0 +1,194 @@
+"""Branch and bound finds what a full enumeration finds; ended early, it never claims to be closer to the optimum than it is."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+from unittest.mock import patch
+
+import pyarrow as pa
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from core.branching import Branching
+from core.objectives import prices_of
+from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.search import Found, Objective, Search
+from core.sensitive import unchanged
+from tests.oracles.hierarchies import built
+from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes
+from tests.oracles.tables import Example, examples, nodes_of, observed
+
+OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
+FURTHER = st.sampled_from(["c_avg", "precision", "gcp", "gcp_covered", "entropy"])
+LIMITS = st.sampled_from([Fraction(0), Fraction(1)]) | st.fractions(0, 1, max_denominator=20)
+UNLIMITED = 1 << 40
+
+
+def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
+    example = draw(examples())
+    return example, draw(st.integers(1, 8) | st.just(len(example.rows) + 1)), draw(LIMITS)
+
+
+def searched(
+    example: Example, k: int, limit: Fraction, objective: Objective, effort: int = UNLIMITED, root: tuple[int, ...] = (), cells: int = 100
+) -> Found | None:
+    histogram = example.histogram(root or (0,) * len(example.hierarchies))
+    most = floor(limit * len(example.rows))
+    return Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, effort, cells).run()
+
+
+def value(loss: Losses, objective: Objective) -> int:
+    return loss.dm_star if objective == "dm_star" else loss.dm_all
+
+
+def check_optimum(found: Found | None, example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...] = ()) -> None:
+    best = best_node(example.rows, example.ladders, k, limit, objective, root or None)
+    if found is None or best is None:
+        assert found is best
+        return
+    loss = losses(example.rows, example.ladders, best, k)
+    assert found.node == best
+    assert (found.loss.suppressed, found.loss.dm_star, found.loss.dm_all) == (loss.suppressed, loss.dm_star, loss.dm_all)
+    assert found.bound == value(loss, objective)
+    assert found.gap == 0
+    everywhere = len(list(all_nodes(example.ladders)))
+    assert found.nodes == everywhere
+    assert found.evaluated <= everywhere
+    assert found.unexamined == everywhere - len(list(all_nodes(example.ladders, root or None)))
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=200)
+def test_without_a_limit_to_the_effort_the_outcome_is_that_of_a_full_enumeration(data: st.DataObject, objective: Objective) -> None:
+    example, k, limit = cases(data.draw)
+    check_optimum(searched(example, k, limit, objective), example, k, limit, objective)
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=60)
+def test_above_a_coarser_root_the_best_is_found_and_the_rest_is_counted(data: st.DataObject, objective: Objective) -> None:
+    example, k, limit = cases(data.draw)
+    root = data.draw(nodes_of(example))
+    check_optimum(searched(example, k, limit, objective, root=root), example, k, limit, objective, root)
+
+
+@given(st.data(), OBJECTIVES, st.integers(0, 30), st.integers(1, 3), st.integers(1, 8))
+@settings(max_examples=100)
+def test_small_memories_and_several_words_change_nothing(
+    data: st.DataObject, objective: Objective, cells: int, regions: int, nodes: int
+) -> None:
+    example, k, limit = cases(data.draw)
+    with (
+        patch("core.rollups.LARGE", 2),
+        patch("core.rollups.SHRINK", 2),
+        patch("core.rollups.SMALL_DENSE", 0),
+        patch("core.coding.WORD", data.draw(st.sampled_from([8, 1 << 62]))),
+        patch("core.branching.MOST_REGIONS", regions),
+        patch("core.evaluations.KEPT_NODES", nodes + 1),
+    ):
+        found = searched(example, k, limit, objective, cells=cells)
+    best = best_node(example.rows, example.ladders, k, limit, objective)
+    assert (found and found.node) == best
+    assert found is None or (found.unexamined, found.gap) == (0, 0)
+
+
+@given(st.data(), OBJECTIVES, st.integers(1, 60))
+@settings(max_examples=300)
+def test_ended_early_the_bound_is_never_above_the_optimum_nor_the_best_found_below_it(
+    data: st.DataObject, objective: Objective, effort: int
+) -> None:
+    example, k, limit = cases(data.draw)
+    found = searched(example, k, limit, objective, effort)
+    best = best_node(example.rows, example.ladders, k, limit, objective)
+    if found is None:
+        assert best is None
+        return
+    assert best is not None
+    passing = passing_nodes(example.rows, example.ladders, k, limit)
+    assert found.node in passing
+    assert found.evaluated <= effort
+    mine, optimum = (losses(example.rows, example.ladders, node, k) for node in (found.node, best))
+    assert value(found.loss, objective) == value(mine, objective)
+    assert found.bound is not None
+    assert found.bound <= value(optimum, objective) <= value(mine, objective)
+    if found.gap is not None:
+        assert value(mine, objective) <= (1 + found.gap) * value(optimum, objective) * (1 + 1e-9)
+    better = sum(value(losses(example.rows, example.ladders, node, k), objective) < value(mine, objective) for node in passing)
+    assert better <= found.unexamined
+    if found.unexamined == 0:
+        assert found.node == best
+
+
+@given(st.data(), OBJECTIVES, st.integers(1, 60))
+@settings(max_examples=30)
+def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: Objective, effort: int) -> None:
+    example, k, limit = cases(data.draw)
+    with patch("core.rollups.LARGE", 2):
+        assert searched(example, k, limit, objective, effort, cells=0) == searched(example, k, limit, objective, effort, cells=1_000)
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=40)
+def test_more_effort_never_gives_a_worse_node(data: st.DataObject, objective: Objective) -> None:
+    example, k, limit = cases(data.draw)
+    found = [searched(example, k, limit, objective, effort) for effort in (1, 5, 20, 80, UNLIMITED)]
+    assume(found[0] is not None)
+    values = [value(one.loss, objective) for one in found if one]
+    assert len(values) == len(found)
+    assert values == sorted(values, reverse=True)
+
+
+@given(st.data(), FURTHER)
+@settings(max_examples=60)
+def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.DataObject, objective: Objective) -> None:
+    example, k, limit = cases(data.draw)
+    histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
+    prices = prices_of(objective, example.hierarchies, example.domains)
+    found = Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, UNLIMITED, prices=prices).run()
+    same(found, Search(histogram, example.hierarchies, KAnonymity(k), most, objective, prices=prices).run())
+
+
+@given(st.data(), OBJECTIVES | FURTHER)
+@settings(max_examples=100)
+def test_sensitive_values_are_looked_at_as_the_search_of_the_whole_lattice_does(data: st.DataObject, objective: Objective) -> None:
+    """Entropy, recursive diversity and closeness let a coarser node suppress more; only what they imply may cut."""
+    example = data.draw(examples(4, 30).filter(lambda example: len(example.hierarchies) > 1))
+    *hierarchies, _ = example.hierarchies
+    secret = example.domains[-1]
+    axes = (*hierarchies, unchanged(secret))
+    histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
+    model = AllOf((KAnonymity(data.draw(st.integers(1, 4))), data.draw(models(secret.qid))))
+    most = floor(data.draw(LIMITS) * len(example.rows))
+    prices = prices_of(objective, hierarchies, example.domains[:-1], 1)
+    found = Branching(histogram, axes, model, most, objective, UNLIMITED, 100, [secret], prices).run()
+    same(found, Search(histogram, axes, model, most, objective, sensitive=[secret], prices=prices).run())
+
+
+def models(column: str) -> st.SearchStrategy[PrivacyModel]:
+    return (
+        st.builds(DistinctDiversity, st.just(column), st.integers(1, 3))
+        | st.builds(EntropyDiversity, st.just(column), st.floats(1, 3))
+        | st.builds(RecursiveDiversity, st.just(column), st.fractions(1, 4, max_denominator=4), st.integers(1, 3))
+        | st.builds(Closeness, st.just(column), st.floats(0, 1))
+    )
+
+
+def same(found: Found | None, whole: Found | None) -> None:
+    if found is None or whole is None:
+        assert found is whole
+        return
+    assert (found.node, found.loss, found.nodes, found.unexamined) == (whole.node, whole.loss, whole.nodes, 0)
+    assert found.measured == whole.measured
+
+
+def test_a_lattice_of_10_to_the_24_nodes_is_searched_to_the_end() -> None:
+    """Forty columns number the records; a level up they are numbered by fours, then by eights. 3^40 nodes tie with the best."""
+    rows = [(number,) * 40 for number in range(32)]
+    domains = tuple(observed(f"qid {place}", list(range(32)), pa.int64()) for place in range(40))
+    example = Example(rows, domains, tuple(built({"widths": [4, 8]}, domain) for domain in domains))
+    found = Branching(example.histogram((0,) * 40), example.hierarchies, KAnonymity(4), 0, effort=2_000).run()
+    assert found is not None
+    assert found.nodes == 4**40
+    assert found.node == (1,) * 40
+    assert (found.unexamined, found.gap, found.loss.dm_star) == (0, 0, 8 * 4**2)

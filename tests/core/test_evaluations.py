@@ -1,0 +1,177 @@
+"""What is said of all nodes between two holds of each of them, for every objective and privacy model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import floor
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from core.evaluations import Evaluations, Spent, Steps
+from core.objectives import prices_of
+from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.search import Objective
+from core.sensitive import unchanged
+from tests.oracles.hierarchies import built
+from tests.oracles.tables import Example, Row, examples, nested, observed
+
+OBJECTIVES = st.sampled_from(["dm_star", "dm_star", "dm_all", "dm_all", "c_avg", "precision", "gcp", "entropy"])
+UNLIMITED = 1 << 40
+
+
+def models(column: str) -> st.SearchStrategy[PrivacyModel]:
+    return (
+        st.builds(DistinctDiversity, st.just(column), st.integers(1, 3))
+        | st.builds(EntropyDiversity, st.just(column), st.floats(1, 3))
+        | st.builds(RecursiveDiversity, st.just(column), st.fractions(1, 4, max_denominator=4), st.integers(1, 3))
+        | st.builds(Closeness, st.just(column), st.floats(0, 1))
+    )
+
+
+@st.composite
+def crowded(draw: st.DrawFn) -> Example:
+    """A table of few distinct values, so that classes are large, many of one sensitive value, and ties are many."""
+    columns = [st.integers(0, draw(st.integers(1, 2))) for _ in range(draw(st.integers(1, 3)))]
+    rows = draw(st.lists(st.tuples(*columns, st.sampled_from([0, 0, 0, 1])), min_size=1, max_size=40))
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(len(rows[0])))
+    return Example(rows, domains, tuple(nested(draw, domain) for domain in domains))
+
+
+def evaluations(draw: st.DrawFn, objective: Objective, effort: int = UNLIMITED) -> Evaluations:
+    """The nodes of a random table, of which the last column may be sensitive."""
+    example = draw(examples() | crowded())
+    *hierarchies, last = example.hierarchies
+    k, most = draw(st.integers(1, 10)), floor(draw(st.fractions(0, 1, max_denominator=20)) * len(example.rows))
+    model: PrivacyModel = KAnonymity(k)
+    secret = [example.domains[-1]] if hierarchies and draw(st.booleans()) else []
+    if secret:
+        last = unchanged(secret[0])
+        model = AllOf((model, draw(models(secret[0].qid))))
+    axes = (*hierarchies, last)
+    histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
+    qids = len(axes) - len(secret)
+    prices = prices_of(objective, axes[:qids], example.domains[:qids], len(secret))
+    return Evaluations(histogram, axes, model, most, objective, effort, 100, secret, prices)
+
+
+def region(draw: st.DrawFn, nodes: Evaluations) -> tuple[Steps, Steps]:
+    high = tuple(draw(st.integers(0, top)) for top in nodes.top)
+    return tuple(draw(st.integers(0, step)) for step in high), high
+
+
+def between(low: Steps, high: Steps) -> list[Steps]:
+    return list(product(*(range(first, last + 1) for first, last in zip(low, high, strict=True))))
+
+
+def admitted(nodes: Evaluations, steps: Steps) -> bool:
+    return nodes.see(steps).loss.suppressed <= nodes.most_suppressed
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=600)
+def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataObject, objective: Objective) -> None:
+    nodes = evaluations(data.draw, objective)
+    low, high = region(data.draw, nodes)
+    assume(nodes.passes(high))
+    bound = nodes.bound(low, high)
+    assert all(nodes.see(steps).value >= bound for steps in between(low, high) if admitted(nodes, steps))
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=200)
+def test_a_finer_region_has_no_higher_bound_and_a_node_that_fails_has_no_finer_one_that_passes(
+    data: st.DataObject, objective: Objective
+) -> None:
+    nodes = evaluations(data.draw, objective)
+    low, high = region(data.draw, nodes)
+    middle = tuple(data.draw(st.integers(first, last)) for first, last in zip(low, high, strict=True))
+    if nodes.passes(high):
+        assert nodes.bound(low, high) <= nodes.bound(middle, high)
+    if not nodes.passes(middle):
+        assert not any(admitted(nodes, steps) for steps in between(low, middle))
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=600)
+def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objective: Objective) -> None:
+    nodes = evaluations(data.draw, objective)
+    seen = data.draw(st.lists(st.tuples(*(st.integers(0, top) for top in nodes.top)), max_size=3))
+    for steps in seen:
+        nodes.see(steps)
+    low, high = region(data.draw, nodes)
+    assume(nodes.passes(high))
+    beaten, best = nodes.beaten(nodes.bound(low, high), low, high), nodes.best
+    if beaten:
+        assert best is not None
+        assert not any(nodes.rank(steps, nodes.see(steps)) < best for steps in between(low, high) if admitted(nodes, steps))
+
+
+@given(st.data(), OBJECTIVES)
+@settings(max_examples=100)
+def test_the_best_is_kept_and_levels_that_merge_nothing_are_never_better(data: st.DataObject, objective: Objective) -> None:
+    nodes = evaluations(data.draw, objective)
+    ranks = [nodes.rank(steps, nodes.see(steps)) for steps in between(nodes.bottom, nodes.top) if admitted(nodes, steps)]
+    assert nodes.best == min(ranks, default=None)
+    for hierarchy, levels in zip(nodes.hierarchies, nodes.levels, strict=True):
+        for level in set(range(hierarchy.levels)) - set(levels):
+            assert (hierarchy.groups[level] == hierarchy.groups[level - 1]).all()
+
+
+@given(st.data(), st.integers(0, 5))
+@settings(max_examples=30)
+def test_no_more_nodes_are_rolled_up_than_the_effort_allows(data: st.DataObject, effort: int) -> None:
+    nodes = evaluations(data.draw, "dm_star", effort)
+    every = between(nodes.bottom, nodes.top)
+    for steps in every[:effort]:
+        nodes.see(steps)
+    assert nodes.spent == min(effort, len(every))
+    for steps in every[effort : effort + 1]:
+        with pytest.raises(Spent):
+            nodes.see(steps)
+
+
+def table(rows: Sequence[Row]) -> Example:
+    """A table whose columns can be left as they are or suppressed."""
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(len(rows[0])))
+    return Example(list(rows), domains, tuple(built({"widths": [100]}, domain) for domain in domains))
+
+
+def with_secret(rows: Sequence[Row], model: PrivacyModel, most: int, objective: Objective) -> Evaluations:
+    example = table(rows)
+    axes = (*example.hierarchies[:-1], unchanged(example.domains[-1]))
+    histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
+    return Evaluations(histogram, axes, model, most, objective, UNLIMITED, 100, [example.domains[-1]])
+
+
+@pytest.mark.parametrize(("objective", "value"), [("dm_star", 4**2 + 6**2), ("dm_all", 4**2 + 6**2), ("c_avg", 4)])
+def test_a_large_class_that_is_suppressed_is_within_the_bound(objective: Objective, value: int) -> None:
+    model = AllOf((KAnonymity(2), DistinctDiversity("qid 1", 2)))
+    nodes = with_secret([(0, 7)] * 6 + [(1, 7), (1, 7), (1, 8), (1, 8)], model, 6, objective)
+    assert nodes.see(nodes.bottom).value == value
+    assert nodes.bound(nodes.bottom, nodes.bottom) <= value
+
+
+def test_a_coarser_node_that_suppresses_too_many_cuts_no_finer_one_where_the_model_is_not_monotone() -> None:
+    nodes = with_secret([(0, 7), (0, 8)] + [(1, 7)] * 10, AllOf((KAnonymity(2), EntropyDiversity("qid 1", 2))), 10, "dm_star")
+    assert (nodes.see(nodes.bottom).loss.suppressed, nodes.see(nodes.top).loss.suppressed) == (10, 12)
+    assert nodes.passes(nodes.top)
+    assert nodes.best is not None
+    assert nodes.steps == nodes.bottom
+
+
+def test_a_tie_is_beaten_only_where_no_node_of_the_region_is_more_precise() -> None:
+    rows = [(0, 5), (1, 5), (2, 6), (3, 6)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    example = Example(rows, domains, (built({"widths": [2, 100]}, domains[0]), built({"widths": [100]}, domains[1])))
+    nodes = Evaluations(example.histogram((0, 0)), example.hierarchies, KAnonymity(2), 0, "dm_star", UNLIMITED)
+    # (1, 0) publishes the same classes as (1, 1) and is more precise; (0, 0) and (0, 1) fail, with a bound as high as that value.
+    nodes.see((1, 1))
+    assert nodes.bound((0, 0), (1, 1)) == nodes.bound((0, 1), (1, 1)) == nodes.value
+    assert not nodes.beaten(nodes.bound((0, 0), (1, 1)), (0, 0), (1, 1))
+    nodes.see((1, 0))
+    assert not nodes.beaten(nodes.bound((0, 0), (1, 1)), (0, 0), (1, 1))
+    assert nodes.beaten(nodes.bound((0, 1), (1, 1)), (0, 1), (1, 1))

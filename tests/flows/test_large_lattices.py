@@ -1,0 +1,102 @@
+"""A lattice that is too large to hold is searched all the same, and a release says how far from the optimum it can be."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from core.branching import Branching
+from schemas.job import load_job
+from tasks.lattice_search import NoLatticeError, lattice_of
+from tasks.planning import make_plan
+from tests.conftest import Anonymise, CommandLine
+from tests.jobs import people_job
+
+NAMES = "abcdefgh"
+NODES = 9 ** len(NAMES)
+
+
+def job(folder: Path) -> Path:
+    """Eight numerical QIDs of nine levels each, every second one copied from the one before, with noise."""
+    random = np.random.default_rng(1)
+    columns: dict[str, Any] = {}
+    for place, name in enumerate(NAMES):
+        fresh = random.integers(0, 60, 500)
+        columns[name] = np.where(random.random(500) < 0.8, columns[NAMES[place - 1]], fresh) if place % 2 else fresh
+    qids = [{"name": name, "hierarchy": {"widths": [1, 2, 4, 8, 16, 32, 64, 128]}} for name in NAMES]
+    return people_job(folder, pa.table(columns), columns={"quasi_identifiers": qids}, privacy={"k": 5}, suppression={"limit": 0.1})
+
+
+def test_the_optimum_is_certified_where_the_search_comes_to_its_end(anonymise: Anonymise, tmp_path: Path) -> None:
+    manifest = anonymise(job(tmp_path)).manifest
+    assert manifest.optimal == "certified"
+    assert manifest.search["nodes"] == NODES
+    assert manifest.search["bound"] == manifest.loss["dm_star"]
+    assert "passing" not in manifest.search
+    assert "Certified: none that keeps it has a smaller loss" in (tmp_path / "releases" / manifest.release / "report.html").read_text()
+
+
+def test_ended_by_its_effort_a_search_says_how_far_from_the_optimum_it_can_be(anonymise: Anonymise, tmp_path: Path) -> None:
+    optimum = anonymise(job(tmp_path)).manifest.loss["dm_star"]
+    for effort in (1, 40, 150):
+        manifest = anonymise(tmp_path / "job.yaml", f"method.effort={effort}").manifest
+        bound, value = manifest.search["bound"], manifest.loss["dm_star"]
+        assert isinstance(bound, int)
+        assert bound <= optimum <= value
+        assert manifest.search["evaluated"] == effort
+        assert "could be better: raise method.effort" in manifest.optimal
+        if effort > 1:
+            percent = float(manifest.optimal.split(" % above the optimum")[0].split()[-1].replace(",", ""))
+            assert value <= bound * (1 + percent / 100) <= value + bound * 0.001001
+
+
+@pytest.mark.parametrize(("effort", "said"), [(20_000, "best of the nodes above 1 root; "), (8, "above the best above its root; ")])
+def test_above_a_root_that_memory_makes_coarse_nothing_is_certified(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: int, said: str
+) -> None:
+    monkeypatch.setattr("core.roots.BYTES_PER_CELL", 1 << 20)
+    manifest = anonymise(job(tmp_path), f"method.effort={effort}").manifest
+    root = manifest.search["root"]
+    assert isinstance(root, list)
+    assert any(root)
+    assert said in manifest.optimal
+    assert "raise memory" in manifest.optimal
+
+
+def test_a_dense_root_is_searched_too(anonymise: Anonymise, tmp_path: Path) -> None:
+    manifest = anonymise(job(tmp_path), "method.root=dense").manifest
+    assert manifest.search["nodes"] == NODES
+    assert manifest.optimal.startswith("best of the nodes above 1 root; ")
+
+
+@pytest.mark.parametrize("objective", ["dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"])
+def test_every_objective_is_sought(anonymise: Anonymise, tmp_path: Path, objective: str) -> None:
+    manifest = anonymise(job(tmp_path), f"method.objective={objective}", "method.effort=300").manifest
+    assert manifest.optimal == "certified" or manifest.optimal.startswith("best of 300 nodes counted")
+    assert objective not in {"gcp_covered", "entropy"} or objective in manifest.loss
+
+
+def test_what_was_searched_is_not_searched_again(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = anonymise(job(tmp_path)).manifest
+    shutil.rmtree(tmp_path / "releases")
+    monkeypatch.setattr(Branching, "run", lambda _: pytest.fail("searched again"))
+    assert anonymise(tmp_path / "job.yaml").manifest.files == first.files
+
+
+def test_it_is_planned_and_not_drawn(tmp_path: Path) -> None:
+    loaded = load_job(job(tmp_path))
+    assert make_plan(loaded).nodes == NODES
+    with pytest.raises(NoLatticeError):
+        lattice_of(loaded)
+
+
+def test_the_command_line_shows_it(direct: CommandLine) -> None:
+    job(direct.folder)
+    done = direct("run", "job.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "certified: 43,046,721 nodes in all" in " ".join((done.stdout + done.stderr).split())
