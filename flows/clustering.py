@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from flows.records import anonymise_records
-from flows.skald import Published
+from tasks.publication import Published
 from tasks.steps import as_flow
 
 

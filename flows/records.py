@@ -2,21 +2,19 @@
 
 from pathlib import Path
 
-from flows.skald import Published
 from schemas.job import load_job
 from tasks.artifacts import Artifact
 from tasks.coding import load_coding
+from tasks.manifests import make_local_manifest
 from tasks.mondrian_phases import anonymise_fragments
 from tasks.phases import count_domains, merge_domains
-from tasks.publishing import publish, published, release_id, stage_files, staging_folder
+from tasks.publication import Published, read_or_recall, verify_and_publish
 from tasks.recodings import check_hierarchies
 from tasks.record_fragments import need_fragments
 from tasks.record_phases import code_records, recode_records, rewrite, write_files
 from tasks.record_recodings import LocalOutcome, read_local_outcome
-from tasks.record_releases import make_local_manifest
 from tasks.runs import Run, open_run
-from tasks.sources import Source, check_unchanged, read_source
-from tasks.verification import recount
+from tasks.sources import Source
 
 
 def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
@@ -32,26 +30,14 @@ def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Publish
     job = load_job(job_file, settings)
     check_hierarchies(job)
     with open_run(job) as run:
-        with run.phase("source"):
-            source = read_source(job, run.store)
-            release = release_id(job, source)
-            if manifest := published(job, release):
-                return Published(manifest, job.target_path / release, new=False)
+        source, known = read_or_recall(run)
+        if known:
+            return known
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source))
             many = need_fragments(job, load_coding(job, domain, run.store))
         files, outcome = (anonymise_fragments if many else _anonymise_whole)(run, source, domain)
-        with run.phase("verify"):
-            staging = staging_folder(job, release)
-            staged = stage_files(files, run.store, staging)
-            counted = recount(
-                job, [staging / file.path for file in staged], run.spill, f"release '{release}'", [file.path for file in source.files]
-            )
-            check_unchanged(source)
-        manifest = make_local_manifest(job, source, release, outcome, staged, counted, run.seconds)
-        publish(job, staging, manifest, counted)
-        run.published()
-        return Published(manifest, job.target_path / release, new=True)
+        return verify_and_publish(run, source, files, lambda staged, counted: make_local_manifest(run, source, outcome, staged, counted))
 
 
 def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome]:

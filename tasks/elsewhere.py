@@ -16,9 +16,9 @@ from uuid import uuid4
 
 from schemas.errors import SkaldError
 from tasks.artifacts import write_whole
-from tasks.publishing import versions
 from tasks.runners import RunnerError
 from tasks.steps import WithdrawnError, guarded
+from tasks.versions import versions
 
 MAY_DIFFER = ("python", "prefect")
 

@@ -7,27 +7,19 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
-from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from math import ceil
+from collections.abc import Sequence
 from pathlib import Path
 
-from core.risk import Figures, release_risk
 from core.verification import Recount, manifest_faults
-from schemas.errors import StorageError, VerificationError, counted
+from schemas.errors import StorageError, VerificationError
 from schemas.job import Job
 from schemas.job_digest import job_digest
 from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact, Store, key_of, write_whole
-from tasks.memory import peak_rss
-from tasks.recodings import Outcome
 from tasks.report import make_report
 from tasks.report_page import render
 from tasks.sources import Source
 from tasks.verification import read_manifest
-
-PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera", "pydantic")
 
 
 def release_id(job: Job, source: Source) -> str:
@@ -127,96 +119,6 @@ def _flush(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def make_manifest(
-    job: Job,
-    source: Source,
-    release: str,
-    outcome: Outcome,
-    files: Sequence[PublishedFile],
-    recount: Recount,
-    seconds: Mapping[str, float],
-    before: Figures | None = None,
-    tops: Sequence[int] = (),
-) -> Manifest:
-    """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
-
-    ``before`` is the risk of the source, ``tops`` the last level of each QID in job order, which a report needs to name levels.
-    """
-    qids = [qid.name for qid in job.columns.quasi_identifiers]
-    return Manifest(
-        release=release,
-        name=job.name,
-        job=job_digest(job),
-        inputs=source.digest,
-        method=job.method.name,
-        privacy=job.privacy.summary(),
-        records=source.records,
-        released=recount.records,
-        suppressed=outcome.suppressed,
-        masked=outcome.masked,
-        classes=recount.classes,
-        min_class=recount.min_class,
-        node=outcome.node,
-        levels=dict(zip(qids, outcome.node, strict=True)),
-        loss=outcome.loss,
-        ncp=outcome.ncp,
-        optimal=optimality(outcome),
-        search={
-            "nodes": outcome.nodes,
-            **({} if outcome.passing is None else {"passing": outcome.passing}),
-            "evaluated": outcome.evaluated,
-            **({} if outcome.bound is None else {"bound": outcome.bound}),
-            "root_cells": outcome.cells,
-            "root": list(outcome.root),
-            "roots": [list(root) for root in outcome.roots],
-        },
-        files=tuple(files),
-        versions=versions(),
-        seconds={phase: round(spent, 3) for phase, spent in seconds.items()},
-        peak_rss=peak_rss(),
-        risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
-        tops=dict(zip(qids, tops, strict=False)),
-    )
-
-
-def optimality(outcome: Outcome) -> str:
-    """Returns ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
-    unexamined, roots = outcome.unexamined, outcome.roots
-    if not unexamined:
-        return "certified"
-    if outcome.bound is not None:
-        return _reached(outcome)
-    return (
-        f"best of the nodes above {counted(len(roots), 'root')}; {counted(unexamined, 'finer node')} could be better and lie above none: "
-        "raise memory or method.roots to examine them"
-    )
-
-
-def _reached(outcome: Outcome) -> str:
-    """Returns how far branch and bound came, the gap rounded up."""
-    least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
-    left = counted(outcome.unexamined, "node")
-    if not any(outcome.root):
-        return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
-    if outcome.gap == 0:
-        return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"
-    return (
-        f"best of {counted(outcome.evaluated, 'node')} counted, {least}the best above its root; {left} could be better: "
-        "raise memory or method.effort"
-    )
-
-
-def versions() -> dict[str, str]:
-    """Returns the versions of what makes a release."""
-    found = {"python": sys.version.split()[0]}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
 
 
 def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,24 +11,17 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.ordering import assign_files, first_files
-from core.risk import release_risk
-from core.verification import Recount
 from schemas.errors import SourceError
 from schemas.job import Job
-from schemas.job_digest import job_digest
-from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding
-from tasks.memory import peak_rss
-from tasks.publishing import versions
 from tasks.reading import read_chunk
 from tasks.recodings import RecodingArtifacts
-from tasks.record_recodings import LocalOutcome, assigned, load_classes
+from tasks.record_recodings import assigned, load_classes
 from tasks.releases import file_key, write_part, write_run
 from tasks.sources import Chunk, Source
 
 VERSION = 1
-NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 
 
 class Place(BaseModel):
@@ -93,40 +86,3 @@ def write_file(
         return write_part(path, labels, source, [store.path(run) for run in runs], number)
 
     return store.make("files", file_key(artifacts, source, runs, number), ".parquet", write)
-
-
-def make_local_manifest(
-    job: Job,
-    source: Source,
-    release: str,
-    outcome: LocalOutcome,
-    files: Sequence[PublishedFile],
-    recount: Recount,
-    seconds: Mapping[str, float],
-) -> Manifest:
-    """Returns the manifest of staged files of a local recoding; counts are the recount's."""
-    return Manifest(
-        release=release,
-        name=job.name,
-        job=job_digest(job),
-        inputs=source.digest,
-        method=job.method.name,
-        privacy=job.privacy.summary(),
-        records=source.records,
-        released=recount.records,
-        suppressed=outcome.suppressed,
-        masked=outcome.masked,
-        classes=recount.classes,
-        min_class=recount.min_class,
-        node=None,
-        levels=None,
-        loss=outcome.loss,
-        ncp=outcome.ncp,
-        optimal=NOT_FOR_NODES,
-        search=dict(outcome.search),
-        files=tuple(files),
-        versions=versions(),
-        seconds={phase: round(spent, 3) for phase, spent in seconds.items()},
-        peak_rss=peak_rss(),
-        risk={"after": release_risk(recount, outcome.suppressed, outcome.masked)},
-    )

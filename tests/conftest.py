@@ -17,7 +17,7 @@ import pytest
 os.environ["SKALD_DIRECT"] = "1"
 
 if TYPE_CHECKING:
-    from flows.skald import Published
+    from tasks.publication import Published
 
 MODES = ["direct", "prefect"]
 """How the command line is run in those of its tests where it matters; Prefect without a server, each time started anew."""

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 from flows.methods import flow_of
-from flows.skald import Published
 from schemas.errors import PrivacyError, SourceError
+from tasks.publication import Published
 from tests.jobs import PAYLOAD, QIDS, class_sizes, digests, people, people_job, released, two_column_job
 
 MONDRIAN: dict[str, Any] = {"name": "mondrian"}

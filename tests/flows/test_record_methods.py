@@ -17,8 +17,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from flows.methods import FLOWS, flow_of
-from flows.skald import Published
 from schemas.errors import JobError, PrivacyError, SourceError
+from tasks.publication import Published
 from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.oracles.hierarchies import first_appearance

@@ -1,0 +1,129 @@
+"""Manifests: what a release is and what was measured, for recodings by levels and for those of single records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from core.risk import Figures, release_risk
+from core.verification import Recount
+from schemas.errors import counted
+from schemas.job_digest import job_digest
+from schemas.release import Manifest, PublishedFile
+from tasks.memory import peak_rss
+from tasks.publishing import release_id
+from tasks.recodings import Outcome
+from tasks.record_recodings import LocalOutcome
+from tasks.runs import Run
+from tasks.sources import Source
+from tasks.versions import versions
+
+NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
+
+
+def make_manifest(
+    run: Run,
+    source: Source,
+    outcome: Outcome,
+    files: Sequence[PublishedFile],
+    recount: Recount,
+    before: Figures | None = None,
+    tops: Sequence[int] = (),
+) -> Manifest:
+    """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
+
+    ``before`` is the risk of the source, ``tops`` the last level of each QID in job order, which a report needs to name levels.
+    """
+    job = run.job
+    qids = [qid.name for qid in job.columns.quasi_identifiers]
+    return Manifest(
+        release=release_id(job, source),
+        name=job.name,
+        job=job_digest(job),
+        inputs=source.digest,
+        method=job.method.name,
+        privacy=job.privacy.summary(),
+        records=source.records,
+        released=recount.records,
+        suppressed=outcome.suppressed,
+        masked=outcome.masked,
+        classes=recount.classes,
+        min_class=recount.min_class,
+        node=outcome.node,
+        levels=dict(zip(qids, outcome.node, strict=True)),
+        loss=outcome.loss,
+        ncp=outcome.ncp,
+        optimal=optimality(outcome),
+        search={
+            "nodes": outcome.nodes,
+            **({} if outcome.passing is None else {"passing": outcome.passing}),
+            "evaluated": outcome.evaluated,
+            **({} if outcome.bound is None else {"bound": outcome.bound}),
+            "root_cells": outcome.cells,
+            "root": list(outcome.root),
+            "roots": [list(root) for root in outcome.roots],
+        },
+        files=tuple(files),
+        versions=versions(),
+        seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
+        peak_rss=peak_rss(),
+        risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        tops=dict(zip(qids, tops, strict=False)),
+    )
+
+
+def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
+    """Returns the manifest of staged files of a local recoding; counts are the recount's."""
+    job = run.job
+    return Manifest(
+        release=release_id(job, source),
+        name=job.name,
+        job=job_digest(job),
+        inputs=source.digest,
+        method=job.method.name,
+        privacy=job.privacy.summary(),
+        records=source.records,
+        released=recount.records,
+        suppressed=outcome.suppressed,
+        masked=outcome.masked,
+        classes=recount.classes,
+        min_class=recount.min_class,
+        node=None,
+        levels=None,
+        loss=outcome.loss,
+        ncp=outcome.ncp,
+        optimal=NOT_FOR_NODES,
+        search=dict(outcome.search),
+        files=tuple(files),
+        versions=versions(),
+        seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
+        peak_rss=peak_rss(),
+        risk={"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+    )
+
+
+def optimality(outcome: Outcome) -> str:
+    """Returns ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
+    unexamined, roots = outcome.unexamined, outcome.roots
+    if not unexamined:
+        return "certified"
+    if outcome.bound is not None:
+        return _reached(outcome)
+    return (
+        f"best of the nodes above {counted(len(roots), 'root')}; {counted(unexamined, 'finer node')} could be better and lie above none: "
+        "raise memory or method.roots to examine them"
+    )
+
+
+def _reached(outcome: Outcome) -> str:
+    """Returns how far branch and bound came, the gap rounded up."""
+    least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
+    left = counted(outcome.unexamined, "node")
+    if not any(outcome.root):
+        return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
+    if outcome.gap == 0:
+        return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"
+    return (
+        f"best of {counted(outcome.evaluated, 'node')} counted, {least}the best above its root; {left} could be better: "
+        "raise memory or method.effort"
+    )

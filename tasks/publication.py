@@ -1,0 +1,65 @@
+"""What every flow begins and ends with: a source that is read, and files that are recounted and published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.verification import Recount
+from schemas.release import Manifest, PublishedFile
+from tasks.artifacts import Artifact
+from tasks.publishing import publish, published, release_id, stage_files, staging_folder
+from tasks.runs import Run
+from tasks.sources import Source, check_unchanged, read_source
+from tasks.verification import recount
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release that is published, and whether this run made it."""
+
+    manifest: Manifest
+    folder: Path
+    new: bool
+
+
+def read_or_recall(run: Run) -> tuple[Source, Published | None]:
+    """Reads the source; returns with it the release that this job has made of it already, if it has.
+
+    Raises:
+        SkaldError: the source or the release is not as it should be.
+    """
+    with run.phase("source"):
+        source = read_source(run.job, run.store)
+        release = release_id(run.job, source)
+        manifest = published(run.job, release)
+    return source, Published(manifest, run.job.target_path / release, new=False) if manifest else None
+
+
+def verify_and_publish(
+    run: Run, source: Source, files: Sequence[Artifact], describe: Callable[[Sequence[PublishedFile], Recount], Manifest]
+) -> Published:
+    """Stages the files, recounts them knowing only the job, and publishes them with one rename.
+
+    Args:
+        run: The run.
+        source: What they were made of; it must be unchanged.
+        files: Data files in the order of the release.
+        describe: Makes the manifest of the staged files and their recount.
+
+    Raises:
+        VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
+        SkaldError: the source changed, or the target cannot be written.
+    """
+    job, release = run.job, release_id(run.job, source)
+    with run.phase("verify"):
+        staging = staging_folder(job, release)
+        staged = stage_files(files, run.store, staging)
+        originals = [file.path for file in source.files]
+        counted = recount(job, [staging / file.path for file in staged], run.spill, f"release '{release}'", originals)
+        check_unchanged(source)
+    manifest = describe(staged, counted)
+    publish(job, staging, manifest, counted)
+    run.published()
+    return Published(manifest, job.target_path / release, new=True)
