@@ -26,7 +26,7 @@ from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, Node, join
-from core.lattice_map import BOUNDED, FAILED, UNEXAMINED
+from core.lattice_map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.objectives import Prices
 from core.privacy import PrivacyModel
 from core.search import Found, Objective, Rank, Search
@@ -71,7 +71,11 @@ class Examination:
     def __post_init__(self) -> None:
         self.lattice = Lattice.whole([hierarchy.levels for hierarchy in self.hierarchies])
         self.roots: list[Node] = []
-        self._tags = np.full(self.lattice.shape, UNKNOWN)
+        allowed = Lattice.allowed(self.hierarchies)
+        self._nodes, self._allowed = allowed.nodes, self.lattice.above(allowed.root)
+        # What may not be published need not be examined: it fails.
+        self._tags = np.full(self.lattice.shape, FAILS)
+        self._tags[self._allowed] = UNKNOWN
         self._seen = np.zeros(self.lattice.shape, np.bool_)
         self._bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         self._statuses = np.full(self.lattice.shape, BOUNDED)
@@ -107,10 +111,10 @@ class Examination:
         found = self._best[1]
         passing = int((self._tags == PASSES).sum())
         left = int(self._open().sum())
-        statuses = np.where(self._tags == FAILS, FAILED, np.where(self._open(), UNEXAMINED, self._statuses))
-        return Found(
-            found.node, found.loss, passing, self.lattice.nodes, self._evaluated, left, tuple(self.roots), statuses, found.measured
-        )
+        known = np.where(self._tags == FAILS, FAILED, np.where(self._open(), UNEXAMINED, self._statuses))
+        statuses = np.full(self.lattice.shape, BARRED)
+        statuses[self._allowed] = known[self._allowed]
+        return Found(found.node, found.loss, passing, self._nodes, self._evaluated, left, tuple(self.roots), statuses, found.measured)
 
     def _examine(self, histogram: Histogram) -> None:
         """Searches the lattice above a root, with all that is known of it, and takes over what is learnt."""
@@ -185,7 +189,8 @@ class Examination:
         """Chooses nodes that fit and are finer than as many open nodes as can be, one after the other."""
         rest = rest.copy()
         roots: list[Node] = []
-        fits = self._products <= self.most_cells
+        fits = np.zeros(rest.shape, np.bool_)
+        fits[self._allowed] = self._products[self._allowed] <= self.most_cells
         while rest.any() and len(roots) < most:
             # How many open nodes lie above each node: sums along every axis from the coarse end.
             covered = rest.astype(np.int64)

@@ -118,11 +118,11 @@ def label_qid(
         style: How ranges and groups are written.
         least: Shape (classes,), the finest level that may be published for a categorical QID, -1 for any; any if left out.
     """
-    if is_numerical(domain):
+    if is_numerical(domain) and not hierarchy.least:
         return ranges(codes, sets, domain, hierarchy, style.intervals)
-    if style.groups == "set":
+    if style.groups == "set" and not hierarchy.least:
         return value_sets(codes, sets, domain, hierarchy)
-    return ancestors(codes, sets, domain, hierarchy, least)
+    return ancestors(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
 
 
 def ranges(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals) -> QidLabels:
@@ -157,7 +157,7 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
 
 def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None) -> QidLabels:
     """Labels classes by the lowest common ancestor of their values; arguments as for ``label_qid``."""
-    found = common_levels(codes, sets, hierarchy)
+    found = np.maximum(common_levels(codes, sets, hierarchy), hierarchy.least)
     if least is not None:
         found = np.maximum(found, np.minimum(least, hierarchy.top))
     # All labels of all levels in a row, so that a class is a position in it.
@@ -167,6 +167,8 @@ def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy:
     a_record = codes[sets.order[sets.starts]]
     places = offsets[found] + np.stack(hierarchy.groups)[found, a_record]
     texts = labels.take(pa.array(places))
+    if is_numerical(domain):
+        return QidLabels({hierarchy.qid: texts}, text_ranks(texts), penalties[places], penalties[places])
     distinct = sets.distinct(codes, domain.size)
     covered = np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), penalties[places], covered)

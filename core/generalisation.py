@@ -21,7 +21,7 @@ def generalise(
     """Labels the classes for one QID. One value is published as it is, ``*`` where values and nulls meet.
 
     Args:
-        way: Left out, numbers and dates become intervals and all else goes by its hierarchy.
+        way: Left out, numbers and dates become intervals and all else goes by its hierarchy, as does what may not be published exactly.
         codes: Shape (n,), the code of each row.
         sets: The rows of each class.
         domain: Of the QID.
@@ -32,7 +32,7 @@ def generalise(
         ValueError: intervals of values that are neither numbers nor dates.
     """
     numerical = is_numerical(domain)
-    match way or ("interval" if numerical else "hierarchy"):
+    match way or ("interval" if numerical and not hierarchy.least else "hierarchy"):
         case "interval":
             if not numerical:
                 raise ValueError(domain.qid)

@@ -35,6 +35,7 @@ class Hierarchy:
         labels: Length ``g``: what is published. The values themselves at level 0, strings above; null for the group of the null.
         bounds: The published low and high of each group, each of length ``g``, for numerical kinds; null at ``*``. None for others.
         axes: Bins of the level as the paper counts them (papers/skald.txt, eq. 1), a null included.
+        least: The finest level that may be published; an int, not one per level.
     """
 
     qid: str
@@ -42,6 +43,7 @@ class Hierarchy:
     labels: tuple[pa.Array, ...]
     bounds: tuple[Bounds | None, ...]
     axes: tuple[int, ...]
+    least: int = 0
 
     @property
     def levels(self) -> int:
@@ -95,6 +97,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         tuple(level.labels for level in levels),
         tuple(level.bounds for level in levels),
         tuple(level.axis for level in levels),
+        qid.least,
     )
 
 

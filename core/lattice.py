@@ -11,6 +11,8 @@ from math import lcm, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from core.hierarchy import Hierarchy
+
 Node = tuple[int, ...]
 UNKNOWN, PASSES, FAILS, CUT = np.int8(0), np.int8(1), np.int8(-1), np.int8(2)
 LARGEST = 1 << 18
@@ -33,6 +35,11 @@ class Lattice:
     def whole(cls, levels: Sequence[int]) -> Lattice:
         """Returns the lattice whose root leaves all values as they are."""
         return cls(tuple(levels), (0,) * len(levels))
+
+    @classmethod
+    def allowed(cls, hierarchies: Sequence[Hierarchy]) -> Lattice:
+        """Returns the lattice of the nodes that may be published."""
+        return cls(tuple(hierarchy.levels for hierarchy in hierarchies), tuple(hierarchy.least for hierarchy in hierarchies))
 
     @property
     def top(self) -> Node:

@@ -12,6 +12,8 @@ from core.lattice import FAILS, Lattice, Node
 
 STATUSES = ("fails", "passes", "cut", "unexamined")
 FAILED, PASSED, BOUNDED, UNEXAMINED = (np.int8(number) for number in range(len(STATUSES)))
+BARRED = np.int8(-1)
+"""A node that the job does not allow, because it publishes values as they are; it is no part of a picture."""
 MOST_ABREAST, MOST_AWAY = 12, 3
 Statuses = NDArray[np.int8]
 
@@ -64,10 +66,16 @@ def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice:
     return statuses
 
 
-def above_root(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice) -> Statuses:
-    """Widens the statuses above one root to the whole lattice: where the join with the root fails, the finer node fails too."""
+def above_root(statuses: Statuses, passing: NDArray[np.bool_], lattice: Lattice, allowed: Node) -> Statuses:
+    """Widens the statuses above one root to the whole lattice: where the join with the root fails, the finer node fails too.
+
+    ``allowed`` is the finest node that may be published.
+    """
     steps = [np.maximum(np.arange(levels) - first, 0) for levels, first in zip(lattice.levels, lattice.root, strict=True)]
-    whole = np.where(passing[np.ix_(*steps)], UNEXAMINED, FAILED)
+    known = np.where(passing[np.ix_(*steps)], UNEXAMINED, FAILED)
+    whole = np.full(known.shape, BARRED)
+    part = tuple(slice(level, None) for level in allowed)
+    whole[part] = known[part]
     whole[tuple(slice(first, None) for first in lattice.root)] = statuses
     return whole
 
@@ -82,11 +90,11 @@ def map_of(name: str, qids: Sequence[str], statuses: Statuses, node: Node) -> La
         node: The chosen node.
     """
     lattice = Lattice.whole(statuses.shape)
-    heights = lattice.heights.astype(np.int64)
-    counts = np.bincount((heights * len(STATUSES) + statuses).ravel(), minlength=(int(heights.max()) + 1) * len(STATUSES))
+    heights, allowed = lattice.heights.astype(np.int64), statuses != BARRED
+    counts = np.bincount((heights * len(STATUSES) + statuses)[allowed], minlength=(int(heights.max()) + 1) * len(STATUSES))
     rows = tuple(dict(zip(STATUSES, row, strict=True)) for row in counts.reshape(-1, len(STATUSES)).tolist())
     whole = max(sum(row.values()) for row in rows) <= MOST_ABREAST
-    shown = np.ones(statuses.shape, np.bool_) if whole else _neighbourhood(lattice, node)
+    shown = allowed if whole else allowed & _neighbourhood(lattice, node)
     positions = sorted(np.argwhere(shown).tolist(), key=lambda position: (sum(position), [-step for step in position]))
     drawn = tuple(DrawnNode(tuple(position), STATUSES[statuses[tuple(position)]]) for position in positions)
     return LatticeMap(name, tuple(qids), statuses.shape, node, rows, drawn, whole)

@@ -31,7 +31,7 @@ def dense_root(hierarchies: Sequence[Hierarchy], memory: int) -> Node | None:
         hierarchies: One per QID in job order.
         memory: Bytes; N_RAM = memory / 16 (eq. 3).
     """
-    lattice = Lattice.whole([hierarchy.levels for hierarchy in hierarchies])
+    lattice = Lattice.allowed(hierarchies)
     budget = memory // BYTES_PER_BIN
     if lattice.nodes > LARGEST:
         return extended(lattice, lambda node: bins(hierarchies, node), budget)
@@ -48,7 +48,7 @@ def occupied_root(hierarchies: Sequence[Hierarchy], memory: int, records: int) -
         memory: Bytes.
         records: Number of records N.
     """
-    lattice = Lattice.whole([hierarchy.levels for hierarchy in hierarchies])
+    lattice = Lattice.allowed(hierarchies)
     if lattice.nodes > LARGEST:
         # So many QIDs make the codes of a cell the larger part of it.
         wide = memory // (BYTES_PER_CELL + BYTES_PER_CODE * len(hierarchies))
@@ -64,11 +64,11 @@ def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node
     of importance. The most precise of all nodes that fit may be another.
 
     Args:
-        lattice: The whole lattice.
+        lattice: The nodes that may be published.
         size: What a node takes; no less for a finer one.
         budget: What there is.
     """
-    finest = (0,) * len(lattice.levels)
+    finest = lattice.root
     if size(finest) <= budget:
         return finest
     node = lattice.top
@@ -76,7 +76,7 @@ def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node
         return None
     while True:
         now = size(node)
-        finer = [(*node[:axis], level - 1, *node[axis + 1 :]) for axis, level in enumerate(node) if level]
+        finer = [(*node[:axis], level - 1, *node[axis + 1 :]) for axis, level in enumerate(node) if level > finest[axis]]
         fitting = [(Fraction(size(next_), now) ** _levels(lattice, node, next_), place, next_) for place, next_ in enumerate(finer)]
         fitting = [step for step in fitting if size(step[2]) <= budget]
         if not fitting:

@@ -101,6 +101,7 @@ class Search:
         if self.objective in PRICED and not self.prices:
             raise ValueError(f"{self.objective} has prices")
         self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
+        self._allowed = Lattice.allowed(self.hierarchies).root
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         # Where records may be suppressed, not every model can be tagged by; what it implies can.
@@ -125,7 +126,7 @@ class Search:
             return None
         passing = tags == PASSES
         counts = int(passing.sum()), self.lattice.nodes, self.evaluated, self._unexamined(passing)
-        statuses = above_root(self.statuses(), passing, self.lattice)
+        statuses = above_root(self.statuses(), passing, self.lattice, self._allowed)
         return Found(best, self.losses[best], *counts, (self.root.node,), statuses, self._measured(best))
 
     def _measured(self, node: Node) -> dict[str, float]:
@@ -217,7 +218,8 @@ class Search:
 
     def _unexamined(self, passing: NDArray[np.bool_]) -> int:
         """Counts the nodes not above the root whose join with it passes: where the join fails, the finer node fails too."""
-        if not any(self.lattice.root):
+        if self.lattice.root == self._allowed:
             return 0
-        steps = [np.maximum(np.arange(levels) - first, 0) for levels, first in zip(self.lattice.levels, self.lattice.root, strict=True)]
+        spans = zip(self._allowed, self.lattice.levels, self.lattice.root, strict=True)
+        steps = [np.maximum(np.arange(least, levels) - first, 0) for least, levels, first in spans]
         return int(passing[np.ix_(*steps)].sum()) - int(passing.sum())

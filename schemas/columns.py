@@ -1,7 +1,7 @@
 """The roles of the source's columns: every column has one, and only one."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
@@ -64,8 +64,16 @@ ColumnNamesOrRest = Annotated[
 class QuasiIdentifier(StrictModel):
     """A column that helps to single people out, with the hierarchy by which it is generalised."""
 
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"exact"})
     name: ColumnName
     hierarchy: Hierarchy
+    exact: bool = True
+    """Whether the values themselves may be published, where the records allow it. Top, bottom and sparse beginnings forbid it too."""
+
+    @property
+    def least(self) -> int:
+        """The finest level that may be published: 1 where the values themselves may not."""
+        return 0 if self.exact and not self.hierarchy.hides else 1
 
 
 class Columns(StrictModel):
@@ -96,6 +104,19 @@ def names(columns: object) -> Iterator[str]:
     for entry in columns if isinstance(columns, list) else []:
         name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
         if isinstance(name, str):
+            yield name
+
+
+def hidden(quasi_identifiers: object) -> Iterator[str]:
+    """Yields the quasi-identifiers, read or not yet read, whose values may not be published as they are."""
+    for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
+        if isinstance(qid, QuasiIdentifier):
+            hides = qid.least > 0
+        else:
+            hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else None
+            hides = isinstance(qid, Mapping) and qid.get("exact") is False
+            hides = hides or (isinstance(hierarchy, Mapping) and not hierarchy.keys().isdisjoint({"top", "bottom", "sparse"}))
+        if hides:
             yield name
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from schemas.errors import listed, nearest
 from schemas.strict import MOST_DIGITS, Character, Choice, ExactDecimal, PathText, StrictModel, alternatives, fault
@@ -21,6 +21,7 @@ class CsvHierarchy(StrictModel):
     """Groups from a CSV file without a header: column 0 holds the value, the next ones its groups, finest first."""
 
     kind: ClassVar[str] = "csv"
+    hides: ClassVar[bool] = False
     uncounted: ClassVar[frozenset[str]] = frozenset({"csv"})
     csv: PathText
     """The file, relative to the job file."""
@@ -37,6 +38,11 @@ class WidthsHierarchy(StrictModel):
     """Where a bin of every width begins."""
     encode: bool = False
     """Whether the widths count ranks of the observed values (from 0) and not units of the value; for sparse columns."""
+    top: ExactDecimal | None = None
+    """Values from here on are one group at every level, such as 90 for the ages that HIPAA's safe harbour wants told as 90 or older."""
+    bottom: ExactDecimal | None = None
+    """Values below are one group at every level."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"top", "bottom"})
 
     @field_validator("widths")
     @classmethod
@@ -49,10 +55,47 @@ class WidthsHierarchy(StrictModel):
     def _ranks_are_whole(self) -> Self:
         if self.encode and any(number != number.to_integral_value() for number in (*self.widths, self.origin)):
             raise fault("encode: true counts ranks, so widths and origin must be whole numbers")
-        places = max(decimals(number) for number in (*self.widths, self.origin))
-        if max(self.widths[-1], abs(self.origin)) * Decimal(10) ** places >= Decimal(10) ** MOST_DIGITS:
-            raise fault(f"widths and origin together span more than {MOST_DIGITS} digits; write them with fewer decimals")
+        ends = [end for end in (self.bottom, self.top) if end is not None]
+        if self.encode and ends:
+            raise fault("encode: true counts ranks, so that top and bottom, which are values, do not go with it")
+        if len(ends) > 1 and ends[0] >= ends[1]:
+            raise fault("bottom must be less than top")
+        places = max(decimals(number) for number in (*self.widths, self.origin, *ends))
+        if max(self.widths[-1], *map(abs, (self.origin, *ends))) * Decimal(10) ** places >= Decimal(10) ** MOST_DIGITS:
+            raise fault(f"widths, origin, top and bottom together span more than {MOST_DIGITS} digits; write them with fewer decimals")
         return self
+
+    @property
+    def hides(self) -> bool:
+        """Whether the values themselves are never published."""
+        return self.top is not None or self.bottom is not None
+
+
+def sparse_prefixes(value: object) -> object:
+    """Returns the word ``hipaa``, or a list of beginnings of one length.
+
+    Raises:
+        PydanticCustomError: neither of the two.
+    """
+    if value == "hipaa":
+        return value
+    if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
+        raise fault("must be the word hipaa, or a list of beginnings as text; put each in quotes")
+    if len({len(prefix) for prefix in value}) > 1:
+        raise fault("must be beginnings of one length")
+    return value
+
+
+SPARSE_ZIP_CODES = (
+    "036", "059", "063", "102", "203", "556", "692", "790", "821", "823", "830", "831", "878", "879", "884", "890", "893",
+)  # fmt: skip
+"""3-digit ZIP code areas with 20,000 people or fewer in the census of 2000, as the guidance on HIPAA's safe harbour lists them; a job may
+hold a list from a later census."""
+Sparse = Annotated[
+    Literal["hipaa"] | list[str],
+    BeforeValidator(sparse_prefixes),
+    WithJsonSchema({"anyOf": [{"const": "hipaa"}, {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}]}),
+]
 
 
 class PrefixHierarchy(StrictModel):
@@ -62,6 +105,19 @@ class PrefixHierarchy(StrictModel):
     prefix: Annotated[list[int], Field(min_length=1)]
     """Characters kept, most first; the level that keeps none is added by itself."""
     mask: Character = "*"
+    sparse: Sparse | None = None
+    """Beginnings whose values are one group, 000, at every level; hipaa stands for the 3-digit ZIP codes of 20,000 people or fewer."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"sparse"})
+
+    @property
+    def hides(self) -> bool:
+        """Whether the values themselves are never published."""
+        return self.sparse is not None
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The sparse beginnings, all of one length."""
+        return SPARSE_ZIP_CODES if self.sparse == "hipaa" else tuple(self.sparse or ())
 
     @field_validator("prefix")
     @classmethod
@@ -77,6 +133,7 @@ class DateHierarchy(StrictModel):
     """Calendar units, one per level."""
 
     kind: ClassVar[str] = "date"
+    hides: ClassVar[bool] = False
     date: Annotated[list[DateUnit], Field(min_length=1)]
     """Units, finest first: day, month, quarter, year, decade."""
 

@@ -17,7 +17,7 @@ from schemas.job_overrides import apply_overrides
 from schemas.job_yaml import parse, read_text
 from schemas.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.method import Method
-from schemas.mondrian import mondrian_faults
+from schemas.mondrian import hidden_faults, mondrian_faults
 from schemas.privacy import Privacy
 from schemas.source import Source
 from schemas.strict import ExactDecimal, FormatVersion, PathText, StrictModel, fault
@@ -134,6 +134,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
+    faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]

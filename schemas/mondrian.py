@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from schemas.columns import names
+from schemas.columns import hidden, names
 from schemas.errors import counted, nearest
 from schemas.hierarchy import kind_of
 from schemas.strict import ExactDecimal, StrictModel, alternatives, fault
@@ -95,6 +95,22 @@ def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) 
     if intervals == "bounds":
         other = [name for name in _with_bounds(qids) if (ways.get(name) if isinstance(ways, Mapping) else ways) not in {None, "interval"}]
         faults += [f"method.generalisation: '{name}' is published as bounds (intervals: bounds), so it must be interval" for name in other]
+    return faults
+
+
+def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Returns where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
+    if method.get("name") == "skald":
+        return []
+    ways, concerned = method.get("generalisation"), list(hidden(qids))
+    chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in concerned}
+    faults = [
+        f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"
+        for name, way in chosen.items()
+        if method.get("name") == "mondrian" and way not in {None, "hierarchy"}
+    ]
+    if intervals == "bounds":
+        faults += [f"intervals: '{name}' may not be published exactly; bounds of it need method: {{name: skald}}" for name in concerned]
     return faults
 
 

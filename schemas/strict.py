@@ -33,10 +33,15 @@ class StrictModel(BaseModel):
 
     uncounted: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not determine what a release contains; they stay out of the digest."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset()
+    """Fields that came later: they stay out of the digest at their default, so that older jobs keep theirs."""
 
     def canonical(self) -> dict[str, Any]:
         """Returns the fields that determine a release's content as JSON-able data, equal for equal meanings."""
-        return {name: plain(getattr(self, name)) for name in type(self).model_fields if name not in self.uncounted}
+        fields = type(self).model_fields
+        names = [name for name in fields if name not in self.uncounted]
+        late = {name for name in self.counted_if_set if getattr(self, name) == fields[name].get_default(call_default_factory=True)}
+        return {name: plain(getattr(self, name)) for name in names if name not in late}
 
 
 def plain(value: object) -> Any:

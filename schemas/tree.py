@@ -131,6 +131,7 @@ class TreeHierarchy(StrictModel):
     """Groups written out in the job, the coarsest outermost; all leaves at the same depth."""
 
     kind: ClassVar[str] = "tree"
+    hides: ClassVar[bool] = False
     tree: Annotated[dict[str, Any], BeforeValidator(read_tree), WithJsonSchema(TREE_SCHEMA)]
     """Nested groups that end in lists of values; keys and leaves are compared as text, as they are written."""
 

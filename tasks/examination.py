@@ -91,8 +91,8 @@ def _branches(coding: Coding, root: Node) -> bool:
 
     Further roots are examined as long as the lattice can be held.
     """
-    nodes = Lattice.whole([axis.levels for axis in coding.axes]).nodes
-    return nodes > LARGEST or (nodes > BRANCHED and not any(root))
+    lattice = Lattice.allowed(coding.axes)
+    return lattice.nodes > LARGEST or (lattice.nodes > BRANCHED and root == lattice.root)
 
 
 def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Sequence[Artifact], store: Store) -> Histogram:

@@ -119,7 +119,7 @@ def _reached(outcome: Outcome) -> str:
     """Returns how far branch and bound came, the gap rounded up."""
     least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
     left = counted(outcome.unexamined, "node")
-    if not any(outcome.root):
+    if outcome.whole or not any(outcome.root):
         return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
     if outcome.gap == 0:
         return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from pydantic import BaseModel, ConfigDict
 
-from core.lattice import Node
+from core.lattice import Lattice, Node
 from core.roots import bins, most_cells
 from schemas.job import Job
 from schemas.release import Manifest
@@ -115,7 +113,7 @@ def make_plan(job: Job) -> Plan:
             records=source.records,
             most_suppressed=most_suppressed(job, source.records),
             qids=tuple(qids),
-            nodes=prod(hierarchy.levels for hierarchy in coding.hierarchies),
+            nodes=Lattice.allowed(coding.hierarchies).nodes,
             root=root[: len(coding.hierarchies)],
             cells=most_cells(coding.axes, root, source.records),
             bins=bins(coding.axes, root),

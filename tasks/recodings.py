@@ -53,6 +53,7 @@ class Outcome(BaseModel):
         bound: What no node above the roots is below, as the objective measures it, where that is known and tells more.
         gap: By what share of it the node is above it.
         cells: Occupied cells of the root below ``node``.
+        whole: Whether the first root is the finest node that may be published.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
     """
@@ -72,6 +73,7 @@ class Outcome(BaseModel):
     bound: int | float | None = None
     gap: float | None = None
     cells: int
+    whole: bool | None = None
     loss: dict[str, int | float]
     ncp: dict[str, float]
 
@@ -210,7 +212,7 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Pu
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
         for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, node, groups, strict=True)
     }
-    whole = Lattice.whole([hierarchy.levels for hierarchy in coding.hierarchies])
+    allowed = Lattice.allowed(coding.hierarchies)
     return Outcome(
         node=node,
         root=found.roots[0][:qids],
@@ -225,12 +227,13 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Pu
         bound=found.bound,
         gap=found.gap,
         cells=root.cells,
+        whole=found.roots[0][:qids] == allowed.root,
         loss={
             "dm": dm(counts, suppressed, records),
             "dm_star": found.loss.dm_star,
             "dm_all": found.loss.dm_all,
             "gcp": sum(ncp.values()) / len(ncp),
-            "precision": float(whole.precision(node)),
+            "precision": float(allowed.precision(node)),
             "c_avg": c_avg(records - suppressed, len(counts), job.privacy.k),
             "suppression_rate": suppressed / records,
         }

@@ -16,11 +16,14 @@ import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from core.domains import Domain
+from core.hidden_values import telling, telling_bounds
 from core.hierarchy import build_hierarchy
+from core.recoding import published_columns
 from core.risk import release_risk
 from core.verification import Recount, closeness_sql, column_faults, diversity_sql, manifest_faults, promise_faults, recount_sql
 from schemas.columns import QuasiIdentifier
 from schemas.errors import SourceError, StorageError, VerificationError, counted
+from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
 from schemas.privacy import ClosenessSpec
 from schemas.release import Manifest, published_payload, published_qids
@@ -52,13 +55,14 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
         try:
             [row] = connection.execute(recount_sql([literal(str(path)) for path in files], qids, job.privacy.k)).fetchall()
             spread = _spread_faults(job, connection, source, qids, _read(reference or files))
+            hidden = _hidden_faults(job, connection, source)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     *numbers, sizes = row
     found = replace(Recount(*numbers), sizes=sizes)
-    if faults := promise_faults(job, found) + spread:
+    if faults := promise_faults(job, found) + spread + hidden:
         raise VerificationError(what, faults)
     return found
 
@@ -79,6 +83,22 @@ def _spread_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str,
         failing, classes = _counts(connection, closeness_sql(source, qids, quote(column), closeness, levels))
         if failing:
             faults.append(f"{failing:,} of {classes:,} classes are farther from the whole in '{column}' than t = {closeness.t}")
+    return faults
+
+
+def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
+    """Counts the labels that tell values which the job hides."""
+    faults = []
+    for qid in job.columns.quasi_identifiers:
+        if not qid.least:
+            continue
+        names = published_columns(qid.name, job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy))
+        listed = connection.sql(f"SELECT DISTINCT {', '.join(map(quote, names))} FROM {source}")
+        columns = [column.combine_chunks() for column in listed.to_arrow_table().columns]
+        listed.close()
+        told = telling(qid, columns[0], job.folder) if len(columns) == 1 else telling_bounds(qid, *columns)
+        if told:
+            faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
     return faults
 
 

@@ -17,16 +17,29 @@ from schemas.hierarchy_errors import HierarchyError
 def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy) -> Ladder:
     """Groups text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
 
-    The first length becomes level 0 where no value is longer.
+    The first length becomes level 0 where no value is longer. Values with a sparse beginning share the group ``000``.
 
     Raises:
-        HierarchyError: The column holds neither text nor integers, or negative integers.
+        HierarchyError: The column holds neither text nor integers, or negative integers; with sparse beginnings, anything but text, because
+            a number has lost its leading zeros.
     """
+    if spec.beginnings and not is_text(domain.values.type):
+        remedy = "give it the type string in source.types (CSV), or turn it into text with its leading zeros"
+        raise HierarchyError.wrong_type(qid, "prefixes with sparse ones", "text", str(domain.values.type), remedy)
     text = _text(qid, domain.values)
     lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
     longest = int(lengths.max(initial=0))
-    levels = tuple(labelled(_masked(text, kept, spec.mask)) for kept in spec.prefix[spec.prefix[0] >= longest :])
+    merged = spec.prefix[0] >= longest and not spec.hides
+    levels = tuple(labelled(_without_sparse(_masked(text, kept, spec.mask), text, spec)) for kept in spec.prefix[merged:])
     return Ladder(levels, len(text))
+
+
+def _without_sparse(labels: pa.Array, text: pa.Array, spec: PrefixHierarchy) -> pa.Array:
+    if not spec.beginnings:
+        return labels
+    length = len(spec.beginnings[0])
+    sparse = pc.is_in(pc.utf8_slice_codeunits(text, 0, length), pa.array([*spec.beginnings, "0" * length], text.type))
+    return pc.if_else(sparse, pa.scalar("0" * length, labels.type), labels)
 
 
 def _text(qid: str, values: pa.Array) -> pa.Array:

@@ -17,42 +17,49 @@ from core.hierarchies.spelling import is_text, plain
 from schemas.hierarchy import WidthsHierarchy, decimals
 from schemas.hierarchy_errors import HierarchyError
 
+Flags = NDArray[np.bool_]
 # Characters of a number that surely fits decimal128.
 _DIGITS = 38
 
 
 @dataclass(frozen=True)
 class _Grid:
-    """Bins of one width, in units of ``10**-places``; their edges have ``shown`` decimal places."""
+    """Bins of one width, in units of ``10**-places``, and one each beyond ``bottom`` and ``top``; edges have ``shown`` decimal places."""
 
     origin: int
     size: int
     places: int
     shown: int
+    bottom: int | None = None
+    top: int | None = None
 
 
 def widths_ladder(qid: str, domain: Domain, spec: WidthsHierarchy) -> Ladder:
     """Bins a numerical domain by each width, aligned to multiples of it from the origin.
 
     The first width becomes level 0 where it can merge no two values of the domain's resolution (1 for integers and ranks, else the last
-    decimal place in use). Bins are not clipped to the domain.
+    decimal place in use) and there is neither top nor bottom. Bins are not clipped to the domain, but to top and bottom, beyond which all
+    values share a group.
 
     Raises:
         HierarchyError: The column is not numerical or holds NaN or infinity.
     """
     values = _numbers(qid, domain)
     whole, used = (np.arange(len(values)), 0) if spec.encode else whole_numbers(values)
-    places = max(used, *(decimals(number) for number in (*spec.widths, spec.origin)))
+    ends = (spec.bottom, spec.top)
+    places = max(used, *(decimals(number) for number in (*spec.widths, spec.origin, *ends) if number is not None))
+    bottom, top = (None if end is None else scaled(end, places) for end in ends)
     origin, sizes = scaled(spec.origin, places), [scaled(width, places) for width in spec.widths]
     step = 10 ** (places - used)
-    whole = widened(whole, step, abs(origin) + 2 * sizes[-1])
-    merged = sizes[0] <= step
+    whole = widened(whole, step, abs(origin) + abs(bottom or 0) + abs(top or 0) + 2 * sizes[-1])
+    merged = sizes[0] <= step and not spec.hides
     levels = []
     for width, size in list(zip(spec.widths, sizes, strict=True))[merged:]:
         if spec.encode:
             levels.append(_ranked(values, (whole - origin) // size))
         else:
-            levels.append(_binned(values.type, whole, _Grid(origin, size, places, max(decimals(width), decimals(spec.origin)))))
+            shown = max(decimals(number) for number in (width, spec.origin, *ends) if number is not None)
+            levels.append(_binned(values.type, whole, _Grid(origin, size, places, shown, bottom, top)))
     axis = len(values) if spec.encode else _axis((whole - origin) // (sizes[0] if merged else step))
     return Ladder(tuple(levels), axis, numeric=True)
 
@@ -76,9 +83,16 @@ def _axis(bins: Whole) -> int:
 
 def _binned(kind: pa.DataType, whole: Whole, grid: _Grid) -> Level:
     bins = (whole - grid.origin) // grid.size
-    groups, firsts = numbered(bins)
+    below, above = _beyond(whole, grid)
+    # The domain ascends, so that the values beyond an end are neighbours.
+    groups, firsts = numbered(np.where(below, bins[:1] - 1, np.where(above, bins[-1:] + 1, bins)))
+    under, over = below[firsts], above[firsts]
     low = bins[firsts] * grid.size + grid.origin
     high = low + grid.size
+    if grid.bottom is not None:
+        low, high = np.maximum(low, grid.bottom), np.where(under, grid.bottom, high)
+    if grid.top is not None:
+        low, high = np.where(over, grid.top, low), np.minimum(high, grid.top)
     whole_only = pt.is_integer(kind)
     if whole_only:
         unit = 10**grid.places
@@ -90,7 +104,33 @@ def _binned(kind: pa.DataType, whole: Whole, grid: _Grid) -> Level:
         shown, close = grid.shown, ")"
     texts = decimal_text(low, shown), decimal_text(high, shown)
     bounds = (pa.array(low), pa.array(high)) if whole_only and low.dtype != object else _parsed(kind, texts, shown)
-    return Level(groups, _interval(*texts, close), _axis(bins), bounds)
+    labels, axis = _interval(*texts, close), _axis(bins[~(below | above)]) + int(below.any()) + int(above.any())
+    if grid.bottom is None and grid.top is None:
+        return Level(groups, labels, axis, bounds)
+    return Level(groups, _open_ended(labels, texts, under, over, close), axis, _without_ends(bounds, under, over))
+
+
+def _beyond(whole: Whole, grid: _Grid) -> tuple[Flags, Flags]:
+    """Returns which values lie below ``bottom``, and which from ``top`` on."""
+    nowhere = np.zeros(len(whole), np.bool_)
+    below = nowhere if grid.bottom is None else np.asarray(whole < grid.bottom, np.bool_)
+    above = nowhere if grid.top is None else np.asarray(whole >= grid.top, np.bool_)
+    return below, above
+
+
+def _open_ended(labels: pa.Array, texts: Bounds, under: Flags, over: Flags, close: str) -> pa.Array:
+    """Labels the groups beyond the ends, such as ``<= 17`` and ``>= 90``, and bins of a single integer by that."""
+    low, high = texts
+    if close == "]":
+        labels = pc.if_else(pc.equal(low, high), low, labels)
+    labels = pc.if_else(pa.array(over), pc.binary_join_element_wise(">=", low, " "), labels)
+    return pc.if_else(pa.array(under), pc.binary_join_element_wise("<=" if close == "]" else "<", high, " "), labels)
+
+
+def _without_ends(bounds: Bounds, under: Flags, over: Flags) -> Bounds:
+    """Returns null for the low of what lies below ``bottom``, and for the high of what lies from ``top`` on."""
+    low, high = bounds
+    return pc.if_else(pa.array(under), pa.scalar(None, low.type), low), pc.if_else(pa.array(over), pa.scalar(None, high.type), high)
 
 
 def _ranked(values: pa.Array, bins: NDArray[np.int64]) -> Level:

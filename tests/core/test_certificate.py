@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from math import floor, prod
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.branching import Branching
 from core.certificate import Examination
 from core.histogram import Histogram
 from core.lattice import Node
+from core.lattice_map import BARRED
 from core.privacy import KAnonymity
-from core.search import Found, Objective
+from core.search import Found, Objective, Search
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
-from tests.oracles.tables import Example, examples
+from tests.oracles.tables import Example, examples, nodes_of
 
 OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
 
@@ -107,3 +110,42 @@ def test_where_every_passing_node_fits_the_optimum_is_always_certified(
     )
     assert (found and found.node) == best_node(example.rows, example.ladders, k, Fraction(0), objective)
     assert found is None or found.unexamined == 0
+
+
+@given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 24]))
+@settings(max_examples=150, deadline=None)
+def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
+    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective, most_roots: int
+) -> None:
+    least = data.draw(nodes_of(example))
+    hidden = [replace(hierarchy, least=level) for hierarchy, level in zip(example.hierarchies, least, strict=True)]
+    first = data.draw(st.sampled_from(list(all_nodes(example.ladders, least))))
+    most_suppressed = floor(limit * len(example.rows))
+    examination = Examination(hidden, KAnonymity(k), len(example.rows), k, most_suppressed, objective, 1 << 40, 30, most_roots)
+    asked: list[Node] = []
+
+    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        asked.extend(roots)
+        return map(example.histogram, roots)
+
+    found = examination.run(example.histogram(first), count, lambda nodes, _: [False] * len(nodes))
+    best = best_node(example.rows, example.ladders, k, limit, objective, least)
+    if found is None or best is None:
+        assert found is best
+        return
+    allowed, passing = set(all_nodes(example.ladders, least)), passing_nodes(example.rows, example.ladders, k, limit, least)
+    assert {found.node, *asked} <= allowed
+    assert found.nodes == len(allowed)
+    assert found.passing is not None
+    assert found.passing <= len(passing)
+    assert found.unexamined or found.node == best
+    mine = value(example, found.node, k, objective)
+    assert sum(value(example, node, k, objective) < mine for node in passing) <= found.unexamined
+    branched = Branching(example.histogram(least), hidden, KAnonymity(k), most_suppressed, objective, 1 << 40).run()
+    assert branched is not None
+    assert (branched.node, branched.nodes, branched.unexamined) == (best, len(allowed), 0)
+    searched = Search(example.histogram(least), hidden, KAnonymity(k), most_suppressed, objective, 1 << 40).run()
+    assert searched is not None
+    assert (searched.node, searched.nodes, searched.unexamined) == (best, len(allowed), 0)
+    assert searched.statuses is not None
+    assert int((searched.statuses != BARRED).sum()) == len(allowed)

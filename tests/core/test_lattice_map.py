@@ -26,7 +26,7 @@ def test_a_counted_node_is_told_by_its_count_and_others_by_their_tags() -> None:
 def test_what_lies_below_no_passing_join_with_the_root_fails() -> None:
     lattice = Lattice((2, 3), (0, 1))
     passing = np.array([[False, True], [True, True]])
-    found = above_root(np.where(passing, PASSED, FAILED), passing, lattice)
+    found = above_root(np.where(passing, PASSED, FAILED), passing, lattice, (0, 0))
     assert found.tolist() == [[FAILED, FAILED, PASSED], [UNEXAMINED, PASSED, PASSED]]
 
 

@@ -1,0 +1,115 @@
+"""Whether published labels tell values that a job hides: those of quasi-identifiers that may not be published as they are.
+
+Labels alone are looked at, with no more knowledge than the job's. ``*`` and null tell nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.hierarchies.spelling import is_text
+from core.hierarchies.table import LabelTable, read_table
+from core.hierarchies.tree import tree_table
+from schemas.columns import QuasiIdentifier
+from schemas.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.tree import TreeHierarchy
+
+Flags = NDArray[np.bool_]
+_STAR = "*"
+_NUMBER = r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?"
+_BIN = rf"^\[(?P<low>{_NUMBER}) - (?P<high>{_NUMBER})[\])]$"
+
+
+def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
+    """Counts the labels that tell a value which the job hides.
+
+    Args:
+        qid: A QID whose values may not be published as they are.
+        labels: Shape (m,), the different labels of a release.
+        folder: Where the job file lies.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    known = labels.filter(pc.is_valid(labels))
+    if not is_text(known.type):
+        return len(known)
+    texts = known.cast(pa.large_string())
+    texts = texts.filter(pc.not_equal(texts, _STAR))
+    match qid.hierarchy:
+        case WidthsHierarchy() as spec:
+            return int((~_in_bins(texts, spec, exact=qid.exact)).sum())
+        case PrefixHierarchy() as spec:
+            return int(_beyond_prefix(texts, spec).sum())
+        case DateHierarchy() as spec:
+            # A day has ten characters, and what is finer more.
+            allowed = 10 if "day" in spec.date else 9
+            return int(pc.sum(pc.greater(pc.utf8_length(pc.utf8_ltrim(texts, "-")), allowed)).as_py() or 0)
+        case CsvHierarchy() as spec:
+            return _leaves(texts, read_table(qid.name, spec, folder))
+        case TreeHierarchy() as spec:
+            return _leaves(texts, tree_table(qid.name, spec))
+
+
+def telling_bounds(qid: QuasiIdentifier, low: pa.Array, high: pa.Array) -> int:
+    """Counts the pairs of bounds that tell a value which the job hides; arguments of shape (m,), null where a bound is open."""
+    spec = qid.hierarchy
+    assert isinstance(spec, WidthsHierarchy)
+    first, last = (np.asarray(bound.cast(pa.float64(), safe=False)).astype(np.float64) for bound in (low, high))
+    told = np.zeros(len(first), np.bool_) if qid.exact else first == last
+    return int((told | _outside(first, last, spec)).sum())
+
+
+def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:
+    """Tells of each label whether it is a bin within bottom and top, or what lies beyond one of them."""
+    parts = pc.extract_regex(texts, _BIN)
+    low, high = (np.asarray(pc.struct_field(parts, name).cast(pa.float64())).astype(np.float64) for name in ("low", "high"))
+    fine: Flags = ~np.isnan(low) & ~_outside(low, high, spec)
+    if exact:
+        # Bottom and top hide what lies beyond them; between them a bin may be a single integer.
+        number = pc.match_substring_regex(texts, rf"^{_NUMBER}$")
+        single = np.asarray(pc.if_else(number, texts, None).cast(pa.float64())).astype(np.float64)
+        fine |= ~np.isnan(single) & ~_outside(single, single, spec)
+    for sign, end in ((r"<=?", spec.bottom), (r">=", spec.top)):
+        if end is not None:
+            open_ended = pc.extract_regex(texts, rf"^{sign} (?P<end>{_NUMBER})$")
+            edge = np.asarray(pc.struct_field(open_ended, "end").cast(pa.float64())).astype(np.float64)
+            # Integers are told by the next one inside.
+            fine |= np.abs(edge - float(end)) <= 1
+    return fine
+
+
+def _outside(low: NDArray[np.float64], high: NDArray[np.float64], spec: WidthsHierarchy) -> Flags:
+    """Tells which ranges tell anything of the values beyond bottom or top; an open end is not a number."""
+    told = np.zeros(len(low), np.bool_)
+    if spec.top is not None:
+        top = float(spec.top)
+        told |= (high > top) | ((low >= top) & ~np.isnan(high))
+    if spec.bottom is not None:
+        bottom = float(spec.bottom)
+        told |= (low < bottom) | ((high < bottom) & ~np.isnan(low))
+    return told
+
+
+def _beyond_prefix(texts: pa.Array, spec: PrefixHierarchy) -> Flags:
+    """Tells which labels keep more characters than the job's finest level, or a sparse beginning."""
+    kept = pc.utf8_length(pc.utf8_rtrim(texts, spec.mask))
+    told = np.asarray(pc.greater(kept, spec.prefix[0])).astype(np.bool_)
+    if spec.beginnings:
+        length = len(spec.beginnings[0])
+        beginning = pc.utf8_slice_codeunits(texts, 0, length)
+        sparse = pc.is_in(beginning, pa.array(spec.beginnings, texts.type))
+        told = np.where(np.asarray(pc.equal(texts, "0" * length)), False, told | np.asarray(sparse).astype(np.bool_))
+    return told
+
+
+def _leaves(texts: pa.Array, table: LabelTable) -> int:
+    """Counts the labels that are values and not also the name of a group."""
+    groups = pa.concat_arrays(table.columns[1:]) if len(table.columns) > 1 else pa.array([], pa.large_string())
+    told = pc.and_(pc.is_in(texts, table.columns[0]), pc.invert(pc.is_in(texts, groups)))
+    return int(pc.sum(told).as_py() or 0)

@@ -1,0 +1,158 @@
+"""Values beyond bottom and top, with sparse beginnings or not to be published exactly: built into hierarchies, and found in labels."""
+
+from __future__ import annotations
+
+from datetime import date
+from fractions import Fraction
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from core.hidden_values import telling, telling_bounds
+from core.lattice import Lattice
+from schemas.columns import QuasiIdentifier
+from schemas.hierarchy import SPARSE_ZIP_CODES
+from schemas.hierarchy_errors import HierarchyError
+from tests.oracles.hierarchies import bin_edges, built, domain_of, exact, published
+
+AGES = st.lists(st.integers(-20, 130), min_size=1, max_size=60, unique=True).map(sorted)
+ENDS = st.tuples(st.none() | st.integers(0, 30), st.none() | st.integers(40, 100))
+WIDTHS = st.sampled_from([[1], [1, 5, 10], [4, 8, 32], [7], [100]])
+
+
+def spec_of(widths: list[int], ends: tuple[int | None, int | None]) -> dict[str, Any]:
+    return {"widths": widths} | {name: end for name, end in zip(("bottom", "top"), ends, strict=True) if end is not None}
+
+
+def integer_label(value: int, width: int, bottom: int | None, top: int | None) -> str:
+    if bottom is not None and value < bottom:
+        return f"<= {bottom - 1}"
+    if top is not None and value >= top:
+        return f">= {top}"
+    low, high = bin_edges(value, width)
+    low, last = max(ceil(low), low if bottom is None else bottom), min(high, high if top is None else Fraction(top)) - 1
+    return str(low) if low == last else f"[{low} - {last}]"
+
+
+@given(AGES, WIDTHS, ENDS.filter(any))
+def test_beyond_bottom_and_top_all_integers_share_a_group_at_every_level(
+    ages: list[int], widths: list[int], ends: tuple[int | None, int | None]
+) -> None:
+    hierarchy = built(spec_of(widths, ends), domain_of(ages))
+    assert (hierarchy.levels, hierarchy.least) == (len(widths) + 2, 1)
+    for level, width in enumerate(widths, start=1):
+        assert published(hierarchy, level) == [integer_label(age, width, *ends) for age in ages]
+    for level in range(1, hierarchy.top):
+        assert len(set(hierarchy.rolled(level, level + 1).tolist())) == len(hierarchy.labels[level + 1])
+
+
+@given(st.lists(st.integers(-200, 1500), min_size=1, max_size=40, unique=True).map(sorted))
+def test_decimals_are_cut_at_bottom_and_top(tenths: list[int]) -> None:
+    values = [tenth / 10 for tenth in tenths]
+    hierarchy = built({"widths": [0.5, 10], "bottom": 18, "top": 97.5}, domain_of(values))
+
+    def label(value: float, width: float) -> str:
+        if value < 18:
+            return "< 18.0"
+        if value >= 97.5:
+            return ">= 97.5"
+        low, high = bin_edges(value, width)
+        low, high = max(low, Fraction(18)), min(high, exact(97.5))
+        return f"[{float(low):.1f} - {float(high):.1f})"
+
+    for level, width in ((1, 0.5), (2, 10)):
+        assert published(hierarchy, level) == [label(value, width) for value in values]
+        assert telling(qid({"widths": [0.5, 10], "bottom": 18, "top": 97.5}), pa.array(published(hierarchy, level)), Path()) == 0
+
+
+def qid(hierarchy: dict[str, Any], **more: Any) -> QuasiIdentifier:
+    return QuasiIdentifier.model_validate({"name": "x", "hierarchy": hierarchy, **more})
+
+
+@given(AGES, WIDTHS, ENDS.filter(any))
+def test_no_allowed_level_of_its_own_hierarchy_tells_what_is_hidden(
+    ages: list[int], widths: list[int], ends: tuple[int | None, int | None]
+) -> None:
+    spec = spec_of(widths, ends)
+    hierarchy = built(spec, domain_of(ages, nulls=2))
+    for level in range(1, hierarchy.levels):
+        assert telling(qid(spec), hierarchy.labels[level], Path()) == 0
+        low, high = hierarchy.bounds[level] or (None, None)
+        assert telling_bounds(qid(spec), low, high) == 0
+    assert telling(qid(spec), hierarchy.labels[0], Path()) == len(ages)
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "exact", "labels", "told"),
+    [
+        ({"widths": [5, 10], "top": 90}, True, ["[85 - 89]", ">= 90", "89", "*", None], 0),
+        ({"widths": [5, 10], "top": 90}, True, ["[90 - 94]", "[85 - 94]", "93", ">= 94", "x"], 5),
+        ({"widths": [5, 10], "top": 90}, False, ["[85 - 89]", "89"], 1),
+        ({"widths": [5], "bottom": 18}, True, ["<= 17", "[18 - 22]", "[15 - 19]", "12", "<= 12"], 3),
+        ({"widths": [5]}, False, ["[5 - 9]", "7", "-3.5", "*"], 2),
+        ({"prefix": [3, 2], "sparse": "hipaa"}, True, ["606**", "60***", "000", "036**", "60614", "000**"], 2),
+        ({"prefix": [3, 2], "sparse": "hipaa"}, True, ["03***", "63***"], 0),
+        ({"prefix": [3]}, False, ["606**", "60614"], 1),
+        ({"date": ["year", "decade"]}, False, ["1980", "1980s", "1980-05-17", "-0004"], 1),
+        ({"date": ["day", "year"]}, False, ["1980-05-17", "1980", "1980-05-17T10:00:00"], 1),
+        ({"tree": {"*": {"Clinical": ["nurse", "Clinical"], "Office": ["clerk"]}}}, False, ["Clinical", "Office", "nurse", "*"], 1),
+    ],
+)  # fmt: skip
+def test_a_label_that_tells_a_hidden_value_is_counted(hierarchy: dict[str, Any], exact: bool, labels: list[str | None], told: int) -> None:
+    assert telling(qid(hierarchy, exact=exact), pa.array(labels), Path()) == told
+
+
+def test_a_column_that_is_no_text_tells_every_value() -> None:
+    assert telling(qid({"date": ["year"]}, exact=False), pa.array([date(1980, 5, 17), None, date(1981, 1, 1)]), Path()) == 2
+
+
+@pytest.mark.parametrize(("low", "high", "told"), [([85, 90], [89, None], 0), ([90], [94], 1), ([85], [94], 1), ([91], [91], 1)])
+def test_bounds_beyond_the_top_are_counted(low: list[int], high: list[int | None], told: int) -> None:
+    assert telling_bounds(qid({"widths": [5], "top": 90}), pa.array(low), pa.array(high, pa.int64())) == told
+
+
+HEADS = [*SPARSE_ZIP_CODES, "000", "037", "606", "999"]
+ZIPS = st.lists(st.builds("{}{:02}".format, st.sampled_from(HEADS), st.integers(0, 99)), min_size=1, max_size=40, unique=True).map(sorted)
+
+
+@given(ZIPS)
+def test_zip_codes_of_sparse_areas_become_000_and_the_others_keep_three_digits(zips: list[str]) -> None:
+    spec = {"prefix": [3, 1], "sparse": "hipaa"}
+    hierarchy = built(spec, domain_of(zips))
+    sparse = {*SPARSE_ZIP_CODES, "000"}
+    assert published(hierarchy, 1) == ["000" if code[:3] in sparse else f"{code[:3]}**" for code in zips]
+    assert published(hierarchy, 2) == ["000" if code[:3] in sparse else f"{code[:1]}****" for code in zips]
+    for level in (1, 2, 3):
+        assert telling(qid(spec), hierarchy.labels[level], Path()) == 0
+
+
+def test_zip_codes_as_numbers_are_refused_because_their_zeros_are_lost() -> None:
+    with pytest.raises(HierarchyError, match="leading zeros"):
+        built({"prefix": [3], "sparse": ["036"]}, domain_of([3601, 60614]))
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "words"),
+    [
+        ({"widths": [1], "top": 90, "encode": True}, "encode: true counts ranks"),
+        ({"widths": [1], "top": 18, "bottom": 90}, "bottom must be less than top"),
+        ({"prefix": [3], "sparse": ["036", "59"]}, "one length"),
+        ({"prefix": [3], "sparse": "census"}, "the word hipaa"),
+        ({"prefix": [3], "sparse": []}, "the word hipaa"),
+    ],
+)
+def test_ends_and_beginnings_that_make_no_sense_are_refused(hierarchy: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        qid(hierarchy)
+
+
+def test_the_lattice_of_what_is_allowed_begins_above_hidden_values() -> None:
+    hidden = built({"widths": [5], "top": 90}, domain_of([1, 50, 93]))
+    free = built({"widths": [5]}, domain_of([1, 50, 93]))
+    assert Lattice.allowed([hidden, free]) == Lattice((3, 3), (1, 0))
