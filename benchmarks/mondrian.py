@@ -4,13 +4,17 @@
     python -m benchmarks.mondrian fig10                seconds by number of workers
     python -m benchmarks.mondrian speed                against the recursion of tests/oracles, class for class the same
     python -m benchmarks.mondrian gcp [--adult DIR]    GCP at k = 10 for every score; DIR holds adult.csv and hierarchy_<qid>.csv
+    python -m benchmarks.mondrian scale [--rows 1000000 40000000 125000000] [--memory 1GB]
+                                                       whole runs on files of a million patients, beside a DuckDB copy of the same columns
 
-Data are made in ``benchmarks/.data`` and kept for the next time.
+Data are made in ``benchmarks/.data`` (or ``--data``) and kept for the next time. ``scale`` ends with 1 if the process tree of a run ever
+holds more than 1.5 times the job's memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +29,7 @@ import pyarrow.parquet as pq
 import yaml
 from numpy.typing import NDArray
 
+from benchmarks.scale import MOST, PER_FILE, anonymised, copied, prepare
 from core.coding import Coder
 from core.domains import DomainCounter, read_domains
 from core.hierarchy import build_hierarchy
@@ -36,6 +41,7 @@ from core.mondrian_sampling import sampled
 from core.privacy import DistinctDiversity
 from data.tables import JOBS, maker
 from schemas.columns import QuasiIdentifier
+from schemas.memory import memory_bytes
 from tests.oracles.mondrian import Column, Mondrian
 
 DATA = Path(__file__).parent / ".data"
@@ -57,12 +63,15 @@ class Table:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["fig11", "fig10", "speed", "gcp"])
-    parser.add_argument("--rows", type=int, default=1_000_000)
+    subjects = {"fig11": fig11, "fig10": fig10, "speed": speed, "gcp": gcp, "scale": scale}
+    parser.add_argument("what", choices=subjects)
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000], help="more than one size is for scale alone")
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--adult", type=Path)
+    parser.add_argument("--memory", default="1GB")
+    parser.add_argument("--data", type=Path, default=DATA)
     given = parser.parse_args()
-    {"fig11": fig11, "fig10": fig10, "speed": speed, "gcp": gcp}[given.what](given)
+    subjects[given.what](given)
 
 
 def coded(table: pa.Table, qids: Sequence[QuasiIdentifier], folder: Path, sensitive: str | None = None) -> Table:
@@ -81,8 +90,9 @@ def coded(table: pa.Table, qids: Sequence[QuasiIdentifier], folder: Path, sensit
     return Table(codes.astype(np.uint16), Cutting(axes, of, hierarchies, rules, (None,) * len(qids)))
 
 
-def made(name: str, rows: int, sensitive: str | None = None) -> Table:
-    folder = DATA / f"mondrian-{rows}" / name
+def made(name: str, given: argparse.Namespace, sensitive: str | None = None) -> Table:
+    rows = given.rows[0]
+    folder = given.data / f"mondrian-{rows}" / name
     if not folder.exists():
         maker(name)(folder, rows)
     job = yaml.safe_load((JOBS / f"{name}.yaml").read_text())
@@ -120,8 +130,8 @@ def whole(table: Table, parts: Sequence[NDArray[np.intp]]) -> Losses:
 
 
 def fig11(given: argparse.Namespace) -> None:
-    plain = made("poker", given.rows, "hand")
-    print(f"poker, {given.rows:,} hands, l = 2, mean of {given.runs} runs; NCP as range over range, and as distinct values over domain")
+    plain = made("poker", given, "hand")
+    print(f"poker, {given.rows[0]:,} hands, l = 2, mean of {given.runs} runs; NCP as range over range, and as distinct values over domain")
     print(f"{'k':>3} {'sample':>8} {'fragments':>18} {'workers':>7} {'DP':>11} {'NCP range':>11} {'NCP distinct':>12} {'classes':>9}")
     for k in (5, 10, 20):
         table = asked(plain, k, 2, mode="median")
@@ -129,11 +139,11 @@ def fig11(given: argparse.Namespace) -> None:
             for way in ("quantile", "multidimensional"):
                 for workers in (5, 10):
                     runs = [whole(table, fragments(table, workers, way, share, seed)) for seed in range(given.runs)]
-                    show(k, f"{share:.3%}", way, str(workers), runs, given.rows)
-        everyone = [np.arange(given.rows)]
-        show(k, "all", "centralised", "1", [whole(table, everyone)], given.rows)
-        show(k, "all", "… or below median", "1", [whole(asked(plain, k, 2), everyone)], given.rows)
-        show(k, "all", "… score: ncp", "1", [whole(asked(plain, k, 2, score="ncp"), everyone)], given.rows)
+                    show(k, f"{share:.3%}", way, str(workers), runs, given.rows[0])
+        everyone = [np.arange(given.rows[0])]
+        show(k, "all", "centralised", "1", [whole(table, everyone)], given.rows[0])
+        show(k, "all", "… or below median", "1", [whole(asked(plain, k, 2), everyone)], given.rows[0])
+        show(k, "all", "… score: ncp", "1", [whole(asked(plain, k, 2, score="ncp"), everyone)], given.rows[0])
 
 
 def show(k: int, share: str, way: str, workers: str, runs: Sequence[Losses], rows: int) -> None:
@@ -143,9 +153,9 @@ def show(k: int, share: str, way: str, workers: str, runs: Sequence[Losses], row
 
 
 def fig10(given: argparse.Namespace) -> None:
-    plain = made("poker", given.rows, "hand")
+    plain = made("poker", given, "hand")
     table = asked(plain, 10, 2)
-    print(f"poker, {given.rows:,} hands, k = 10, l = 2, sample 0.1%: seconds to share records out, cut and label, by workers (threads)")
+    print(f"poker, {given.rows[0]:,} hands, k = 10, l = 2, sample 0.1%: seconds to share records out, cut and label, by workers (threads)")
     for way in ("quantile", "multidimensional"):
         for workers in (1, 2, 4, 8):
             start, before = time.perf_counter(), time.process_time()
@@ -158,13 +168,13 @@ def fig10(given: argparse.Namespace) -> None:
 
 def speed(given: argparse.Namespace) -> None:
     few = 3_000
-    table = asked(made("poker", given.rows), 10)
+    table = asked(made("poker", given), 10)
     ranks = table.cutting.ranks(table.codes[:few])
     columns = [Column(range(axis.size), numerical=True) for axis in table.cutting.axes]
     start = time.process_time()
     plain = Mondrian(columns, 10).classes([tuple(row) for row in ranks.tolist()])
     naive = time.process_time() - start
-    for rows in (few, given.rows):
+    for rows in (few, given.rows[0]):
         table.cutting.cut(table.codes[:few], table.ones[:few])
         start = time.process_time()
         found = table.cutting.cut(table.codes[:rows], table.ones[:rows])
@@ -188,7 +198,28 @@ def tables(given: argparse.Namespace) -> Iterator[tuple[str, Table]]:
         read = pyarrow.csv.read_csv(given.adult / "adult.csv", parse_options=pyarrow.csv.ParseOptions(delimiter=";"))
         qids = [QuasiIdentifier.model_validate({"name": name, "hierarchy": {"csv": f"hierarchy_{name}.csv"}}) for name in ADULT]
         yield "adult", coded(read, qids, given.adult)
-    yield f"medical {given.rows:,}", made("medical", given.rows)
+    yield f"medical {given.rows[0]:,}", made("medical", given)
+
+
+def scale(given: argparse.Namespace) -> None:
+    print(f"medical, k = 10, memory {given.memory}; the copy is DuckDB's, of the same columns, in the same run")
+    heads = f"{'records':>12}{'CPU s':>9}{'µs each':>9}{'peak MB':>9}{'fragments':>11}{'copy CPU s':>12}{'× copy':>8}"
+    print(f"{heads}  classes, GCP", flush=True)
+    data, peaks = prepare(given.data / "medical-scale", max(given.rows)), []
+    for rows in given.rows:
+        files = sorted(data.glob("*.parquet"))[: max(rows // PER_FILE, 1)]
+        copy = copied(files, given.memory)
+        settings = {"method": "{name: mondrian}", "privacy.k": 10}
+        cost, said = anonymised(files, given.memory, ["--direct"], **settings)
+        peaks.append(cost.peak)
+        print(
+            f"{said['records']:>12,}{cost.cpu:>9.1f}{cost.cpu / said['records'] * 1e6:>9.2f}{cost.peak / 1e6:>9.0f}"
+            f"{said['search']['fragments']:>11}{copy.cpu:>12.1f}{cost.cpu / copy.cpu:>8.2f}"
+            f"  {said['classes']:,} {said['loss']['gcp']:.4f}  {said['seconds']}",
+            flush=True,
+        )
+    if max(peaks) > MOST * memory_bytes(given.memory):
+        sys.exit(f"A run held {max(peaks) / 1e6:,.0f} MB, more than {MOST} times its memory.")
 
 
 if __name__ == "__main__":

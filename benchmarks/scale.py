@@ -88,8 +88,8 @@ def copied(files: list[Path], memory: str) -> Cost:
         return measure([sys.executable, "-c", COPY, memory, *map(str, files)], Path(folder))
 
 
-def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int) -> tuple[Cost, dict]:
-    """Measures one run from nothing to a published release and returns its manifest."""
+def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int | str) -> tuple[Cost, dict]:
+    """Measures one run of the medical job from nothing to a published release and returns its manifest."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as name:
         folder = Path(name)
         shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")

@@ -171,7 +171,7 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("flows.mondrian.recount", ended)
+        patched.setattr("tasks.publication.recount", ended)
         with pytest.raises(KeyboardInterrupt):
             cut(job)
     with monkeypatch.context() as patched:
