@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -55,6 +56,18 @@ def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:
 def c_avg(released: int, classes: int, k: int) -> float:
     """Returns C_avg = (released / classes) / k, the mean class size in units of k (LeFevre et al. 2006)."""
     return float(Fraction(released, classes * k)) if classes else 0.0
+
+
+def united(sizes: Mapping[int, int], k: int) -> dict[str, int | float]:
+    """Returns what follows from class sizes alone where no record is suppressed; fragments that publish the same are one class in it.
+
+    Args:
+        sizes: Number of classes by size.
+        k: Records that a class must hold.
+    """
+    squares = sum(size * size * classes for size, classes in sizes.items())
+    released = sum(size * classes for size, classes in sizes.items())
+    return {"dm": squares, "dm_star": squares, "c_avg": c_avg(released, sum(sizes.values()), k)}
 
 
 def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray[np.float64]:

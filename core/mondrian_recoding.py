@@ -147,8 +147,8 @@ def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, 
     """Adds up the losses of fragments (papers/distributed-mondrian.txt, 6) and tells what follows from the sums.
 
     Returns:
-        ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers see them; ``dm_partitions`` of the classes that were cut, since
-        two of them may publish the same; ``ncp`` (eq. 4) of what is published, and ``gcp``, its mean per record and QID; ``gcp_set`` as if
+        ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.united` corrects
+        where two fragments publish the same; ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is published, and ``gcp``, its mean per record and QID; ``gcp_set`` as if
         ranges and sets of the own values were published; ``ncp_distinct`` takes distinct values over the domain for every QID, also for
         numbers; ``c_avg``.
     """

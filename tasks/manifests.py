@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
+from core.losses import united
 from core.risk import Figures, release_risk
 from core.verification import Recount
 from schemas.errors import counted
@@ -73,8 +74,10 @@ def make_manifest(
 
 
 def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
-    """Returns the manifest of staged files of a local recoding; counts are the recount's."""
+    """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
     job = run.job
+    # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
+    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, job.privacy.k)
     return Manifest(
         release=release_id(job, source),
         name=job.name,
@@ -90,7 +93,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         min_class=recount.min_class,
         node=None,
         levels=None,
-        loss=outcome.loss,
+        loss=loss,
         ncp=outcome.ncp,
         optimal=NOT_FOR_NODES,
         search=dict(outcome.search),

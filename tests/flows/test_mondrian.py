@@ -28,7 +28,9 @@ def cut() -> Cut:
     return lambda job, *settings: getattr(flow, "fn", flow)(job, tuple(settings))
 
 
-@pytest.mark.parametrize("method", [*WAYS, MONDRIAN | {"score": "ncp"}, MONDRIAN | {"mode": "median"} | FRAGMENTS])
+@pytest.mark.parametrize(
+    "method", [*WAYS, MONDRIAN | {"score": "ncp"}, MONDRIAN | {"mode": "median", "generalisation": "hierarchy"} | FRAGMENTS]
+)
 def test_every_record_is_released_in_a_class_of_k(cut: Cut, tmp_path: Path, method: dict) -> None:
     made = cut(people_job(tmp_path, method=method))
     frame = released(made.folder)
@@ -74,6 +76,16 @@ def test_fragments_of_a_complete_sample_publish_what_a_centralised_run_does(cut:
     parts = cut(people_job(tmp_path / "two", method=MONDRIAN | {"fragments": {"count": 8, "sample": 1}}))
     assert parts.manifest.search["fragments"] == 8
     assert sorted(whole.rows(), key=str) == sorted(released(parts.folder).rows(), key=str)
+
+
+def test_losses_count_classes_that_two_fragments_publish_alike_as_one(cut: Cut, tmp_path: Path) -> None:
+    table = pa.table({"q": [number // 10 for number in range(400)], "s": ["x"] * 400})
+    method = MONDRIAN | {"fragments": {"count": 2, "sample": 1}, "generalisation": "hierarchy"}
+    made = cut(two_column_job(tmp_path, table, {"widths": [100]}, method=method, privacy={"k": 150}))
+    assert class_sizes(released(made.folder), ["q"]) == {("[0 - 99]",): 400}
+    assert (made.manifest.search["fragments"], made.manifest.search["partitions"], made.manifest.classes) == (2, 2, 1)
+    loss = made.manifest.loss
+    assert (loss["dm"], loss["dm_star"], loss["dm_partitions"], loss["c_avg"]) == (400**2, 400**2, 2 * 200**2, pytest.approx(400 / 150))
 
 
 @pytest.mark.parametrize("method", WAYS)
