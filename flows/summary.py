@@ -14,6 +14,7 @@ from core.risk import THRESHOLD, kept_preset, least_class, release_risk
 from core.verification import Recount
 from schemas.errors import counted
 from schemas.release import Manifest
+from tasks.local_planning import LocalPlan
 from tasks.planning import Plan
 from tasks.progress import listening
 
@@ -117,15 +118,36 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
     table.add_row("records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}")
     table.add_row("scanned now", f"{counted(plan.domains_to_scan, 'chunk')} for the domains")
-    table.add_row("to scan", f"{counted(plan.histograms_to_scan, 'chunk')} for the histogram, {counted(plan.chunks, 'chunk')} to rewrite")
-    table.add_row("suppress at most", counted(plan.most_suppressed, "record"))
-    table.add_row("lattice", f"{counted(plan.nodes, 'node')}, searched from root {plan.root}")
-    table.add_row("root histogram", f"at most {counted(plan.cells, 'occupied cell')} of {counted(plan.bins, 'bin')}")
+    if plan.local:
+        _add_local(table, plan, plan.local)
+    else:
+        table.add_row(
+            "to scan", f"{counted(plan.histograms_to_scan or 0, 'chunk')} for the histogram, {counted(plan.chunks, 'chunk')} to rewrite"
+        )
+        table.add_row("suppress at most", counted(plan.most_suppressed, "record"))
+        table.add_row("lattice", f"{counted(plan.nodes or 0, 'node')}, searched from root {plan.root}")
+        table.add_row("root histogram", f"at most {counted(plan.cells or 0, 'occupied cell')} of {counted(plan.bins or 0, 'bin')}")
     table.add_row("memory", f"{plan.memory / 1e6:,.0f} MB")
     qids = Table("quasi-identifier", "values", "nulls", "groups per level", box=None, header_style="bold")
     for qid in plan.qids:
         qids.add_row(qid.name, f"{qid.values:,}", f"{qid.nulls:,}", " → ".join(f"{groups:,}" for groups in qid.groups))
     return Group(table, "", qids)
+
+
+def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
+    """Adds what a method without a lattice would do."""
+    chunks = counted(plan.chunks, "chunk")
+    if plan.histograms_to_scan is not None:
+        table.add_row("to scan", f"{counted(plan.histograms_to_scan, 'chunk')} for the cells, {chunks} to rewrite")
+    elif local.parted:
+        table.add_row("to scan", f"{chunks} to share the records out")
+    else:
+        table.add_row("to scan", f"{chunks} to code the records, {chunks} to rewrite")
+    table.add_row("sampled now", counted(local.samples_to_scan, "chunk"))
+    table.add_row("distinct", f"{local.distinct:.1%}: combinations per record, of {counted(local.sampled, 'sampled record')}")
+    table.add_row(plan.method, f"works on {local.rows}, {local.most_rows:,} at most: about {local.needed / 1e6:,.0f} MB for all at once")
+    many = f", each of {local.most_records:,} records at most; workers take them from a queue" if local.parted else ""
+    table.add_row("fragments", f"{local.fragments:,}{many} ({local.reason})")
 
 
 def verification_summary(recount: Recount, manifest: Manifest | None, k: int) -> RenderableType:

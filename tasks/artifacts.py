@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -143,6 +143,14 @@ class Store:
         write_whole(path.with_suffix(".record"), lambda record: record.write_text(artifact.model_dump_json()))
         self._believed[path] = (stat.st_size, stat.st_mtime_ns)
         return artifact
+
+    def discard(self, artifacts: Sequence[Artifact]) -> None:
+        """Removes single artefacts."""
+        for artifact in artifacts:
+            path = self.path(artifact)
+            path.with_suffix(".record").unlink(missing_ok=True)
+            path.unlink(missing_ok=True)
+            self._believed.pop(path, None)
 
     def remove(self, *steps: str) -> None:
         """Removes all artefacts of the given steps."""

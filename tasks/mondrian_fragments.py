@@ -71,7 +71,25 @@ def sample_chunk(job: Job, coding: Coding, share: float, chunk: Chunk, store: St
         words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
         return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "samples", "cell_0")
 
-    return store.make("samples", key_of(VERSION, chunk.key, coding.key, share, seed), ".parquet", write)
+    return store.make("samples", _sample_key(job, coding, share, chunk), ".parquet", write)
+
+
+def _sample_key(job: Job, coding: Coding, share: float, chunk: Chunk) -> str:
+    return key_of(VERSION, chunk.key, coding.key, share, method_of(job).fragments.seed)
+
+
+def is_sampled(job: Job, coding: Coding, share: float, chunk: Chunk, store: Store) -> bool:
+    """Tells whether a chunk's sample is there."""
+    return store.find("samples", _sample_key(job, coding, share, chunk)) is not None
+
+
+def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
+    packing = packing_of(coding.finest, coding.axes)
+    tables = [read_table(store, sample) for sample in samples]
+    words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
+    words, counts = count_cells(words, packing.product, np.concatenate([table["count"].to_numpy() for table in tables]))
+    return packing.unpack(words), counts
 
 
 def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store) -> Tree:
@@ -86,16 +104,23 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
         most: Records that a fragment may hold.
         store: Has the samples.
     """
-    packing = packing_of(coding.finest, coding.axes)
-    tables = [read_table(store, sample) for sample in samples]
-    words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
-    words, counts = count_cells(words, packing.product, np.concatenate([table["count"].to_numpy() for table in tables]))
+    codes, counts = gather_samples(coding, samples, store)
     cutting, asked = cutting_of(job, coding), method_of(job).fragments
     needed = -(-coding.records // int(max(most * MARGIN, 1)))
-    codes = packing.unpack(words)
     if asked.cut == "quantile":
         return quantiles(cutting, codes, counts, max(asked.count, needed) << attempt)
     return multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt))
+
+
+def _part_key(coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> str:
+    return key_of(VERSION, chunk.key, coding.key, source.payload, tree.qids, tree.ranks, tree.lefts)
+
+
+def known_censuses(coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
+    """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
+    kept = [store.find("census", _part_key(coding, source, tree, chunk)) for chunk in source.chunks]
+    found = [artifact for artifact in kept if artifact]
+    return found if len(found) == len(kept) else None
 
 
 def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk, store: Store) -> tuple[Artifact, Artifact]:
@@ -107,7 +132,7 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     Raises:
         SourceError: the file changed since phase 1.
     """
-    key = key_of(VERSION, chunk.key, coding.key, source.payload, tree.qids, tree.ranks, tree.lefts)
+    key = _part_key(coding, source, tree, chunk)
     run, census = store.find("runs", key), store.find("census", key)
     if run and census:
         return run, census

@@ -14,7 +14,7 @@ from tasks import mondrian
 from tasks import mondrian_fragments as fragments
 from tasks import mondrian_workers as workers
 from tasks.artifacts import Artifact, Store, key_of
-from tasks.coding import load_coding
+from tasks.coding import Coding, load_coding
 from tasks.phases import count_histograms, merge_histograms, rewrite, write_files
 from tasks.record_recodings import LocalOutcome, read_local_outcome
 from tasks.runs import Run
@@ -87,20 +87,34 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
     most = fragments.most_records(run.job, coding, source)
     for attempt in range(ATTEMPTS):
         share = fragments.sample_share(run.job, coding, attempt)
-        sampling = (fragments.VERSION, coding.key, share)
-        samples = map_groups(run, "sample", _sample, source.chunks, sampling, run.job, domain, share, run.store)
+        samples = draw_samples(run, source, domain, share)
         tree = fragments.plant(run.job, coding, samples, share, attempt, most, run.store)
+        counted = fragments.known_censuses(coding, source, tree, run.store)
+        last = attempt == ATTEMPTS - 1
+        # A run that goes on where another was killed does not set records apart again by cuts that were given up.
+        if counted and not last and _census(run, coding, tree, counted).records.max() > most:
+            continue
         parting = (fragments.VERSION, coding.key, source.payload, tree.qids, tree.ranks, tree.lefts)
         parts = map_groups(run, "part", _part, source.chunks, parting, run.job, domain, source, tree, run.store)
-        census = fragments.Census.of(coding, tree.leaves, [read_table(run.store, counted) for counted in parts[1::2]])
-        if census.records.max() <= most:
+        census = _census(run, coding, tree, parts[1::2])
+        if last or census.records.max() <= most:
             break
-        run.store.remove("runs")
+        run.store.discard(parts[::2])
     groups = merge_thin(tree, census.keeps(run.job, coding))
     if any(mondrian.bytes_of(coding, int(census.records[list(group)].sum())) > run.job.memory for group in groups):
         raise PrivacyError.memory_too_small(run.job.memory)
     sampled = sum(int(read_table(run.store, sample)["count"].to_numpy().sum()) for sample in samples)
     return Fragments(parts[::2], groups, tree.leaves, sampled)
+
+
+def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:
+    """The sample of every chunk."""
+    key = (fragments.VERSION, load_coding(run.job, domain, run.store).key, share)
+    return map_groups(run, "sample", _sample, source.chunks, key, run.job, domain, share, run.store)
+
+
+def _census(run: Run, coding: Coding, tree: Tree, counted: Sequence[Artifact]) -> fragments.Census:
+    return fragments.Census.of(coding, tree.leaves, [read_table(run.store, part) for part in counted])
 
 
 def _sample(job: Job, domain: Artifact, share: float, store: Store, chunks: Sequence[Chunk]) -> Artifacts:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict
 
 from core.lattice import Lattice, Node
 from core.roots import bins, most_cells
 from schemas.job import Job
+from schemas.method import SkaldMethod
 from schemas.release import Manifest
-from tasks.coding import load_coding
+from tasks.artifacts import Artifact
+from tasks.coding import Coding, load_coding
 from tasks.domains import axis_names, domains_key
 from tasks.examination import most_suppressed
 from tasks.histograms import counted_at, histogram_key
+from tasks.local_planning import LocalPlan, make_local_plan
 from tasks.phases import count_domains, merge_domains
 from tasks.publishing import published, release_id
 from tasks.recodings import check_hierarchies, choose_root
-from tasks.runs import open_run
-from tasks.sources import find_files, read_source
+from tasks.runs import Run, open_run
+from tasks.sources import Source, find_files, read_source
 
 
 class PlannedQid(BaseModel):
@@ -36,33 +41,37 @@ class Plan(BaseModel):
     Attributes:
         release: The id that the release would have.
         exists: Whether it is published already.
+        method: Name of the algorithm.
         files: Number of files, and ``chunks`` they are cut into.
         domains_to_scan: Chunks that phase 1 had not yet counted when the plan was made.
-        histograms_to_scan: Chunks that phase 2 has not yet counted.
+        histograms_to_scan: Chunks that phase 2 has not yet counted; null for methods that need no histogram.
         records: N.
         most_suppressed: Records that the limit allows to suppress.
         qids: One entry per QID.
-        nodes: Nodes of the whole lattice.
+        nodes: Nodes of the whole lattice; null, like all that is told of its root, for methods that search none.
         root: The finest node whose histogram fits the memory, with at most ``cells`` occupied cells of ``bins`` (eq. 1).
         memory: Bytes.
+        local: What a method that searches no lattice would do.
     """
 
     model_config = ConfigDict(frozen=True)
 
     release: str
     exists: bool
+    method: str
     files: int
     chunks: int
     domains_to_scan: int
-    histograms_to_scan: int
+    histograms_to_scan: int | None
     records: int
     most_suppressed: int
     qids: tuple[PlannedQid, ...]
-    nodes: int
-    root: Node
-    cells: int
-    bins: int
+    nodes: int | None = None
+    root: Node | None = None
+    cells: int | None = None
+    bins: int | None = None
     memory: int
+    local: LocalPlan | None = None
 
 
 def published_already(job: Job) -> Manifest | None:
@@ -93,11 +102,8 @@ def make_plan(job: Job) -> Plan:
         source = read_source(job, run.store)
         names = axis_names(job)
         uncounted = sum(run.store.find("domains", domains_key(chunk, names)) is None for chunk in source.chunks)
-        coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
-        root = choose_root(job, coding)
-        unscanned = sum(
-            run.store.find("histograms", histogram_key(coding, counted_at(job, coding, root), chunk)) is None for chunk in source.chunks
-        )
+        domain = merge_domains(run, source, count_domains(run, source))
+        coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
         qids = [
             PlannedQid(name=domain.qid, values=len(domain.values), nulls=domain.nulls, groups=tuple(map(len, hierarchy.labels)))
@@ -106,16 +112,36 @@ def make_plan(job: Job) -> Plan:
         return Plan(
             release=release,
             exists=(job.target_path / release).is_dir(),
+            method=job.method.name,
             files=len(source.files),
             chunks=len(source.chunks),
             domains_to_scan=uncounted,
-            histograms_to_scan=unscanned,
             records=source.records,
             most_suppressed=most_suppressed(job, source.records),
             qids=tuple(qids),
-            nodes=Lattice.allowed(coding.hierarchies).nodes,
-            root=root[: len(coding.hierarchies)],
-            cells=most_cells(coding.axes, root, source.records),
-            bins=bins(coding.axes, root),
             memory=job.memory,
+            **(_of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)),
         )
+
+
+def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
+    """Returns what is told of a lattice and its root."""
+    root = choose_root(run.job, coding)
+    return {
+        "histograms_to_scan": _uncounted(run, source, coding, counted_at(run.job, coding, root)),
+        "nodes": Lattice.allowed(coding.hierarchies).nodes,
+        "root": root[: len(coding.hierarchies)],
+        "cells": most_cells(coding.axes, root, source.records),
+        "bins": bins(coding.axes, root),
+    }
+
+
+def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> dict[str, Any]:
+    """Returns what is told of a method that gives every class labels of its own."""
+    local = make_local_plan(run, source, domain, coding)
+    whole = local.rows == "cells" and not local.parted
+    return {"local": local, "histograms_to_scan": _uncounted(run, source, coding, coding.finest) if whole else None}
+
+
+def _uncounted(run: Run, source: Source, coding: Coding, node: Node) -> int:
+    return sum(run.store.find("histograms", histogram_key(coding, node, chunk)) is None for chunk in source.chunks)

@@ -1,0 +1,65 @@
+"""A plan of a method without a lattice tells what its run then does: on what it works, how much of that differs, in which fragments."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from flows.methods import flow_of
+from flows.summary import plan_summary
+from schemas.errors import PrivacyError
+from schemas.job import load_job
+from tasks.planning import make_plan
+from tests.jobs import QIDS, people, people_job
+
+TABLE = people(120)
+PARTED = {"count": 4, "sample": 0.5}
+WAYS = [
+    ({"name": "mondrian"}, "cells", "all fit the memory at once"),
+    ({"name": "mondrian", "fragments": PARTED}, "cells", "as the job asks"),
+    ({"name": "mondrian", "mode": "relaxed"}, "records", "relaxed cuts part equal records, which takes the records themselves"),
+    ({"name": "rayden"}, "records", "all fit the memory at once"),
+    ({"name": "clustering", "fragments": PARTED}, "records", "as the job asks"),
+]
+
+
+@pytest.mark.parametrize(("method", "rows", "reason"), WAYS, ids=["cells", "fragments", "relaxed", "records", "records in fragments"])
+def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows: str, reason: str) -> None:
+    job = people_job(tmp_path, TABLE, method=method)
+    plan = make_plan(load_job(job))
+    assert plan.local
+    assert (plan.nodes, plan.root, plan.cells, plan.bins) == (None, None, None, None)
+    assert (plan.local.rows, plan.local.reason, plan.local.most_rows) == (rows, reason, 120)
+    assert (plan.local.sampled, plan.local.samples_to_scan) == (120, 1)
+    assert plan.local.distinct == len({tuple(row.values()) for row in TABLE.select(QIDS).to_pylist()}) / 120
+    again = make_plan(load_job(job))
+    assert again.local == plan.local.model_copy(update={"samples_to_scan": 0})
+    assert not (tmp_path / "releases").exists()
+    flow = flow_of(method["name"])
+    manifest = getattr(flow, "fn", flow)(job, ()).manifest
+    made = manifest.search["fragments"] + manifest.search["merged"] if plan.local.parted else manifest.search.get("fragments", 1)
+    assert (made, "sampled" in manifest.search) == (plan.local.fragments, plan.local.parted)
+    assert plan.release == manifest.release
+
+
+def test_a_plan_says_why_memory_asks_for_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 1_000_000)
+    plan = make_plan(load_job(people_job(tmp_path, TABLE, method={"name": "mondrian", "fragments": {"sample": 1}}, memory="64MB")))
+    assert plan.local
+    assert plan.local.fragments > 1
+    assert plan.local.needed > plan.memory
+    written = StringIO()
+    Console(file=written, width=300).print(plan_summary(plan))
+    said = " ".join(written.getvalue().split())
+    assert f"fragments {plan.local.fragments}, each of {plan.local.most_records} records at most" in said
+    assert "(all at once do not fit the memory)" in said
+    assert "lattice" not in said
+
+
+def test_a_plan_stops_where_the_run_would(tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE, method={"name": "mondrian"}, privacy={"k": 3, "l": {"disease": {"distinct": 9}}})
+    with pytest.raises(PrivacyError, match=r"All records in one class would not keep .*privacy\.l"):
+        make_plan(load_job(job))
