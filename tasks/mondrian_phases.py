@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from core.mondrian_fragments import Group, Tree, merge_thin
 from schemas.errors import PrivacyError
 from schemas.job import Job
@@ -15,6 +13,7 @@ from tasks import mondrian_fragments as fragments
 from tasks import mondrian_workers as workers
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
+from tasks.memory import give_back
 from tasks.phases import count_histograms, merge_histograms, rewrite, write_files
 from tasks.record_recodings import LocalOutcome, read_local_outcome
 from tasks.runs import Run
@@ -65,7 +64,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
         ]
         done = map_step(run, "fragments", workers.anonymise, calls)
     # The recount takes half the memory; what fragments took is given back first.
-    pa.default_memory_pool().release_unused()
+    give_back()
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
     outcome = mondrian.outcome_of(job, coding, losses, figures)
