@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,7 @@ class Published:
         sizes: Shape (published classes,), records.
         losses: Sums over the records by name, which add up over fragments.
         penalties: Sum over the records of the NCP of each QID, by name.
+        figures: What else was counted on the way, by name.
     """
 
     numbers: NDArray[np.int64]
@@ -84,6 +85,7 @@ class Published:
     sizes: NDArray[np.int64]
     losses: Mapping[str, int | float]
     penalties: Mapping[str, float]
+    figures: Mapping[str, int] = field(default_factory=dict)
 
 
 def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> Published:

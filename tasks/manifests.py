@@ -74,7 +74,7 @@ def make_manifest(
 
 def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
     """Returns the manifest of staged files of a local recoding; counts are the recount's."""
-    job = run.job
+    job, before = run.job, outcome.before.risk()
     return Manifest(
         release=release_id(job, source),
         name=job.name,
@@ -98,7 +98,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
-        risk={"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
     )
 
 
