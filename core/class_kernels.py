@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from core.compiled import compiler
 
-@njit(cache=True, nogil=True)
+kernel = compiler("class_kernels")
+
+
+@kernel
 def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Counts the different codes of each class, in one pass and without sorting.
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from core.gower import Metric, Points, Rows, distance
+from core.gower import Metric, Points, Rows, distance, kernel
 
 Chaining = Literal["paper", "tang"]
 SLACK = 1e-9
@@ -76,7 +75,7 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
     return ~finite | (factors > threshold * (1 + SLACK))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Metric) -> NDArray[np.float64]:
     """Returns COF of rows that lie partition by partition, ``ends`` telling where; memory grows with the largest partition alone."""
     factors = np.ones(rows.shape[0])
@@ -113,7 +112,7 @@ def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Me
     return factors
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _all_equal(rows: Rows, start: int, size: int) -> bool:
     for row in range(start + 1, start + size):
         for qid in range(rows.shape[1]):
@@ -122,7 +121,7 @@ def _all_equal(rows: Rows, start: int, size: int) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, near: NDArray[np.int64]) -> None:
     """Puts the ``count`` nearest of the records but ``row`` into ``near``, nearest first, by insertion; large ones are sorted instead."""
     if count > 64:
@@ -147,7 +146,7 @@ def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, near: NDA
         near[place] = other
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Metric) -> int:
     """Returns Σ l · d(r_l, r_(l-1)), r_0 being the record itself; the factor 2 / (k (k + 1)) falls out of the ratio."""
     total, before = 0, row
@@ -157,7 +156,7 @@ def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Me
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _trail(rows: Rows, start: int, row: int, near: NDArray[np.int64], reached: NDArray[np.int64], metric: Metric) -> int:
     """Returns Σ (k + 1 - l) · e_l over the set-based nearest trail; ``reached`` holds the distance of each neighbour to the set so far."""
     count, total, newest = near.shape[0], 0, row

@@ -1,12 +1,15 @@
-"""Kernels whose code is spread over several files, compiled by numba and kept for the next process.
+"""Kernels compiled by numba and kept for the next process, wherever they may be kept.
 
 numba keeps a compiled function until the file that *defines* it changes; code of other files that went into it would stay as it was. So
-what is kept lies in a folder named by the digest of all files of the kernels.
+what is kept lies in a folder named by the digest of all files of the kernels. That folder is in ``NUMBA_CACHE_DIR`` if it is set, else
+beside this file in ``__pycache__``, else (an installation that is not ours to write to) in the user's cache; without any of them kernels
+are compiled anew in every process.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -26,7 +29,10 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
         *modules: Their names, as in ``mondrian_rows``.
     """
     sources = b"".join((HERE / f"{module}.py").read_bytes() for module in modules)
-    folder = Path(SETTINGS.CACHE_DIR or HERE / "__pycache__") / hashlib.sha256(sources).hexdigest()[:16]
+    home = next(filter(_writable, _homes()), None)
+    if home is None:
+        return cast("Callable[[Function], Function]", njit(nogil=True))
+    folder = home / hashlib.sha256(sources).hexdigest()[:16]
 
     def compiled(function: Function) -> Function:
         elsewhere, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
@@ -37,3 +43,22 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
         return cast("Function", made)
 
     return compiled
+
+
+def _homes() -> list[Path]:
+    """Returns where compiled kernels may be kept, best first."""
+    if SETTINGS.CACHE_DIR:
+        return [Path(SETTINGS.CACHE_DIR)]
+    homes = [HERE / "__pycache__"]
+    if caches := os.environ.get("XDG_CACHE_HOME"):
+        return [*homes, Path(caches, "skald", "numba")]
+    try:
+        return [*homes, Path.home() / ".cache" / "skald" / "numba"]
+    except RuntimeError:  # no home
+        return homes
+
+
+def _writable(folder: Path) -> bool:
+    """Tells whether a folder, or the nearest one above that is there, can be written to."""
+    there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)

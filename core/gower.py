@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from core.compiled import compiler
 from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.losses import as_numbers
 
+kernel = compiler("gower", "vptree", "nearest", "medoids", "cof")
 UNIT = 1 << 20
 ABSENT = 2 * UNIT + 1
 ABSENT_CODE = -1
@@ -146,7 +147,7 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
     return Points(np.ascontiguousarray(rows), Metric(len(columns), UNIT, True, np.empty(0, np.int64)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
     """Returns the distance of two points in units of 2^-20 of one QID, or its square in units of 2^-40.
 
@@ -170,7 +171,7 @@ def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) ->
     return total
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def to_vantages(
     rows: Rows,
     order: NDArray[np.int64],

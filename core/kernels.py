@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from core.compiled import compiler
+
+kernel = compiler("kernels")
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Counts = NDArray[np.signedinteger[Any]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
     """Adds the count of each cell to the entry of the cell that it falls into.
 
@@ -30,14 +33,14 @@ def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64],
         dense[cell] += counts[row]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
     """Adds each code times a weight to ``total``; both arrays have the shape (n,)."""
     for row in range(codes.shape[0]):
         total[row] += np.int64(codes[row]) * weight
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64]) -> NDArray[np.int64]:
     """Returns the number of the cell that each cell falls into, shape (cells,); arguments as for ``add_cells``."""
     cells = np.empty(codes.shape[0], np.int64)
@@ -49,7 +52,7 @@ def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int6
     return cells
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
     """Adds up the counts of equal cells in a hash table, which is what cells too many for an array cost least in.
 
@@ -79,7 +82,7 @@ def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple
     return first[:size].copy(), summed[:size].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
     """Replaces each cell by a number from 0, the same for equal cells, and returns how many there are; arguments as for ``sum_equal``."""
     keys = np.empty(cells.shape[0], np.int64)
@@ -97,14 +100,14 @@ def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_numbers(cells: NDArray[np.int64], counts: NDArray[np.int64], dense: Counts) -> None:
     """Adds counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
     for row in range(cells.shape[0]):
         dense[cells[row]] += counts[row]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Returns the positions that are not 0, ascending, and what stands there, both int64."""
     size = 0
@@ -120,7 +123,7 @@ def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return cells, counts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
     """Takes mixed-radix numbers apart.
 
@@ -138,7 +141,7 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
             rest = coarser
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge_cells(
     cells: NDArray[np.int64], counts: NDArray[np.int64], other_cells: NDArray[np.int64], other_counts: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -161,7 +164,7 @@ def merge_cells(
     return merged[:at].copy(), summed[:at].copy()
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8]) -> int:
     """Sets the mark that each cell hashes to and returns how many were not set before.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from core.gower import Metric, Points, Rows, distance
+from core.gower import Metric, Points, Rows, distance, kernel
 
 
 def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -20,7 +19,7 @@ def medoids(points: Points, order: NDArray[np.int64], ends: NDArray[np.int64]) -
     return order[_medoids(points.rows[order], ends, points.metric)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _medoids(rows: Rows, ends: NDArray[np.int64], metric: Metric) -> NDArray[np.int64]:
     found = np.empty(ends.shape[0] - 1, np.int64)
     for number in range(ends.shape[0] - 1):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core import mondrian_cuts, mondrian_scores
 from core.mondrian_cuts import cut_all
 from core.mondrian_privacy import Demands, demands_of
-from core.mondrian_rows import Room, Rows, Scale
+from core.mondrian_rows import Prices, Room, Rows, Scale
 from core.privacy import AllOf, KAnonymity, PrivacyModel
 
 Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
@@ -80,6 +80,19 @@ class Axis:
         return self.size - self.nulls
 
 
+def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
+    """Returns the ranks of codes, shape (rows, QIDs), a copy of its own.
+
+    Args:
+        codes: Shape (rows, QIDs, …).
+        axes: One per QID.
+    """
+    ranks = np.empty((len(codes), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
+    for position, axis in enumerate(axes):
+        ranks[:, position] = axis.ranks.astype(ranks.dtype)[codes[:, position]]
+    return ranks
+
+
 def scale_of(axes: Sequence[Axis]) -> Scale:
     """Returns what kernels measure the QIDs by."""
     starts = np.cumsum([0, *(axis.size for axis in axes)], dtype=np.int64)
@@ -130,11 +143,10 @@ class Partition:
         return classes
 
 
-def room_for(axes: Sequence[Axis], rows: int, demands: Demands, score: Score) -> Room:
+def room_for(axes: Sequence[Axis], demands: Demands) -> Room:
     """Makes the scratch arrays of the kernels."""
     qids = len(axes)
     widest = max(axis.size for axis in axes)
-    priced, costed = (rows, widest) if score == "ncp" else (0, 0)
     codes = int(demands.sizes.max(initial=0))
 
     def numbers(*shape: int) -> NDArray[np.int64]:
@@ -143,9 +155,14 @@ def room_for(axes: Sequence[Axis], rows: int, demands: Demands, score: Score) ->
     return Room(
         stamps=numbers(sum(axis.size for axis in axes) + 1), lows=numbers(qids), highs=numbers(qids), distinct=numbers(qids),
         scores=np.zeros(qids), values=numbers(widest), sums=numbers(widest),
-        sorted=np.zeros(priced, np.int32), ends=numbers(costed), left_costs=np.zeros(costed), right_costs=np.zeros(costed),
         counts=numbers(2, codes), present=numbers(2, codes),
     )  # fmt: skip
+
+
+def prices_for(axes: Sequence[Axis], rows: int) -> Prices:
+    """Makes the scratch arrays of the score that prices every cut."""
+    widest = max(axis.size for axis in axes)
+    return Prices(np.zeros(rows, np.int32), np.zeros(widest, np.int64), np.zeros(widest), np.zeros(widest))
 
 
 def partition(
@@ -176,6 +193,9 @@ def partition(
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
     order = np.arange(rows, dtype=np.int32)
     given, demands = Rows(ranks, weights, codes, order), rules.demands
-    room = room_for(axes, rows, demands, score)
-    starts = cut_all(given, scale_of(axes) if scale is None else scale, SCORES[score], MODES[mode], demands, room)
+    room, prices = room_for(axes, demands), prices_for(axes, rows) if score == "ncp" else None
+    measured = scale_of(axes) if scale is None else scale
+    # What is None is not compiled, which takes seconds.
+    besides = demands if rules.columns else None
+    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, room, prices)
     return Partition(order, starts)

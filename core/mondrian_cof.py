@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.mondrian import Axis, Rules, partition
+from core.mondrian import Axis, Rules, partition, ranks_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +31,8 @@ class MondrianCut:
     k: int
 
     @cached_property
-    def _ranks(self) -> NDArray[np.uint32]:
-        return np.column_stack([axis.ranks[self.records[:, qid]] for qid, axis in enumerate(self.axes)]).astype(np.uint32)
+    def _ranks(self) -> NDArray[np.unsignedinteger[Any]]:
+        return ranks_of(self.records, self.axes)
 
     def partition(self) -> NDArray[np.int32]:
         """Returns the class of each record, shape (n,), int32, dense from 0."""

@@ -11,6 +11,7 @@ from core.mondrian_rows import (
     Bounds,
     Cut,
     Numbers,
+    Prices,
     Room,
     Rows,
     Scale,
@@ -19,14 +20,15 @@ from core.mondrian_rows import (
     split,
     take_in,
     weigh,
+    whole,
 )  # fmt: skip
-from core.mondrian_scores import NCP, cheapest_cut, score_of
+from core.mondrian_scores import cheapest_cut, score_of
 
 STRICT, MEDIAN, RELAXED = range(3)
 
 
 @kernel
-def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mode: int, demands: Demands, room: Room) -> Cut:
+def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mode: int, k: int, demands: Demands | None, room: Room) -> Cut:
     """Cuts a QID at its median by weight; where that may not be, just below the median value.
 
     Args:
@@ -36,10 +38,11 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
         size: How many ranks ``room.values`` and ``room.sums`` hold for it.
         weight: Records of the node.
         mode: STRICT, MEDIAN (never below the median value) or RELAXED (rows of the median value are shared out, so that halves are even).
-        demands: What both halves must keep.
+        k: Records that both halves must have.
+        demands: What both halves must keep besides; None for nothing.
         room: Scratch.
     """
-    left, at = room.sums[0], 0
+    left, at = room.sums[0], whole(0)
     while 2 * left < weight:
         at += 1
         left += room.sums[at]
@@ -48,14 +51,14 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
         half = (weight + 1) // 2
         tied = half - (left - room.sums[at])
         cut = (qid, value, ALL_TIES if tied == room.sums[at] else _last_tied(rows, bounds, qid, value, tied))
-        return cut if allowed(rows, bounds, cut, half, weight, demands, room) else NO_CUT
+        return cut if allowed(rows, bounds, cut, half, weight, k, demands, room) else NO_CUT
     if at < size - 1:
         cut = (qid, value, ALL_TIES)
-        if allowed(rows, bounds, cut, left, weight, demands, room):
+        if allowed(rows, bounds, cut, left, weight, k, demands, room):
             return cut
     if at > 0 and mode == STRICT:
         cut = (qid, room.values[at - 1], ALL_TIES)
-        if allowed(rows, bounds, cut, left - room.sums[at], weight, demands, room):
+        if allowed(rows, bounds, cut, left - room.sums[at], weight, k, demands, room):
             return cut
     return NO_CUT
 
@@ -64,7 +67,7 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
 def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> int:
     """Returns the number of the last of the first ``tied`` rows of a value; every row is one record."""
     numbers = np.empty(bounds[1] - bounds[0], np.int64)
-    size = 0
+    size = whole(0)
     for row in range(bounds[0], bounds[1]):
         if np.int64(rows.ranks[row, qid]) == value:
             numbers[size] = rows.order[row]
@@ -73,21 +76,27 @@ def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> i
 
 
 @kernel
-def choose_cut(rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, demands: Demands, room: Room) -> Cut:
-    """Returns the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order)."""
+def choose_cut(
+    rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None
+) -> Cut:
+    """Returns the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
+
+    Where ``prices`` is given, every possible cut is priced instead. numba leaves out what None excludes, so that only what a job asks for
+    is compiled.
+    """
     weight = rows.weights[bounds[0] : bounds[1]].sum()
-    if weight < 2 * demands.k or bounds[1] - bounds[0] < 2:
+    if weight < 2 * k or bounds[1] - bounds[0] < 2:
         return NO_CUT
     forget(room)
     for row in range(bounds[0], bounds[1]):
         take_in(rows, row, scale, room)
-    if score == NCP:
-        return cheapest_cut(rows, bounds, weight, scale, demands, room)
+    if prices is not None:
+        return cheapest_cut(rows, bounds, weight, scale, k, demands, room, prices)
     qids = rows.ranks.shape[1]
     for qid in range(qids):
         room.scores[qid] = score_of(score, qid, rows, bounds, weight, scale, room) if room.distinct[qid] > 1 else -1.0
     for _ in range(qids):
-        best = 0
+        best = whole(0)
         for qid in range(1, qids):
             more = room.scores[qid] == room.scores[best] and room.distinct[qid] > room.distinct[best]
             if more or room.scores[qid] > room.scores[best]:
@@ -95,7 +104,7 @@ def choose_cut(rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, 
         if room.scores[best] < 0:
             break
         size = weigh(rows, bounds, best, room.lows[best], room.highs[best], room)
-        cut = median_cut(rows, bounds, best, size, weight, mode, demands, room)
+        cut = median_cut(rows, bounds, best, size, weight, mode, k, demands, room)
         if cut[0] >= 0:
             return cut
         room.scores[best] = -1.0
@@ -103,7 +112,7 @@ def choose_cut(rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, 
 
 
 @kernel
-def cut_all(rows: Rows, scale: Scale, score: int, mode: int, demands: Demands, room: Room) -> Numbers:
+def cut_all(rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None) -> Numbers:
     """Cuts until no cut is allowed; rows are put in the order of their classes.
 
     Returns:
@@ -112,11 +121,11 @@ def cut_all(rows: Rows, scale: Scale, score: int, mode: int, demands: Demands, r
     starts = np.empty(1024, np.int64)
     stack = np.empty((1024, 2), np.int64)
     stack[0, 0], stack[0, 1] = 0, rows.ranks.shape[0]
-    depth, classes = 1, 0
+    depth, classes = whole(1), whole(0)
     while depth:
         depth -= 1
         first, end = stack[depth, 0], stack[depth, 1]
-        cut = choose_cut(rows, (first, end), scale, score, mode, demands, room)
+        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, room, prices)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
                 starts = np.concatenate((starts, np.empty_like(starts)))

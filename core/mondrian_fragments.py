@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.mondrian import MODES, SCORES, Rules, narrowed, room_for, scale_of
+from core.mondrian import MODES, SCORES, Rules, narrowed, prices_for, room_for, scale_of
 from core.mondrian_cuts import choose_cut
 from core.mondrian_recoding import Cutting
 from core.mondrian_rows import ALL_TIES, Rows, split
@@ -105,7 +105,8 @@ def multidimensional(
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else scale_of(cutting.axes)
     demands = rules.demands
-    room = room_for(cutting.axes, len(codes), demands, cutting.score)
+    room, prices = room_for(cutting.axes, demands), prices_for(cutting.axes, len(codes)) if cutting.score == "ncp" else None
+    besides = demands if rules.columns else None
     # Fragments keep equal values together, so that conditions tell a record's fragment.
     mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
     root = _Node()
@@ -114,7 +115,7 @@ def multidimensional(
         node, first, end, level = stack.pop()
         if level >= depth and int(rows.weights[first:end].sum()) / share <= most:
             continue
-        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands, room)
+        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, besides, room, prices)
         if qid < 0:
             continue
         middle = split(rows, (first, end), (qid, rank, ALL_TIES))

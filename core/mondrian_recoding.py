@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from core.generalisation import generalise
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.losses import c_avg, sum_of_squares
-from core.mondrian import Axis, Mode, Partition, Rules, Score, narrowed, partition
+from core.mondrian import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
 from core.recoding import Intervals, Recoding
 from core.sensitive import without_sensitive
 from schemas.mondrian import Generalisation
@@ -52,10 +52,7 @@ class Cutting:
 
     def ranks(self, codes: Codes) -> Codes:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
-        ranks = np.empty((len(codes), len(self.axes)), np.uint16 if max(axis.size for axis in self.axes) <= 1 << 16 else np.uint32)
-        for position, axis in enumerate(self.axes):
-            ranks[:, position] = axis.ranks.astype(ranks.dtype)[codes[:, position]]
-        return ranks
+        return ranks_of(codes, self.axes)
 
     def cut(self, codes: Codes, weights: NDArray[np.int64]) -> Partition:
         """Cuts rows into classes.
@@ -80,6 +77,7 @@ class Published:
         sizes: Shape (published classes,), records.
         losses: Sums over the records by name, which add up over fragments.
         penalties: Sum over the records of the NCP of each QID, by name.
+        figures: What else was counted on the way, by name.
     """
 
     numbers: NDArray[np.int64]
@@ -87,6 +85,7 @@ class Published:
     sizes: NDArray[np.int64]
     losses: Mapping[str, int | float]
     penalties: Mapping[str, float]
+    figures: Mapping[str, int] = field(default_factory=dict)
 
 
 def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> Published:

@@ -18,8 +18,10 @@ Floats = NDArray[np.float64]
 Bounds = tuple[int, int]
 Cut = tuple[int, int, int]
 
-NO_CUT = (-1, -1, -1)
-ALL_TIES = 1 << 40
+# A constant is a type of its own to numba, for which it compiles whatever is called with it once more; a whole number is just one.
+whole: Any = np.int64
+NO_CUT: Cut = (whole(-1), whole(-1), whole(-1))
+ALL_TIES: int = whole(1 << 40)
 
 
 class Rows(NamedTuple):
@@ -64,8 +66,6 @@ class Room(NamedTuple):
         lows: Shape (QIDs,), least rank of each QID in the rows at hand; ``highs`` the greatest, ``distinct`` how many there are.
         scores: Shape (QIDs,).
         values: As many entries as the largest domain has: ranks; ``sums`` the records that go with them.
-        sorted: Shape (rows,), rows by the rank of a QID; empty where the score needs none. ``ends``: how many up to each rank;
-            ``left_costs`` and ``right_costs``: penalty of the rows up to each rank and from it on.
         counts: Shape (2, sensitive codes), all 0; ``present`` which codes are not.
     """
 
@@ -76,12 +76,23 @@ class Room(NamedTuple):
     scores: Floats
     values: Numbers
     sums: Numbers
+    counts: Numbers
+    present: Numbers
+
+
+class Prices(NamedTuple):
+    """Scratch arrays of the score that prices every possible cut.
+
+    Attributes:
+        sorted: Shape (rows,), rows by the rank of a QID.
+        ends: As many entries as the largest domain has: how many rows up to each rank; ``left_costs`` and ``right_costs``: penalty of the
+            rows up to each rank and from it on.
+    """
+
     sorted: NDArray[np.int32]
     ends: Numbers
     left_costs: Floats
     right_costs: Floats
-    counts: Numbers
-    present: Numbers
 
 
 @njit(inline="always")
@@ -92,7 +103,7 @@ def goes_left(rows: Rows, row: int, cut: Cut) -> bool:
 
 
 @kernel
-def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, demands: Demands, room: Room) -> bool:
+def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, room: Room) -> bool:
     """Tells whether both halves of a cut keep the privacy model.
 
     Args:
@@ -101,15 +112,17 @@ def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, demand
         cut: The cut.
         left: Records of the left half.
         weight: Records of both.
-        demands: What both must keep.
+        k: Records that both must have.
+        demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
         room: Scratch.
     """
-    # k first, because it costs nothing.
-    if left < demands.k or weight - left < demands.k:
+    if left < k or weight - left < k:
         return False
+    if demands is None:
+        return True
     kept = True
     for column in range(rows.sensitive.shape[1]):
-        left_size = right_size = 0
+        left_size = right_size = whole(0)
         for row in range(bounds[0], bounds[1]):
             code = np.int64(rows.sensitive[row, column])
             if goes_left(rows, row, cut):
@@ -171,7 +184,8 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room)
         How many ranks occur.
     """
     first, end = bounds
-    values, sums, size = room.values, room.sums, 0
+    values, sums = room.values, room.sums
+    size: int = whole(0)
     if high - low <= 4 * (end - first) + 64:
         sums[: high - low + 1] = 0
         for row in range(first, end):
@@ -182,7 +196,7 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room)
                 size += 1
         return size
     # Few rows over a wide domain: sorting them costs less than walking through it.
-    for offset in np.argsort(rows.ranks[first:end, qid]):
+    for offset in np.argsort(rows.ranks[first:end, qid].astype(np.int64)):
         rank = np.int64(rows.ranks[first + offset, qid])
         if size == 0 or values[size - 1] != rank:
             values[size], sums[size] = rank, 0

@@ -14,11 +14,13 @@ from core.mondrian_rows import (
     Cut,
     Floats,
     Numbers,
+    Prices,
     Room,
     Rows,
     Scale,
     allowed,
     weigh,
+    whole,
 )  # fmt: skip
 
 REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
@@ -65,25 +67,26 @@ def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scal
 
 
 @kernel
-def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room) -> None:
-    """Writes the rows of a node into ``room.sorted`` by rank of a QID, and into ``room.ends`` how many there are up to each rank.
+def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, prices: Prices) -> None:
+    """Writes the rows of a node into ``prices.sorted`` by rank of a QID, and into ``prices.ends`` how many there are up to each rank.
 
     Args:
         rows: All rows.
         bounds: First row of the node and one past its last.
         qid: The QID.
         size: How many ranks ``room.values`` holds for it.
-        room: Scratch.
+        room: With these.
+        prices: Written to.
     """
     first, end = bounds
     low, high = room.values[0], room.values[size - 1]
     if high - low > 4 * (end - first) + 64:
-        index = 0
-        for at, offset in enumerate(np.argsort(rows.ranks[first:end, qid])):
-            room.sorted[at] = first + offset
+        index = whole(0)
+        for at, offset in enumerate(np.argsort(rows.ranks[first:end, qid].astype(np.int64))):
+            prices.sorted[at] = first + offset
             if np.int64(rows.ranks[first + offset, qid]) != room.values[index]:
                 index += 1
-            room.ends[index] = at + 1
+            prices.ends[index] = at + 1
         return
     after = np.zeros(high - low + 2, np.int32)
     for row in range(first, end):
@@ -92,10 +95,10 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room) -> No
         after[offset] += after[offset - 1]
     for row in range(first, end):
         offset = np.int64(rows.ranks[row, qid]) - low
-        room.sorted[after[offset]] = row
+        prices.sorted[after[offset]] = row
         after[offset] += 1
     for index in range(size):
-        room.ends[index] = after[room.values[index] - low]
+        prices.ends[index] = after[room.values[index] - low]
 
 
 @kernel
@@ -111,7 +114,7 @@ def penalty(qid: int, low: int, high: int, distinct: int, scale: Scale) -> float
 
 
 @kernel
-def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, demands: Demands, room: Room) -> Cut:
+def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, k: int, demands: Demands | None, room: Room, prices: Prices) -> Cut:
     """Returns the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
 
     Args:
@@ -119,8 +122,10 @@ def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, demands:
         bounds: First row of the node and one past its last.
         weight: Its records.
         scale: What the penalty is relative to.
-        demands: What both halves must keep.
+        k: Records that both halves must have.
+        demands: What both halves must keep besides; None for nothing.
         room: With the extents of the node.
+        prices: Scratch.
     """
     best, least = NO_CUT, 0.0
     qids = room.lows.shape[0]
@@ -131,25 +136,25 @@ def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, demands:
         if room.distinct[qid] < 2:
             continue
         size = weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room)
-        sort_rows(rows, bounds, qid, size, room)
-        room.left_costs[:size] = 0.0
-        room.right_costs[:size] = 0.0
+        sort_rows(rows, bounds, qid, size, room, prices)
+        prices.left_costs[:size] = 0.0
+        prices.right_costs[:size] = 0.0
         for other in range(qids):
-            _add_costs(rows, other, size, 1, scale, room.left_costs, room)
-            _add_costs(rows, other, size, -1, scale, room.right_costs, room)
-        left = 0
+            _add_costs(rows, other, size, whole(1), scale, prices.left_costs, room, prices)
+            _add_costs(rows, other, size, whole(-1), scale, prices.right_costs, room, prices)
+        left = whole(0)
         for index in range(size - 1):
             left += room.sums[index]
-            cost = left * room.left_costs[index] + (weight - left) * room.right_costs[index + 1]
+            cost = left * prices.left_costs[index] + (weight - left) * prices.right_costs[index + 1]
             if cost < least:
                 cut = (qid, room.values[index], ALL_TIES)
-                if allowed(rows, bounds, cut, left, weight, demands, room):
+                if allowed(rows, bounds, cut, left, weight, k, demands, room):
                     best, least = cut, cost
     return best
 
 
 @kernel
-def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: Floats, room: Room) -> None:
+def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: Floats, room: Room, prices: Prices) -> None:
     """Adds, for every cut between sorted rows, the penalty of one QID in the half on one side of it.
 
     Args:
@@ -159,19 +164,20 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: 
         step: 1 for the halves up to each rank, -1 for those from it on.
         scale: What the penalty is relative to.
         costs: Penalty per record by rank, added to.
-        room: With the sorted rows.
+        room: With the extents of the node.
+        prices: With the sorted rows.
     """
-    ranks, order, ends, stamps = rows.ranks, room.sorted, room.ends, room.stamps
+    ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
     least, greatest, every = room.lows[qid], room.highs[qid], room.distinct[qid]
     if every == 1:
         return
     stamps[-1] += 1
     mark, first = stamps[-1], scale.starts[qid]
     counts = scale.wholes[qid] < 0
-    low, high, distinct, cost = 1 << 40, -1, 0, 0.0
-    index = 0 if step > 0 else size - 1
+    low, high, distinct, cost = whole(1 << 40), whole(-1), whole(0), 0.0
+    index = whole(0) if step > 0 else whole(size - 1)
     for _ in range(size):
-        begin = ends[index - 1] if index > 0 else 0
+        begin = ends[index - 1] if index > 0 else whole(0)
         if counts:
             if distinct < every:
                 for at in range(begin, ends[index]):
@@ -183,7 +189,7 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: 
         elif low > least or high < greatest:
             for at in range(begin, ends[index]):
                 rank = np.int64(ranks[order[at], qid])
-                low, high = min(low, int(rank)), max(high, int(rank))
-            cost = penalty(qid, low, high, 0, scale)
+                low, high = min(low, rank), max(high, rank)
+            cost = penalty(qid, low, high, whole(0), scale)
         costs[index] += cost
         index += step

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from core.gower import Metric, Points, Rows, distance
+from core.gower import Metric, Points, Rows, distance, kernel
 from core.vptree import nth_smallest, split_segments
 
 LEAF = 8
@@ -31,7 +30,7 @@ def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None)
     return _searched(sought.rows, among.rows, order, nodes, barred, among.metric)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> NDArray[np.int64]:
     """Orders the points into a tree; one row per node: start and end in ``order``, vantage point, radius, first child (0 for a leaf)."""
     nodes = np.zeros((2 * rows.shape[0] // max(leaf // 2, 1) + 3, 5), np.int64)
@@ -58,7 +57,7 @@ def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> N
     return nodes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _searched(
     sought: Rows, rows: Rows, order: NDArray[np.int64], nodes: NDArray[np.int64], own: NDArray[np.int64], metric: Metric,
 ) -> NDArray[np.int64]:  # fmt: skip

@@ -37,6 +37,16 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column.view(_BITS[column.type.bit_width]) if pa.types.is_floating(column.type) else column
 
 
+def repeats(codes: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Returns how many records share each combination of values, shape (combinations,).
+
+    Args:
+        codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical`` puts them.
+    """
+    new = (codes[1:] != codes[:-1]).any(axis=1)
+    return np.diff(np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]]))
+
+
 def canonical(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64]) -> NDArray[np.intp]:
     """Returns the permutation that sorts records by their QIDs in job order and then by their marks, shape (n,).
 

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from core.gower import Points, to_vantages
+from core.gower import Points, kernel, to_vantages
 
 Split = Literal["multiple", "median"]
 Vantage = Literal["random", "farthest", "seed"]
@@ -100,7 +99,7 @@ def _segments(points: Points, groups: NDArray[np.int32] | None) -> tuple[NDArray
     return order.astype(np.int64), np.stack([ends - sizes, ends], 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def chosen(
     order: NDArray[np.int64], segments: NDArray[np.int64], distances: NDArray[np.int64], draws: NDArray[np.float64], weighted: bool
 ) -> NDArray[np.int64]:
@@ -134,7 +133,7 @@ def chosen(
     return picked
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def nth_smallest(values: NDArray[np.int64], nth: int) -> int:
     """Returns the value of a rank (from 0), reordering ``values`` in place (Hoare's selection, median of three)."""
     low, high = 0, len(values) - 1
@@ -160,7 +159,7 @@ def nth_smallest(values: NDArray[np.int64], nth: int) -> int:
     return int(values[nth])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def split_segments(order: NDArray[np.int64], segments: NDArray[np.int64], near: NDArray[np.int64], distances: NDArray[np.int64]) -> None:
     """Moves the nearest records of each segment to its front; both sides keep their order.
 
@@ -188,4 +187,6 @@ def split_segments(order: NDArray[np.int64], segments: NDArray[np.int64], near: 
             else:
                 far[back] = record
                 back += 1
-        order[front:end] = far[:back]
+        # One by one: numba compiles a slice's check of shapes, with its message, for two seconds.
+        for place in range(back):
+            order[front + place] = far[place]

@@ -75,7 +75,7 @@ def make_manifest(
 
 def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
     """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
-    job = run.job
+    job, before = run.job, outcome.before.risk()
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, job.privacy.k)
     return Manifest(
@@ -101,7 +101,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
-        risk={"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
     )
 
 

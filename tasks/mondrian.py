@@ -26,13 +26,17 @@ from tasks.coding import Coding, load_coding
 from tasks.histograms import load_histogram
 from tasks.recodings import RecodingArtifacts, privacy_model
 from tasks.record_recodings import LocalOutcome
+from tasks.risk import Sizes, read_sizes
 
-VERSION = 1
+VERSION = 2
 BYTES_PER_ROW, BYTES_PER_CODE = 160, 24
+DEEPEST = "levels"
+"""The one figure of an algorithm that does not add up: how deep it came."""
+NAMES_IN_FRAGMENTS = {"merged": "merged_partitions"}
 
 
 class Costs(Protocol):
-    """Losses and penalties of a fragment, summed over its records."""
+    """Losses and penalties of a fragment, summed over its records, and what was counted in it."""
 
     @property
     def losses(self) -> Mapping[str, int | float]:
@@ -41,6 +45,10 @@ class Costs(Protocol):
     @property
     def penalties(self) -> Mapping[str, float]:
         """By QID."""
+
+    @property
+    def figures(self) -> Mapping[str, int]:
+        """By name."""
 
 
 def method_of(job: Job) -> MondrianMethod:
@@ -113,13 +121,14 @@ def recoding_key(job: Job, coding: Coding) -> str:
     return key_of(VERSION, coding.key, privacy_content(job), job.method.canonical(), job.intervals)
 
 
-def recode(job: Job, domain: Artifact, histogram: Artifact, store: Store) -> RecodingArtifacts:
+def recode(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | None, store: Store) -> RecodingArtifacts:
     """Cuts the cells of the whole source and makes their recoding.
 
     Args:
         job: The job.
         domain: The domain table.
         histogram: The cells at full resolution.
+        sizes: How many of them there are by their records.
         store: Gets the recoding.
     """
     coding = load_coding(job, domain, store)
@@ -129,7 +138,7 @@ def recode(job: Job, domain: Artifact, histogram: Artifact, store: Store) -> Rec
         return RecodingArtifacts.model_validate(kept)
     counted = load_histogram(histogram, coding, coding.finest, store)
     recoding, published = recode_cells(cutting_of(job, coding), counted)
-    outcome = outcome_of(job, coding, [published], {"cells": counted.cells, "fragments": 1})
+    outcome = outcome_of(job, coding, [published], {"cells": counted.cells, "fragments": 1}, read_sizes(sizes, store))
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
@@ -138,13 +147,21 @@ def recode(job: Job, domain: Artifact, histogram: Artifact, store: Store) -> Rec
     )
 
 
-def outcome_of(job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int]) -> LocalOutcome:
-    """Adds up what fragments cost."""
+def outcome_of(job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes) -> LocalOutcome:
+    """Adds up what fragments cost, and what was counted in them."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
     loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
     partitions = sum(int(part.losses["partitions"]) for part in parts)
-    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search={"partitions": partitions, **figures})
+    search = {"partitions": partitions, **_added([part.figures for part in parts]), **figures}
+    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search=search, before=before)
+
+
+def _added(figures: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Adds up what an algorithm counted in fragments; ``merged`` is what became of fragments there, so that of partitions is told apart."""
+    names = dict.fromkeys(name for one in figures for name in one)
+    found = {name: (max if name == DEEPEST else sum)(one.get(name, 0) for one in figures) for name in names}
+    return {NAMES_IN_FRAGMENTS.get(name, name): count for name, count in found.items()}
 
 
 def write_plain(path: Path, table: pa.Table) -> int:

@@ -14,8 +14,9 @@ from tasks import mondrian_workers as workers
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.memory import give_back
-from tasks.phases import count_histograms, merge_histograms, rewrite, write_files
+from tasks.phases import count_histograms, count_sizes, merge_histograms, rewrite, write_files
 from tasks.record_recodings import LocalOutcome, read_local_outcome
+from tasks.risk import together
 from tasks.runs import Run
 from tasks.sources import Chunk, Source
 from tasks.steps import Call, map_groups, map_step, run_step
@@ -33,10 +34,12 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
     """
     coding = load_coding(run.job, domain, run.store)
     with run.phase("histogram"):
-        histogram = merge_histograms(run, domain, coding.finest, count_histograms(run, source, domain, coding.finest))
+        parts = count_histograms(run, source, domain, coding.finest)
+        histogram = merge_histograms(run, domain, coding.finest, parts)
+        sizes = count_sizes(run, domain, coding.finest, histogram, parts)
     with run.phase("mondrian"):
         key = key_of(mondrian.recoding_key(run.job, coding), histogram.sha256)
-        recoding = run_step(run, "cuts", mondrian.recode, Call(key, "cut cells", (run.job, domain, histogram, run.store)))
+        recoding = run_step(run, "cuts", mondrian.recode, Call(key, "cut cells", (run.job, domain, histogram, sizes, run.store)))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
     return files, read_local_outcome(recoding, run.store)
@@ -67,7 +70,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
     give_back()
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
-    outcome = mondrian.outcome_of(job, coding, losses, figures)
+    outcome = mondrian.outcome_of(job, coding, losses, figures, together([part.before for part in losses]))
     return [file for fragment in done for file in fragment.files], outcome
 
 

@@ -24,9 +24,10 @@ from tasks.coding import Coding, load_coding
 from tasks.mondrian import cutting_of, recoding_key
 from tasks.record_fragments import published_fragment
 from tasks.releases import write_part, write_run
+from tasks.risk import Sizes, sizes_of_words
 from tasks.sources import Source
 
-VERSION = 1
+VERSION = 2
 
 
 class FragmentLosses(BaseModel):
@@ -36,6 +37,8 @@ class FragmentLosses(BaseModel):
         losses: By name.
         penalties: NCP by QID.
         files: How many files the fragment fills; some may be without a record.
+        figures: What the algorithm counted, by name.
+        before: Class sizes of its records as they are.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,6 +46,8 @@ class FragmentLosses(BaseModel):
     losses: dict[str, int | float]
     penalties: dict[str, float]
     files: int
+    figures: dict[str, int] = {}
+    before: Sizes = Sizes()
 
 
 class FragmentArtifacts(BaseModel):
@@ -75,6 +80,7 @@ def anonymise(job: Job, domain: Artifact, source: Source, group: Group, runs: Se
     if found := _found(key, store):
         return found
     words, payload = _gathered(coding, source, group, [store.path(run) for run in runs])
+    before = sizes_of_words(coding, words)
     published, classes = _published(job, coding, words, payload)
     first, spread = first_files(published.sizes, job.rows_per_file)
     run = store.make(
@@ -83,8 +89,14 @@ def anonymise(job: Job, domain: Artifact, source: Source, group: Group, runs: Se
     files = [
         _written(key, number, published.labels, source, store.path(run), store) for number in range(int((first + spread).max(initial=0)))
     ]
-    figures = FragmentLosses(losses=dict(published.losses), penalties=dict(published.penalties), files=len(files)).model_dump_json()
-    return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(figures)), files=files)
+    told = FragmentLosses(
+        losses=dict(published.losses),
+        penalties=dict(published.penalties),
+        files=len(files),
+        figures=dict(published.figures),
+        before=before,
+    ).model_dump_json()
+    return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(told)), files=files)
 
 
 def _found(key: str, store: Store) -> FragmentArtifacts | None:

@@ -69,4 +69,4 @@ def published_fragment(
     classes = np.empty(len(codes), np.int32)
     classes[order] = made.classes
     penalties = {qid: penalty * len(codes) for qid, penalty in made.ncp.items()}
-    return Published(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties), classes
+    return Published(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties, found.figures), classes

@@ -19,6 +19,7 @@ from core.class_labels import Style
 from core.gower import gower_points
 from core.recoding import SUPPRESSED, Treatment, release_columns
 from core.record_recoding import Publication, RecordRecoding, recode_records
+from core.records import repeats
 from schemas.errors import PrivacyError
 from schemas.job import Job
 from schemas.job_digest import privacy_content
@@ -28,9 +29,10 @@ from tasks.examination import most_suppressed
 from tasks.recodings import RecodingArtifacts, privacy_model
 from tasks.record_partitions import Partitioned, partition
 from tasks.records import Records, gather
+from tasks.risk import Sizes
 from tasks.tables import read_table
 
-VERSION = 1
+VERSION = 2
 
 
 class LocalOutcome(BaseModel):
@@ -42,6 +44,7 @@ class LocalOutcome(BaseModel):
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         search: What the algorithm counted: partitions, outliers, how many left, were recovered, partitions merged.
+        before: Class sizes of the source as it is.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -51,6 +54,7 @@ class LocalOutcome(BaseModel):
     loss: dict[str, int | float]
     ncp: dict[str, float]
     search: dict[str, int]
+    before: Sizes = Sizes()
 
 
 class Classes(NamedTuple):
@@ -96,7 +100,7 @@ def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) 
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise PrivacyError.nothing_left(coding.records)
-    outcome = _outcome(made, found)
+    outcome = _outcome(made, found, Sizes.of(repeats(records.codes)))
     return RecodingArtifacts(
         outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
         cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
@@ -153,9 +157,14 @@ def _style(job: Job) -> Style:
 STEPS = ("outcome", "assigned", "classes")
 
 
-def _outcome(recoded: RecordRecoding, found: Partitioned) -> LocalOutcome:
+def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes) -> LocalOutcome:
     return LocalOutcome(
-        suppressed=recoded.suppressed, masked=recoded.masked, loss=dict(recoded.loss), ncp=dict(recoded.ncp), search=dict(found.figures)
+        suppressed=recoded.suppressed,
+        masked=recoded.masked,
+        loss=dict(recoded.loss),
+        ncp=dict(recoded.ncp),
+        search=dict(found.figures),
+        before=before,
     )
 
 

@@ -1,13 +1,20 @@
-"""The class sizes of the source as it is, for the risk before anonymisation: out of core, from the histograms that phase 2 counted."""
+"""The class sizes of the source as it is, for the risk before anonymisation.
+
+They are counted out of core from the histograms of a run, if it counts any, else from the records that it codes.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from core.coding import Packing, Words, single_word
 from core.lattice import Node
 from core.risk import ClassSizes, Figures, risk_of
 from core.rollups import packing_of
@@ -27,8 +34,29 @@ class Sizes(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    sizes: tuple[int, ...]
-    classes: tuple[int, ...]
+    sizes: tuple[int, ...] = ()
+    classes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64]) -> Self:
+        """Counts combinations by their records, given as an array of shape (combinations,)."""
+        sizes, classes = np.unique(counts, return_counts=True)
+        return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
+
+    def risk(self) -> Figures | None:
+        """Returns the risk of the source as it is, or None where its classes were not counted."""
+        if not self.sizes:
+            return None
+        counts = np.array(self.sizes, np.int64)
+        return risk_of(ClassSizes(counts, np.array(self.classes, np.int64), counts))
+
+
+def together(parts: Sequence[Sizes]) -> Sizes:
+    """Adds up the sizes of parts of the source that have no combination in common, such as fragments, which are told by values alone."""
+    added: Counter[int] = Counter()
+    for part in parts:
+        added.update(dict(zip(part.sizes, part.classes, strict=True)))
+    return Sizes(sizes=tuple(sorted(added)), classes=tuple(added[size] for size in sorted(added)))
 
 
 def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
@@ -48,12 +76,11 @@ def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
 def qid_words(coding: Coding) -> list[str]:
     """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
-    words = []
-    for number, positions in enumerate(packing.words):
-        mine = [position for position in positions if position < qids]
-        if mine:
-            words.append(f"cell_{number} // {packing.weights[mine[-1]]}")
-    return words
+    return [f"cell_{number} // {packing.weights[mine[-1]]}" for number, mine in enumerate(_qids_of_words(packing, qids)) if mine]
+
+
+def _qids_of_words(packing: Packing, qids: int) -> list[list[int]]:
+    return [[position for position in positions if position < qids] for positions in packing.words]
 
 
 def is_counted(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact]) -> bool:
@@ -89,10 +116,18 @@ def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: St
     return store.make("sizes", sizes_key(coding, files), ".json", write)
 
 
+def sizes_of_words(coding: Coding, words: Words) -> Sizes:
+    """Counts the combinations of QID values of some records, given as cells at the finest node: arrays of shape (n,)."""
+    packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
+    parts = [word // packing.weights[mine[-1]] for word, mine in zip(words, _qids_of_words(packing, qids), strict=True) if mine]
+    return Sizes.of(np.unique(single_word(tuple(parts)), return_counts=True)[1])
+
+
+def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
+    """Reads the class sizes of the source; none where they were not counted."""
+    return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())
+
+
 def risk_before(sizes: Artifact | None, store: Store) -> Figures | None:
     """Returns the risk of the source as it is, or None where its classes were not counted."""
-    if sizes is None:
-        return None
-    found = Sizes.model_validate_json(store.path(sizes).read_bytes())
-    counts = np.array(found.sizes, np.int64)
-    return risk_of(ClassSizes(counts, np.array(found.classes, np.int64), counts))
+    return read_sizes(sizes, store).risk()

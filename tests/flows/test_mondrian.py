@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from core.risk import ClassSizes, risk_of
 from flows.methods import flow_of
 from schemas.errors import PrivacyError, SourceError
 from tasks.publication import Published
@@ -39,6 +41,8 @@ def test_every_record_is_released_in_a_class_of_k(cut: Cut, tmp_path: Path, meth
     assert min(sizes.values()) == made.manifest.min_class >= 5
     assert len(sizes) == made.manifest.classes > 1
     assert made.manifest.loss["dm"] == sum(size**2 for size in sizes.values())
+    source = Counter(zip(*(people(400)[qid].to_pylist() for qid in QIDS), strict=True))
+    assert made.manifest.risk["before"] == risk_of(ClassSizes.of(Counter(source.values())))
 
 
 @pytest.mark.parametrize("method", WAYS)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from core.risk import ClassSizes, risk_of
 from flows.methods import FLOWS, flow_of
 from schemas.errors import JobError, PrivacyError, SourceError
 from tasks.publication import Published
@@ -25,6 +26,8 @@ from tests.oracles.hierarchies import first_appearance
 
 METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
 TABLE = people(400)
+BEFORE = risk_of(ClassSizes.of(Counter(Counter(zip(*(TABLE[qid].to_pylist() for qid in QIDS), strict=True)).values())))
+"""The risk of the source, counted record by record."""
 QUICK = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 Anonymise = Callable[..., Published]
 
@@ -67,6 +70,7 @@ def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path
     assert (manifest.method, manifest.node, manifest.levels) == (method, None, None)
     assert manifest.loss["dm"] == sum(size * size for size in sizes.values())
     assert frame.columns == [*QIDS, *PAYLOAD]
+    assert manifest.risk["before"] == BEFORE
     assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
 
 
@@ -185,27 +189,37 @@ def test_canon_without_numbers_is_refused(run: Anonymise, tmp_path: Path) -> Non
         run(job_for(tmp_path, "canon", columns=words))
 
 
+ASKED = ["l={disease: {distinct: 3}}", "t={disease: {t: 0.4}}"]
 SHARED = ("privacy.k=4", "rows_per_file=100", "method.fragments={count: 4, sample: 1}")
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, tmp_path: Path, method: str) -> None:
-    made = run(job_for(tmp_path / "one", method), *SHARED)
+    options = {"alpha": 1} if method in {"rayden", "mondrian_cof"} else {}
+    made = run(job_for(tmp_path / "one", method, options=options), *SHARED)
     frame, manifest = released(made.folder), made.manifest
     sizes = class_sizes(frame, QIDS)
     assert manifest.search["fragments"] == 4
     assert (len(frame), min(sizes.values()), len(sizes)) == (len(TABLE), manifest.min_class, manifest.classes)
     assert manifest.min_class >= 4
+    assert manifest.risk["before"] == BEFORE
+    if options:
+        found = manifest.search
+        assert 0 < found["left"] == found["recovered"] <= found["outliers"] < len(TABLE)
+        assert found["merged_partitions"] >= 0
     assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
     rows = np.random.default_rng(1).permutation(len(TABLE))
-    again = run(job_for(tmp_path / "two", method, table=TABLE.take(rows), files=3), *SHARED, "chunk_rows=77")
+    again = run(job_for(tmp_path / "two", method, options=options, table=TABLE.take(rows), files=3), *SHARED, "chunk_rows=77")
     assert digests(again.folder) == digests(made.folder)
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, method: str) -> None:
-    made = run(job_for(tmp_path, method), *SHARED, "privacy.l={disease: {distinct: 3}}")
-    assert released(made.folder).group_by(QIDS).agg(pl.col("disease").n_unique())["disease"].min() >= 3
+@pytest.mark.parametrize("asked", ASKED)
+def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:
+    made = run(job_for(tmp_path, method), *SHARED, f"privacy.{asked}")
+    assert made.manifest.search["fragments"] > 1
+    assert made.manifest.released == len(TABLE)
+    kept(released(made.folder), asked)
 
 
 def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,11 +233,15 @@ def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_p
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("asked", ["l={disease: {distinct: 3}}", "t={disease: {t: 0.4}}"])
+@pytest.mark.parametrize("asked", ASKED)
 def test_other_privacy_models_are_kept(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:
     made = run(job_for(tmp_path, method), "privacy.k=4", f"privacy.{asked}")
-    frame = released(made.folder)
     assert made.manifest.released == len(TABLE)
+    kept(released(made.folder), asked)
+
+
+def kept(frame: pl.DataFrame, asked: str) -> None:
+    """Counts the sensitive values of every class, value by value."""
     if asked.startswith("l"):
         assert frame.group_by(QIDS).agg(pl.col("disease").n_unique())["disease"].min() >= 3
     else:
