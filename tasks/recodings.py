@@ -36,7 +36,7 @@ from tasks.histograms import load_histogram
 from tasks.lattice_maps import has_map, keep_map
 from tasks.tables import read_table
 
-VERSION = 1
+VERSION = 2
 
 
 class Outcome(BaseModel):
@@ -55,6 +55,7 @@ class Outcome(BaseModel):
         cells: Occupied cells of the root below ``node``.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
+        suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -74,6 +75,7 @@ class Outcome(BaseModel):
     cells: int
     loss: dict[str, int | float]
     ncp: dict[str, float]
+    suppressed_for: dict[str, int] = {}
 
 
 class RecodingArtifacts(BaseModel):
@@ -205,7 +207,8 @@ def _kept(store: Store, key: str) -> RecodingArtifacts | None:
 def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Published, recoding: Recoding) -> Outcome:
     records, suppressed, qids = coding.records, found.loss.suppressed, len(coding.hierarchies)
     node, cells, kept = found.node[:qids], chosen.cells, chosen.kept
-    groups, counts = [codes[kept] for codes in cells.groups], cells.counts[kept]
+    groups, counts, lost = [codes[kept] for codes in cells.groups], cells.counts[kept], cells.counts[~kept]
+    few = int(lost[lost < job.privacy.k].sum())
     ncp = {
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
         for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, node, groups, strict=True)
@@ -236,6 +239,7 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Pu
         }
         | found.measured,
         ncp=ncp,
+        suppressed_for={what: number for what, number in (("k", few), ("spread", int(lost.sum()) - few)) if number},
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -89,10 +90,18 @@ def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: St
     return store.make("sizes", sizes_key(coding, files), ".json", write)
 
 
-def risk_before(sizes: Artifact | None, store: Store) -> Figures | None:
+class Before(NamedTuple):
+    """The source as it is: its risk, and the number of its classes by size."""
+
+    risk: Figures
+    sizes: dict[int, int]
+
+
+def risk_before(sizes: Artifact | None, store: Store) -> Before | None:
     """Returns the risk of the source as it is, or None where its classes were not counted."""
     if sizes is None:
         return None
     found = Sizes.model_validate_json(store.path(sizes).read_bytes())
     counts = np.array(found.sizes, np.int64)
-    return risk_of(ClassSizes(counts, np.array(found.classes, np.int64), counts))
+    risk = risk_of(ClassSizes(counts, np.array(found.classes, np.int64), counts))
+    return Before(risk, dict(zip(found.sizes, found.classes, strict=True)))
