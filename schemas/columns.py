@@ -65,7 +65,9 @@ class QuasiIdentifier(StrictModel):
     """A column that helps to single people out, with the hierarchy by which it is generalised."""
 
     name: ColumnName
+    """The column."""
     hierarchy: Hierarchy
+    """How its values are grouped: one of csv, tree, widths, prefix and date."""
 
 
 class Columns(StrictModel):

@@ -25,6 +25,7 @@ class CsvHierarchy(StrictModel):
     csv: PathText
     """The file, relative to the job file."""
     delimiter: Character = ";"
+    """What separates the fields of the file."""
 
 
 class WidthsHierarchy(StrictModel):
@@ -62,6 +63,7 @@ class PrefixHierarchy(StrictModel):
     prefix: Annotated[list[int], Field(min_length=1)]
     """Characters kept, most first; the level that keeps none is added by itself."""
     mask: Character = "*"
+    """What stands for the characters that are not kept."""
 
     @field_validator("prefix")
     @classmethod
