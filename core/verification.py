@@ -30,6 +30,7 @@ class Recount:
         exposed: Records in these.
         masked: Records with ``*`` in every QID.
         sizes: Number of classes by size.
+        measured: By promise (``l``, ``t``) and sensitive column, the worst of all classes, in the unit of the promise.
     """
 
     records: int
@@ -39,6 +40,7 @@ class Recount:
     exposed: int
     masked: int
     sizes: Mapping[int, int] = field(default_factory=dict)
+    measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def recount_sql(files: Sequence[str], qids: Sequence[str], k: int) -> str:
@@ -66,7 +68,9 @@ def recount_sql(files: Sequence[str], qids: Sequence[str], k: int) -> str:
 
 
 def diversity_sql(source: str, qids: Sequence[str], column: str, diversity: Diversity) -> str:
-    """Returns the statement that counts the classes without the promised l-diversity.
+    """Returns the statement that counts the classes without the promised l-diversity, all classes, and measures the worst.
+
+    The worst is the fewest distinct values, the least exp(entropy), or how many times as frequent as its tail a most frequent value is.
 
     It is right because GROUP BY counts each sensitive value once per class, nulls as a value of their own, and the three definitions need
     nothing but these counts.
@@ -79,24 +83,25 @@ def diversity_sql(source: str, qids: Sequence[str], column: str, diversity: Dive
     """
     classes = ", ".join(qids)
     if diversity.distinct is not None:
-        fails = f"len(falling) < {diversity.distinct:d}"
+        fails, worst = f"len(falling) < {diversity.distinct:d}", "min(len(falling))"
     elif diversity.entropy is not None:
         entropy = "ln(records) - list_sum(list_transform(falling, lambda r: r * ln(r))) / records"
-        fails = f"{entropy} < ln({float(diversity.entropy)!r}) - {SLACK!r}"
+        fails, worst = f"{entropy} < ln({float(diversity.entropy)!r}) - {SLACK!r}", f"min(exp({entropy}))"
     else:
         assert diversity.recursive is not None
         c, least = Fraction(diversity.recursive.c), diversity.recursive.l
         tail = f"coalesce(list_sum(falling[{least:d}:]), 0)"
         fails = f"falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
+        worst = f"max(falling[1] / {tail})"
     return f"""
         WITH pairs AS (SELECT {classes}, {column}, count(*) AS r FROM {source} GROUP BY {classes}, {column}),
         classes AS (SELECT sum(r)::BIGINT AS records, list(r ORDER BY r DESC) AS falling FROM pairs GROUP BY {classes})
-        SELECT count(*) FILTER ({fails}), count(*) FROM classes
+        SELECT count(*) FILTER ({fails}), count(*), {worst}::DOUBLE FROM classes
     """
 
 
 def closeness_sql(source: str, qids: Sequence[str], column: str, closeness: ClosenessSpec, levels: int) -> str:
-    """Returns the statement that counts the classes farther than t from the whole.
+    """Returns the statement that counts the classes farther than t from the whole, all classes, and measures the greatest distance.
 
     Every class is written out over all values of the table ``whole`` (``value``, ``share``, ``place`` in ascending order and ``level_1`` …
     ``level_<levels>``, the value's group at each level); the three distances are sums over that.
@@ -133,7 +138,8 @@ def closeness_sql(source: str, qids: Sequence[str], column: str, closeness: Clos
                 SELECT class, least(sum(greatest(net, 0)), sum(greatest(-net, 0))) * {level} / {levels} AS cost
                 FROM (SELECT class, level_{level}, {below}, sum(extra) AS net FROM extras GROUP BY ALL) GROUP BY class, level_{level}""")
         moved = f"SELECT class, sum(cost) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
-    return f"{extras} SELECT count(*) FILTER (distance > {float(closeness.t)!r} + {SLACK!r}), count(*) FROM ({moved})"
+    fails = f"distance > {float(closeness.t)!r} + {SLACK!r}"
+    return f"{extras} SELECT count(*) FILTER ({fails}), count(*), max(distance)::DOUBLE FROM ({moved})"
 
 
 def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
@@ -173,6 +179,11 @@ def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
     """Returns where a manifest and the counted files disagree, and whether the suppression limit was kept."""
+    return count_faults(manifest, recount) + suppression_faults(job, manifest.suppressed, manifest.records)
+
+
+def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
+    """Returns where a manifest and the counted files disagree."""
     claims = {
         "released": (manifest.released, recount.records),
         "classes": (manifest.classes, recount.classes),
@@ -182,4 +193,4 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     faults = [f"the manifest says {name} = {said:,}, the files hold {found:,}" for name, (said, found) in claims.items() if said != found]
     if manifest.records - recount.records != manifest.suppressed - manifest.masked:
         faults.append("the manifest's records, released, suppressed and masked do not add up")
-    return faults + suppression_faults(job, manifest.suppressed, manifest.records)
+    return faults

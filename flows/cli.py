@@ -17,6 +17,8 @@ from rich.console import Console
 from flows.compare_command import compare
 from flows.init_command import init
 from flows.lattice_command import lattice
+from flows.report_command import report
+from flows.schema_command import schema
 from flows.utility_command import utility
 from schemas.errors import SkaldError, counted
 from tasks.runners import RunnerName, choose_runner
@@ -195,6 +197,8 @@ app.command()(compare)
 app.command()(init)
 app.command()(utility)
 app.command()(lattice)
+app.command()(report)
+app.command()(schema)
 
 if __name__ == "__main__":
     main()

@@ -4,11 +4,12 @@ from pathlib import Path
 
 from schemas.job import load_job
 from tasks.coding import load_coding
+from tasks.lattice_maps import read_map
 from tasks.manifests import make_manifest
 from tasks.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms, rewrite, search, write_files
 from tasks.publication import Published, read_or_recall, verify_and_publish
 from tasks.recodings import check_hierarchies, choose_root, read_outcome
-from tasks.risk import risk_before
+from tasks.risk import read_sizes
 from tasks.runs import open_run
 from tasks.steps import as_flow
 
@@ -42,8 +43,9 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             recoding = search(run, domain, root, histogram, parts)
         with run.phase("phase 3: rewrite"):
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-        before = risk_before(sizes, run.store)
+        before = read_sizes(sizes, run.store)
         outcome, tops = read_outcome(recoding, run.store), [hierarchy.top for hierarchy in coding.hierarchies]
+        drawn = read_map(recoding.outcome, run.store)
         return verify_and_publish(
-            run, source, files, lambda staged, counted: make_manifest(run, source, outcome, staged, counted, before, tops)
+            run, source, files, lambda staged, counted: make_manifest(run, source, outcome, staged, counted, before, tops, drawn)
         )

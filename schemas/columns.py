@@ -66,7 +66,9 @@ class QuasiIdentifier(StrictModel):
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"exact"})
     name: ColumnName
+    """The column."""
     hierarchy: Hierarchy
+    """How its values are grouped: one of csv, tree, widths, prefix and date."""
     exact: bool = True
     """Whether the values themselves may be published, where the records allow it. Top, bottom and sparse beginnings forbid it too."""
 

@@ -216,3 +216,16 @@ class StorageError(SkaldError):
     def not_a_release(cls, folder: str, reason: str) -> StorageError:
         """A folder given to ``skald verify`` is not a release."""
         return cls(f"'{folder}' is not a release ({reason}). Give the folder that holds manifest.json and data/.")
+
+    @classmethod
+    def no_terms(cls, release: str) -> StorageError:
+        """The manifest is of a version that did not keep what the job asked."""
+        return cls(
+            f"The manifest of '{release}' does not hold what its job asked: an earlier version made it. Give the job with --job, and the "
+            "report is made from both."
+        )
+
+    @classmethod
+    def other_job(cls, release: str) -> StorageError:
+        """A job was given that did not make the release."""
+        return cls(f"The job is not the one that made '{release}': their digests differ. Give that one, with the settings it was run with.")

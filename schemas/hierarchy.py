@@ -26,6 +26,7 @@ class CsvHierarchy(StrictModel):
     csv: PathText
     """The file, relative to the job file."""
     delimiter: Character = ";"
+    """What separates the fields of the file."""
 
 
 class WidthsHierarchy(StrictModel):
@@ -105,6 +106,7 @@ class PrefixHierarchy(StrictModel):
     prefix: Annotated[list[int], Field(min_length=1)]
     """Characters kept, most first; the level that keeps none is added by itself."""
     mask: Character = "*"
+    """What stands for the characters that are not kept."""
     sparse: Sparse | None = None
     """Beginnings whose values are one group, 000, at every level; hipaa stands for the 3-digit ZIP codes of 20,000 people or fewer."""
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"sparse"})

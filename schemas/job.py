@@ -57,17 +57,23 @@ class Suppression(StrictModel):
 
 
 class Job(StrictModel):
-    """A whole job; relative paths in it are relative to ``folder``."""
+    """A whole job; relative paths in it are relative to the folder of the job file."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads"})
     version: FormatVersion
+    """The version of the job format: 1."""
     name: Annotated[str, AfterValidator(job_name)]
     """Names the job's folder of artefacts: letters, digits, '_', '.', '-'."""
     source: Source
+    """Where the records are."""
     columns: Columns
+    """Which column has which role."""
     privacy: Privacy
+    """What every equivalence class must keep."""
     suppression: Suppression = Field(default_factory=Suppression)
+    """How many records may be taken out, and how; none unless it is said."""
     method: Method
+    """The algorithm and its settings."""
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
     """The memory budget: 1GB, 512MB, 2GiB or a number of bytes; always bytes once it is read."""
     target: PathText
@@ -177,5 +183,5 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
 
 
 def job_json_schema() -> dict[str, Any]:
-    """Returns the JSON schema of job files, for editors."""
-    return Job.model_json_schema()
+    """Returns the JSON schema of job files (draft 2020-12), for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Job.model_json_schema()}

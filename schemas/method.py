@@ -13,6 +13,7 @@ class SkaldMethod(StrictModel):
     """The optimal full-domain node under a memory budget (papers/skald.txt)."""
 
     name: Literal["skald"] = "skald"
+    """Chooses this algorithm."""
     root: Literal["occupied", "dense"] = "occupied"
     """What bounds the root histogram: its occupied cells, or the paper's product of the axes (eq. 3)."""
     objective: Literal["dm_star", "dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"] = "dm_star"

@@ -67,6 +67,7 @@ class MondrianMethod(StrictModel):
     """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
 
     name: Literal["mondrian"] = "mondrian"
+    """Chooses this algorithm."""
     mode: Literal["strict", "median", "relaxed"] = "strict"
     """Equal values stay together, cut at the median or just below it, or at the median only (the paper); or they are shared out evenly."""
     score: Literal["representativity", "entropy", "span", "normalised_span", "ncp"] = "representativity"
@@ -76,6 +77,7 @@ class MondrianMethod(StrictModel):
     generalisation: Ways | None = None
     """How the values of a class are published. If left out: numbers with widths as intervals, everything else by its hierarchy."""
     fragments: Fragments = Field(default_factory=Fragments)
+    """How the records are shared out before they are anonymised; in one piece unless it is said or the memory asks for it."""
 
     def way_of(self, qid: str) -> Generalisation | None:
         """Returns how a quasi-identifier is published; None if the job leaves it open."""

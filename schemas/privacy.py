@@ -46,7 +46,9 @@ class Recursive(StrictModel):
     """Recursive (c, l)-diversity: the most frequent value less than c times as frequent as all from the l-th on together."""
 
     c: Annotated[ExactDecimal, AfterValidator(positive)]
+    """How many times as frequent as the rest the most frequent value may not yet be."""
     l: Annotated[int, Field(ge=1)]  # noqa: E741 - the model's own name
+    """From which place on, by frequency, values are the rest."""
 
 
 class Diversity(StrictModel):

@@ -66,24 +66,28 @@ class RaydenMethod(_Tree, _Outliers, _Labels):
     """A VP-tree on Gower distance, and outliers partitioned among themselves (papers/rayden.txt)."""
 
     name: Literal["rayden"] = "rayden"
+    """Chooses this algorithm."""
 
 
 class CanonMethod(_Tree, _Labels):
     """The same tree on the numerical quasi-identifiers alone, under Euclid's distance, without an outlier step."""
 
     name: Literal["canon"] = "canon"
+    """Chooses this algorithm."""
 
 
 class MondrianCofMethod(_Outliers, _Labels):
     """Strict Mondrian, and outliers of its classes partitioned among themselves by Mondrian again."""
 
     name: Literal["mondrian_cof"] = "mondrian_cof"
+    """Chooses this algorithm."""
 
 
 class ClusteringMethod(_Shared):
     """Level-wise semantic clustering (papers/semantic-clustering.txt)."""
 
     name: Literal["clustering"] = "clustering"
+    """Chooses this algorithm."""
     start: Literal["values", "parents"] = "values"
     """What is compared first: the values themselves, or their parents as in the paper's listing."""
     distance: Literal["scaled", "raw"] = "scaled"

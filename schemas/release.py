@@ -6,9 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.columns import REST
+from schemas.columns import REST, QuasiIdentifier
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
+from schemas.terms import Band, LatticeFigures, Terms
 
 MASK = "*"
 
@@ -52,6 +53,11 @@ class Manifest(BaseModel):
         versions: Of what made it.
         seconds: Wall time per phase.
         peak_rss: Largest resident size of the process, bytes.
+        asked: What the job asked, for the report.
+        measured: By promise (``l``, ``t``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
+        suppressed_for: Suppressed records by what they lacked: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
+        source_sizes: Classes of the source as it is, by size, where they were counted.
+        lattice: What the search found out about the lattice, where it kept that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -80,15 +86,22 @@ class Manifest(BaseModel):
     peak_rss: int
     risk: dict[str, dict[str, int | float]] = {}
     tops: dict[str, int] = {}
+    asked: Terms | None = None
+    measured: dict[str, dict[str, float]] = {}
+    suppressed_for: dict[str, int] = {}
+    source_sizes: tuple[Band, ...] = ()
+    lattice: LatticeFigures | None = None
 
 
 def published_qids(job: Job) -> list[str]:
     """Returns the columns under which the QIDs are published, in order."""
-    names = []
-    for qid in job.columns.quasi_identifiers:
-        two = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
-        names += [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
-    return names
+    return [name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)]
+
+
+def published_columns(job: Job, qid: QuasiIdentifier) -> list[str]:
+    """Returns the columns under which one QID is published: itself, or two of bounds."""
+    two = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+    return [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
 
 
 def published_payload(job: Job) -> list[str] | None:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.terms import Band, LatticeFigures
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -39,13 +41,22 @@ class Asked(_Part):
     memory: int
 
 
-class Band(_Part):
-    """Classes of ``least`` to ``most`` records: how many there are, and how many records they hold; ``most`` is None in the last band."""
+class Proof(_Part):
+    """One promise and what was counted in the written files.
 
-    least: int
-    most: int | None
-    classes: int
-    records: int
+    Attributes:
+        model: The privacy model.
+        column: The sensitive column that it is about; None for k-anonymity.
+        sentence: The promise in words.
+        asked: The bound, as in ``≥ 5``.
+        measured: The worst of all classes; None where it was not kept.
+    """
+
+    model: str
+    column: str | None
+    sentence: str
+    asked: str
+    measured: str | None
 
 
 class CameOut(_Part):
@@ -60,6 +71,8 @@ class CameOut(_Part):
         min_class: Records in the smallest.
         mean_class: Records per class.
         bands: Classes by size.
+        source_bands: The same of the source as it is; empty where that was not counted.
+        why_suppressed: How many records were suppressed, why and how, a sentence each.
         files: Number of data files.
     """
 
@@ -71,6 +84,8 @@ class CameOut(_Part):
     min_class: int
     mean_class: float
     bands: tuple[Band, ...]
+    source_bands: tuple[Band, ...]
+    why_suppressed: tuple[str, ...]
     files: int
 
 
@@ -113,6 +128,14 @@ class RiskFigure(_Part):
     meaning: str
 
 
+class ReportedFile(_Part):
+    """A data file: its path in the release, its records, its SHA-256 in hex."""
+
+    path: str
+    rows: int
+    sha256: str
+
+
 class Limit(_Part):
     """What the release does not promise, and who showed it."""
 
@@ -129,16 +152,19 @@ class Report(_Part):
         name: The job's name.
         asked: What the job asked for.
         came_out: What was published.
+        proofs: Every promise with what was counted in the written files.
         qids: One entry per quasi-identifier, in job order.
         losses: What the release lost.
         risk: Re-identification risk before and after.
         maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
         optimal: As in the manifest.
         certificate: The same in plain words, a sentence each.
+        lattice: What the search found out about the lattice, where it kept that.
         verified: How it was verified, a sentence each.
         limits: What it does not promise.
         job: Digest of the job.
         inputs: Digest of the source.
+        files: The data files with their digests.
         versions: Of what made it.
         seconds: Wall time per phase.
         peak_rss: Largest resident size, bytes.
@@ -149,16 +175,19 @@ class Report(_Part):
     name: str
     asked: Asked
     came_out: CameOut
+    proofs: tuple[Proof, ...]
     qids: tuple[ReportedQid, ...]
     losses: tuple[Figure, ...]
     risk: tuple[RiskFigure, ...]
     maximum_risk: str
     optimal: str
     certificate: tuple[str, ...]
+    lattice: LatticeFigures | None
     verified: tuple[str, ...]
     limits: tuple[Limit, ...]
     job: str
     inputs: str
+    files: tuple[ReportedFile, ...]
     versions: dict[str, str]
     seconds: dict[str, float]
     peak_rss: int

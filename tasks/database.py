@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import duckdb
@@ -26,28 +26,37 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-@contextmanager
-def connect(job: Job, spill: Path) -> Iterator[duckdb.DuckDBPyConnection]:
+def connect(job: Job, spill: Path) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     """Opens an in-memory database that takes at most half the job's memory and spills into ``spill``.
 
     Raises:
         StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
     """
+    return database(job.memory, spill, job.threads)
+
+
+@contextmanager
+def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens an in-memory database that takes at most half of ``memory`` bytes and spills into ``spill``.
+
+    Raises:
+        StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
+    """
     settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{job.memory // SHARE_OF_MEMORY}B",
+        "memory_limit": f"{memory // SHARE_OF_MEMORY}B",
         "temp_directory": str(spill),
         "preserve_insertion_order": False,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
-    if job.threads:
-        settings["threads"] = job.threads
+    if threads:
+        settings["threads"] = threads
     connection = duckdb.connect(config=settings)
     try:
         connection.execute("SET enable_progress_bar = false")
         yield connection
     except duckdb.OutOfMemoryException:
-        raise StorageError.out_of_memory(job.memory) from None
+        raise StorageError.out_of_memory(memory) from None
     except duckdb.IOException as error:
         fault = _WRITE_FAULT.search(str(error))
         if fault is None:

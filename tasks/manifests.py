@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
+from core.lattice_map import LatticeMap
 from core.losses import united
-from core.risk import Figures, release_risk
+from core.risk import release_risk
 from core.verification import Recount
 from schemas.errors import counted
 from schemas.job_digest import job_digest
@@ -15,8 +16,11 @@ from tasks.memory import peak_rss
 from tasks.publishing import release_id
 from tasks.recodings import Outcome
 from tasks.record_recodings import LocalOutcome
+from tasks.report import bands
+from tasks.risk import Sizes
 from tasks.runs import Run
 from tasks.sources import Source
+from tasks.terms import lattice_figures, terms_of
 from tasks.versions import versions
 
 NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
@@ -28,15 +32,16 @@ def make_manifest(
     outcome: Outcome,
     files: Sequence[PublishedFile],
     recount: Recount,
-    before: Figures | None = None,
+    before: Sizes,
     tops: Sequence[int] = (),
+    drawn: LatticeMap | None = None,
 ) -> Manifest:
     """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
 
-    ``before`` is the risk of the source, ``tops`` the last level of each QID in job order, which a report needs to name levels.
+    ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
     """
     job = run.job
-    qids = [qid.name for qid in job.columns.quasi_identifiers]
+    qids, known = [qid.name for qid in job.columns.quasi_identifiers], before.risk()
     return Manifest(
         release=release_id(job, source),
         name=job.name,
@@ -68,8 +73,13 @@ def make_manifest(
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
-        risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        risk=({"before": known} if known else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
         tops=dict(zip(qids, tops, strict=False)),
+        asked=terms_of(job, outcome.node, tops),
+        measured={promise: dict(columns) for promise, columns in recount.measured.items()},
+        suppressed_for=outcome.suppressed_for,
+        source_sizes=bands(before.by_size, job.privacy.k),
+        lattice=lattice_figures(drawn) if drawn else None,
     )
 
 
@@ -102,6 +112,9 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
         risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        asked=terms_of(job),
+        source_sizes=bands(outcome.before.by_size, job.privacy.k),
+        measured={promise: dict(columns) for promise, columns in recount.measured.items()},
     )
 
 

@@ -15,10 +15,12 @@ from schemas.errors import StorageError, VerificationError
 from schemas.job import Job
 from schemas.job_digest import job_digest
 from schemas.release import Manifest, PublishedFile
+from schemas.report import Report
 from tasks.artifacts import Artifact, Store, key_of, write_whole
 from tasks.report import make_report
 from tasks.report_page import render
 from tasks.sources import Source
+from tasks.terms import terms_of
 from tasks.verification import read_manifest
 
 
@@ -131,11 +133,8 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
     if faults := manifest_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
     try:
-        report = make_report(job, manifest, recount)
-        texts = {"report.html": render(report)} | {
-            f"{name}.json": model.model_dump_json(indent=2) + "\n" for name, model in (("report", report), ("manifest", manifest))
-        }
-        written = [_write(staging / name, text) for name, text in texts.items()]
+        written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
+        written.append(_write(staging / "manifest.json", manifest.model_dump_json(indent=2) + "\n"))
         for path in (*written, staging / "data", staging):
             _flush(path)
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
@@ -144,6 +143,12 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     point_current(job, manifest.release)
+
+
+def write_report(folder: Path, report: Report) -> list[Path]:
+    """Writes a report in both forms, each whole or not at all; returns the files."""
+    texts = {"report.html": render(report), "report.json": report.model_dump_json(indent=2) + "\n"}
+    return [_write(folder / name, text) for name, text in texts.items()]
 
 
 def _write(path: Path, text: str) -> Path:

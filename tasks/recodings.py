@@ -36,7 +36,7 @@ from tasks.histograms import load_histogram
 from tasks.lattice_maps import has_map, keep_map
 from tasks.tables import read_table
 
-VERSION = 1
+VERSION = 2
 
 
 class Outcome(BaseModel):
@@ -56,6 +56,7 @@ class Outcome(BaseModel):
         whole: Whether the first root is the finest node that may be published.
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
+        suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -76,6 +77,7 @@ class Outcome(BaseModel):
     whole: bool | None = None
     loss: dict[str, int | float]
     ncp: dict[str, float]
+    suppressed_for: dict[str, int] = {}
 
 
 class RecodingArtifacts(BaseModel):
@@ -207,7 +209,8 @@ def _kept(store: Store, key: str) -> RecodingArtifacts | None:
 def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Published, recoding: Recoding) -> Outcome:
     records, suppressed, qids = coding.records, found.loss.suppressed, len(coding.hierarchies)
     node, cells, kept = found.node[:qids], chosen.cells, chosen.kept
-    groups, counts = [codes[kept] for codes in cells.groups], cells.counts[kept]
+    groups, counts, lost = [codes[kept] for codes in cells.groups], cells.counts[kept], cells.counts[~kept]
+    few = int(lost[lost < job.privacy.k].sum())
     ncp = {
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
         for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, node, groups, strict=True)
@@ -239,6 +242,7 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Pu
         }
         | found.measured,
         ncp=ncp,
+        suppressed_for={what: number for what, number in (("k", few), ("spread", int(lost.sum()) - few)) if number},
     )
 
 

@@ -1,71 +1,74 @@
-"""The report of a release, made of its job, its manifest and the recount: names, counts and words, never a cell value."""
+"""The report of a release, made of its manifest and the recount of its files: names, counts and words, never a cell value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
 
 from core.risk import kept_preset, without_masked
 from core.verification import Recount
-from schemas.columns import QuasiIdentifier
-from schemas.job import Job
 from schemas.release import Manifest
-from schemas.report import Asked, Band, CameOut, Figure, Report, ReportedQid, RiskFigure
-from schemas.strict import plain
-from tasks.examination import most_suppressed
-from tasks.report_words import LOSSES, METHODS, RISKS, certificate, hierarchy_words, level_words, limits, promises, verification
+from schemas.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
+from schemas.terms import Band, QidTerms, Terms
+from tasks.report_sentences import certificate, limits, promises, proofs, suppression, verification
+from tasks.report_words import LOSSES, METHODS, RISKS
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""
 
 
-def make_report(job: Job, manifest: Manifest, recount: Recount) -> Report:
+def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
     """Returns what a release's report says.
 
     Args:
-        job: What was asked.
-        manifest: What was made of it.
+        manifest: What was made and measured.
+        terms: What was asked; the manifest's, unless it is of a version that kept none.
         recount: What was counted in the written files.
     """
     return Report(
         release=manifest.release,
         name=manifest.name,
-        asked=_asked(job, manifest),
-        came_out=_came_out(job, manifest, recount),
-        qids=tuple(_qid(qid, manifest) for qid in job.columns.quasi_identifiers),
+        asked=_asked(manifest, terms),
+        came_out=_came_out(manifest, terms, recount),
+        proofs=proofs(manifest.privacy, manifest.measured, recount.min_class),
+        qids=tuple(_qid(qid, manifest) for qid in terms.quasi_identifiers),
         losses=tuple(_losses(manifest.loss)),
         risk=tuple(_risks(manifest.risk)),
         maximum_risk=_maximum_risk(manifest.risk),
         optimal=manifest.optimal,
-        certificate=certificate(job, manifest),
-        verified=verification(job, manifest),
-        limits=limits(job),
+        certificate=certificate(manifest, terms.objective),
+        lattice=manifest.lattice,
+        verified=verification(manifest),
+        limits=limits(manifest.privacy, terms),
         job=manifest.job,
         inputs=manifest.inputs,
+        files=tuple(ReportedFile(path=file.path, rows=file.rows, sha256=file.sha256) for file in manifest.files),
         versions=manifest.versions,
         seconds=manifest.seconds,
         peak_rss=manifest.peak_rss,
     )
 
 
-def _asked(job: Job, manifest: Manifest) -> Asked:
-    columns = job.columns
+def _asked(manifest: Manifest, terms: Terms) -> Asked:
     return Asked(
-        promises=promises(job),
-        privacy=job.privacy.summary(),
-        limit=plain(job.suppression.limit),
-        most_suppressed=most_suppressed(job, manifest.records),
-        treatment=job.suppression.treatment,
+        promises=promises(manifest.privacy),
+        privacy=manifest.privacy,
+        limit=terms.limit,
+        most_suppressed=floor(Fraction(Decimal(terms.limit)) * manifest.records),
+        treatment=terms.treatment,
         method=manifest.method,
         method_words=METHODS.get(manifest.method, ""),
-        identifiers=tuple(columns.identifiers),
-        quasi_identifiers=tuple(qid.name for qid in columns.quasi_identifiers),
-        sensitive=tuple(columns.sensitive),
-        insensitive=columns.insensitive if isinstance(columns.insensitive, str) else tuple(columns.insensitive),
-        memory=job.memory,
+        identifiers=terms.identifiers,
+        quasi_identifiers=tuple(qid.name for qid in terms.quasi_identifiers),
+        sensitive=terms.sensitive,
+        insensitive=terms.insensitive,
+        memory=terms.memory,
     )
 
 
-def _came_out(job: Job, manifest: Manifest, recount: Recount) -> CameOut:
+def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
     classes = sum(sizes.values())
     return CameOut(
@@ -76,33 +79,34 @@ def _came_out(job: Job, manifest: Manifest, recount: Recount) -> CameOut:
         classes=manifest.classes,
         min_class=manifest.min_class,
         mean_class=sum(size * number for size, number in sizes.items()) / classes if classes else 0.0,
-        bands=bands(sizes, job.privacy.k),
+        bands=bands(sizes, manifest.privacy["k"]),
+        source_bands=manifest.source_sizes,
+        why_suppressed=suppression(manifest, terms),
         files=len(manifest.files),
     )
 
 
 def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
-    """Returns classes by size in multiples of k; the last band is open, and empty ones at the end are left out.
+    """Returns classes by size: single records, those of fewer than k, and multiples of k; the last band is open, ends without any left out.
 
     Args:
-        sizes: Number of classes by size, all of k records or more.
+        sizes: Number of classes by size.
         k: The unit.
     """
-    starts = [k * times for times in BANDS]
+    starts = sorted({1, 2, *(k * times for times in BANDS)})
     found = []
     for least, after in zip(starts, [*starts[1:], None], strict=True):
         mine = {size: number for size, number in sizes.items() if size >= least and (after is None or size < after)}
         records = sum(size * number for size, number in mine.items())
         found.append(Band(least=least, most=None if after is None else after - 1, classes=sum(mine.values()), records=records))
-    last = max((place for place, band in enumerate(found) if band.classes), default=-1)
-    return tuple(found[: last + 1])
+    filled = [place for place, band in enumerate(found) if band.classes]
+    return tuple(found[filled[0] : filled[-1] + 1]) if filled else ()
 
 
-def _qid(qid: QuasiIdentifier, manifest: Manifest) -> ReportedQid:
+def _qid(qid: QidTerms, manifest: Manifest) -> ReportedQid:
     level, top = (manifest.levels or {}).get(qid.name), manifest.tops.get(qid.name)
-    meaning = "a range or group of its own in every class" if level is None else level_words(qid.hierarchy, level, top)
     ncp = manifest.ncp.get(qid.name)
-    return ReportedQid(name=qid.name, hierarchy=hierarchy_words(qid.hierarchy), level=level, top=top, meaning=meaning, ncp=ncp)
+    return ReportedQid(name=qid.name, hierarchy=qid.hierarchy, level=level, top=top, meaning=qid.published, ncp=ncp)
 
 
 def _losses(loss: Mapping[str, int | float]) -> list[Figure]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from schemas.errors import counted
 from schemas.report import Report
+from tasks.report_charts import lattice_chart, loss_chart, risk_chart, size_chart, size_rows
+from tasks.terms import map_of_report
 
 TEMPLATE = "report.html"
 SMALLEST_SHARE = 0.0001
@@ -24,7 +27,19 @@ def render(report: Report) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size}
-    return environment.get_template(TEMPLATE).render(report=report)
+    # What the charts hold is escaped where they are made.
+    charts = {name: Markup(chart) for name, chart in _charts(report).items()}
+    return environment.get_template(TEMPLATE).render(report=report, charts=charts, sizes=size_rows(report))
+
+
+def _charts(report: Report) -> dict[str, str]:
+    drawn = map_of_report(report)
+    return {
+        "losses": loss_chart(report, percent),
+        "sizes": size_chart(report, percent),
+        "risks": risk_chart(report, percent),
+        "lattice": lattice_chart(drawn) if drawn else "",
+    }
 
 
 def number(value: float | None) -> str:

@@ -1,14 +1,9 @@
-"""What a report says in words: promises, levels, losses, the certificate, and the limits of what was promised."""
+"""Words of a report: methods, losses, risks, hierarchies and levels."""
 
 from __future__ import annotations
 
 from schemas.errors import counted
 from schemas.hierarchy import AnyHierarchy, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.job import Job
-from schemas.method import SkaldMethod
-from schemas.privacy import Diversity
-from schemas.release import Manifest
-from schemas.report import Limit
 from schemas.strict import plain
 
 METHODS = {
@@ -51,30 +46,7 @@ RISKS = {
 }
 """Titles of risks, whether they are shares, and their meanings, in the order of the report."""
 
-NOT_ASKED = "Everybody in a class may share a sensitive value, and then to know the class is to know it. The job did not ask for {models}."
-
-
-def promises(job: Job) -> tuple[str, ...]:
-    """Returns what the job asks of every class, a sentence each."""
-    kept = [f"Every published combination of quasi-identifiers is shared by at least {counted(job.privacy.k, 'record')} (k-anonymity)."]
-    kept += [f"In every class {_diversity(column, one)}." for column, one in job.privacy.l.items()]
-    kept += [
-        f"The distribution of '{column}' in every class is at most {plain(one.t)} away from that of the whole source "
-        f"(t-closeness, {one.distance} distance)."
-        for column, one in job.privacy.t.items()
-    ]
-    return tuple(kept)
-
-
-def _diversity(column: str, one: Diversity) -> str:
-    if one.distinct is not None:
-        return f"'{column}' takes at least {counted(one.distinct, 'different value')} (distinct l-diversity)"
-    if one.entropy is not None:
-        return f"'{column}' is spread at least as evenly as {plain(one.entropy)} equally frequent values (entropy l-diversity)"
-    assert one.recursive is not None
-    c, least = plain(one.recursive.c), one.recursive.l
-    rest = "all values together" if least == 1 else f"all values from the {least}. most frequent on together"
-    return f"the most frequent value of '{column}' is less than {c} times as frequent as {rest} (recursive (c, l)-diversity)"
+LOCAL = "a range or group of its own in every class"
 
 
 def hierarchy_words(hierarchy: AnyHierarchy) -> str:
@@ -122,96 +94,3 @@ def _steps(hierarchy: AnyHierarchy) -> list[str]:
         case DateHierarchy():
             return [f"{unit} of the date" for unit in hierarchy.date]
     return []
-
-
-MEASURES = {
-    "dm_star": "DM* (eq. 4 of the SKALD paper)",
-    "dm_all": "DM over all cells (El Emam; ARX)",
-    "c_avg": "mean class size (C_avg)",
-    "precision": "lack of precision (Sweeney's 1 - Prec)",
-    "gcp": "certainty penalty (GCP, range over range)",
-    "gcp_covered": "certainty penalty (GCP, values covered)",
-    "entropy": "non-uniform entropy",
-}
-"""The objectives in words."""
-
-
-def certificate(job: Job, manifest: Manifest) -> tuple[str, ...]:
-    """Returns in plain words whether a better release of the same kind was possible."""
-    nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
-    if not isinstance(job.method, SkaldMethod) or not isinstance(nodes, int):
-        return (
-            "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
-            "It claims to be safe, which was verified, not to be the best.",
-        )
-    measure = MEASURES[job.method.objective]
-    ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
-    if manifest.optimal == "certified":
-        known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
-        return (
-            f"{ways}{known}",
-            f"Certified: none that keeps it has a smaller loss by {measure}. Every combination was counted, or excluded because it cannot "
-            "keep the promise or cannot lose less.",
-        )
-    return (
-        ways,
-        f"Not certified: this is the {manifest.optimal}. It is safe all the same; a combination with a smaller {measure} may exist.",
-    )
-
-
-def verification(job: Job, manifest: Manifest) -> tuple[str, ...]:
-    """Returns how the release was verified before it was published."""
-    told = [
-        f"The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
-        f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
-        f"{counted(manifest.min_class, 'record')}. Nulls count as a value of their own. No class fails.",
-    ]
-    told += [f"l-diversity of '{column}' was counted in every class; none fails." for column in job.privacy.l]
-    told += [f"The distance of '{column}' from the whole source was measured in every class; none is above t." for column in job.privacy.t]
-    told += [
-        "The files hold the columns that the job publishes and no others; no identifier is among them.",
-        "A release that fails any of this is not published. To check it again: skald verify RELEASE --job JOB.",
-    ]
-    return tuple(told)
-
-
-def limits(job: Job) -> tuple[Limit, ...]:
-    """Returns what this release does not promise."""
-    sensitive = job.columns.sensitive
-    unguarded = [f"'{name}'" for name in sensitive if name not in job.privacy.columns]
-    told = []
-    if unguarded:
-        told.append(Limit(text=f"{NOT_ASKED.format(models='l-diversity or t-closeness of ' + ', '.join(unguarded))}", source=DIVERSITY))
-    if job.privacy.l and not job.privacy.t:
-        told.append(Limit(text="l-diversity counts values, not what they mean: different values may tell much the same.", source=CLOSENESS))
-    rest = job.columns.insensitive
-    if rest:
-        which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
-        told.append(Limit(text=f"{which}: published as in the source and in no risk. Whoever knows such a value can use it.", source=""))
-    return (*told, *ALWAYS)
-
-
-DIVERSITY = "Machanavajjhala et al., l-Diversity, TKDD 2007"
-CLOSENESS = "Li, Li and Venkatasubramanian, t-Closeness, ICDE 2007"
-ALWAYS = (
-    Limit(
-        text="The risks hold for what the job calls quasi-identifiers. Any other column that people can know is not counted.",
-        source="Sweeney, k-anonymity, IJUFKS 2002",
-    ),
-    Limit(
-        text="Classes are counted in records. Where one person has several records, a class of k records may hold fewer than k people.",
-        source="",
-    ),
-    Limit(
-        text="Two releases about the same people can be combined, even if each is k-anonymous by itself.",
-        source="Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008",
-    ),
-    Limit(
-        text="Who knows the method and more about some people may narrow a class down; k-anonymity does not bound what is learnt.",
-        source="Cohen, Attacks on Deidentification's Defenses, USENIX Security 2022",
-    ),
-    Limit(
-        text="Whether data are anonymous in law also depends on who gets them, what else they hold, and on linking and inference.",
-        source="Article 29 Working Party, Opinion 05/2014 on Anonymisation Techniques",
-    ),
-)

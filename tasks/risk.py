@@ -43,6 +43,11 @@ class Sizes(BaseModel):
         sizes, classes = np.unique(counts, return_counts=True)
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
+    @property
+    def by_size(self) -> dict[int, int]:
+        """How many combinations there are of each number of records, by that number."""
+        return dict(zip(self.sizes, self.classes, strict=True))
+
     def risk(self) -> Figures | None:
         """Returns the risk of the source as it is, or None where its classes were not counted."""
         if not self.sizes:
@@ -55,7 +60,7 @@ def together(parts: Sequence[Sizes]) -> Sizes:
     """Adds up the sizes of parts of the source that have no combination in common, such as fragments, which are told by values alone."""
     added: Counter[int] = Counter()
     for part in parts:
-        added.update(dict(zip(part.sizes, part.classes, strict=True)))
+        added.update(part.by_size)
     return Sizes(sizes=tuple(sorted(added)), classes=tuple(added[size] for size in sorted(added)))
 
 
@@ -126,8 +131,3 @@ def sizes_of_words(coding: Coding, words: Words) -> Sizes:
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
     """Reads the class sizes of the source; none where they were not counted."""
     return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())
-
-
-def risk_before(sizes: Artifact | None, store: Store) -> Figures | None:
-    """Returns the risk of the source as it is, or None where its classes were not counted."""
-    return read_sizes(sizes, store).risk()

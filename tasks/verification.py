@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 
 import duckdb
@@ -53,37 +54,52 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
     source, qids = _read(files), [quote(name) for name in published_qids(job)]
     with connect(job, spill) as connection:
         try:
-            [row] = connection.execute(recount_sql([literal(str(path)) for path in files], qids, job.privacy.k)).fetchall()
-            spread = _spread_faults(job, connection, source, qids, _read(reference or files))
+            classes = count_classes(connection, files, published_qids(job), job.privacy.k)
+            spread, measured = _spread(job, connection, source, qids, _read(reference or files))
             hidden = _hidden_faults(job, connection, source)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    *numbers, sizes = row
-    found = replace(Recount(*numbers), sizes=sizes)
+    found = replace(classes, measured=measured)
     if faults := promise_faults(job, found) + spread + hidden:
         raise VerificationError(what, faults)
     return found
+
+
+def count_classes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: Sequence[str], k: int) -> Recount:
+    """Counts the classes of Parquet files.
+
+    Args:
+        connection: The database.
+        files: The files.
+        columns: Names of the published QID columns.
+        k: What a class must reach.
+    """
+    statement = recount_sql([literal(str(path)) for path in files], [quote(name) for name in columns], k)
+    [(*numbers, sizes)] = connection.execute(statement).fetchall()
+    return replace(Recount(*numbers), sizes=sizes)
 
 
 def _read(files: Sequence[Path]) -> str:
     return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
 
 
-def _spread_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str) -> list[str]:
-    """Counts the classes that break a promise on sensitive values."""
-    faults = []
+def _spread(
+    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str
+) -> tuple[list[str], dict[str, dict[str, float]]]:
+    """Counts the classes that break a promise on sensitive values; returns the faults, and the worst class by promise and column."""
+    faults, measured = [], {"l": dict[str, float](), "t": dict[str, float]()}
     for column, diversity in job.privacy.l.items():
-        failing, classes = _counts(connection, diversity_sql(source, qids, quote(column), diversity))
+        failing, classes, measured["l"][column] = _counts(connection, diversity_sql(source, qids, quote(column), diversity))
         if failing:
             faults.append(f"{failing:,} of {classes:,} classes lack the l-diversity of '{column}' that the job promises")
     for column, closeness in job.privacy.t.items():
         levels = _whole(job, connection, column, closeness, reference)
-        failing, classes = _counts(connection, closeness_sql(source, qids, quote(column), closeness, levels))
+        failing, classes, measured["t"][column] = _counts(connection, closeness_sql(source, qids, quote(column), closeness, levels))
         if failing:
             faults.append(f"{failing:,} of {classes:,} classes are farther from the whole in '{column}' than t = {closeness.t}")
-    return faults
+    return faults, {promise: columns for promise, columns in measured.items() if columns}
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
@@ -102,9 +118,9 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
     return faults
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int, int]:
-    [(failing, classes)] = connection.execute(statement).fetchall()
-    return int(failing), int(classes)
+def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int, int, float]:
+    [(failing, classes, worst)] = connection.execute(statement).fetchall()
+    return int(failing), int(classes), float(worst) if worst is not None and isfinite(worst) else 0.0
 
 
 def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closeness: ClosenessSpec, reference: str) -> int:
@@ -196,7 +212,7 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
         VerificationError: anything that does not hold, all at once where the files can be counted.
     """
     files, manifest = data_files(release), read_manifest(release)
-    faults = _file_faults(release, files, manifest) if manifest else []
+    faults = file_faults(release, files, manifest) if manifest else []
     # DuckDB makes the folder if it has to spill; a run of the job has another one.
     spill = job.work_path / f"verify-{os.getpid()}"
     try:
@@ -207,14 +223,21 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
         shutil.rmtree(spill, ignore_errors=True)
     if manifest:
         faults += manifest_faults(job, manifest, found)
-        if "after" in manifest.risk and manifest.risk["after"] != release_risk(found, manifest.suppressed, manifest.masked):
-            faults.append("the manifest's risk is not that of the classes in the files")
+        faults += risk_faults(manifest, found)
     if faults:
         raise VerificationError(f"'{release}'", faults)
     return found, manifest
 
 
-def _file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
+def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
+    """Returns whether the risk of a manifest is not that of the recounted classes."""
+    if "after" not in manifest.risk or manifest.risk["after"] == release_risk(found, manifest.suppressed, manifest.masked):
+        return []
+    return ["the manifest's risk is not that of the classes in the files"]
+
+
+def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
+    """Returns what data files are missing, added or altered since a release was published."""
     promised = {release / file.path: file.sha256 for file in manifest.files}
     there = set(files)
     faults = []

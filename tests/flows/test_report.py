@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+from collections import Counter
 from copy import deepcopy
 from html.parser import HTMLParser
+from math import exp, log
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from flows.methods import FLOWS, flow_of
+from schemas.errors import StorageError, VerificationError
+from schemas.job import load_job
 from schemas.report import Report
+from tasks.publishing import write_report
+from tasks.report_again import report_again
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import JOB, QIDS, class_sizes, people, people_job, released
+from tests.jobs import JOB, QIDS, class_sizes, generalise, people, people_job, released
 
 TABLE = people(400)
 HOSTILE = "<script>alert('1')</script> & \"q\""
-VOID = {"meta", "rect", "br"}
+VOID = {"meta", "br"}
 LOADING = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "a"}
 
 
@@ -86,6 +95,10 @@ def test_a_report_tells_what_the_files_hold(anonymise: Anonymise, tmp_path: Path
         assert figure in page.text
     assert {loss.name: loss.value for loss in report.losses} == made.manifest.loss
     assert {risk.name: risk.after for risk in report.risk}["min_class"] == min(sizes.values())
+    before = class_sizes(pl.DataFrame(TABLE.select(QIDS)), QIDS)
+    assert sum(band.classes for band in out.source_bands) == len(before)
+    assert sum(band.records for band in out.source_bands) == 400
+    assert f"{out.suppressed:,} record" in " ".join(out.why_suppressed)
     assert_self_contained(made.folder)
 
 
@@ -99,7 +112,14 @@ def test_every_method_writes_both_reports_before_it_publishes(tmp_path: Path, me
     assert report.asked.method_words in page.text
     assert [loss.name for loss in report.losses if not loss.meaning] == []
     assert all((qid.level is None) == (method != "skald") for qid in report.qids)
+    assert (report.lattice is None) == (method != "skald")
     assert_self_contained(made.folder)
+    assert page.elements.count("svg") == (4 if method == "skald" else 3)
+    written = {path.name: path.read_bytes() for path in made.folder.glob("report.*")}
+    shutil.rmtree(tmp_path / "people")
+    job.unlink()
+    assert write_report(tmp_path, report_again(made.folder)) == [tmp_path / "report.html", tmp_path / "report.json"]
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("report.*")} == written
 
 
 def renamed(columns: dict[str, Any]) -> dict[str, Any]:
@@ -147,3 +167,121 @@ def test_the_command_names_the_report(direct: CommandLine) -> None:
     assert done.returncode == 0, done.stderr
     [page] = direct.folder.glob("releases/*/report.html")
     assert str(page) in done.stdout.replace("\n", "")
+
+
+def test_the_proof_is_what_a_plain_count_of_the_files_says(anonymise: Anonymise, tmp_path: Path) -> None:
+    table = TABLE.append_column("ward", pa.array(["a", "a", "b", "c"] * 100))
+    columns = deepcopy(JOB["columns"])
+    columns["sensitive"].append("ward")
+    privacy = {"k": 5, "l": {"disease": {"distinct": 2}, "ward": {"entropy": 1.5}}, "t": {"ward": {"t": 0.6}}}
+    made = anonymise(people_job(tmp_path, table, columns=columns, privacy=privacy, suppression={"limit": 0.3}))
+    classes: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in released(made.folder).to_dicts():
+        classes.setdefault(tuple(row[qid] for qid in QIDS), []).append(row)
+    wards = {ward: count / 400 for ward, count in Counter(table["ward"].to_pylist()).items()}
+
+    def shares(rows: list[dict[str, Any]]) -> dict[str, float]:
+        return {ward: sum(row["ward"] == ward for row in rows) / len(rows) for ward in wards}
+
+    spread = [shares(rows) for rows in classes.values()]
+    measured = made.manifest.measured
+    assert measured["l"]["disease"] == min(len({row["disease"] for row in rows}) for rows in classes.values())
+    assert measured["l"]["ward"] == pytest.approx(min(exp(-sum(s * log(s) for s in one.values() if s)) for one in spread))
+    assert measured["t"]["ward"] == pytest.approx(max(sum(abs(one[ward] - wards[ward]) for ward in wards) / 2 for one in spread))
+    report, page = report_of(made.folder)
+    assert report.proofs[0].measured == str(min(map(len, classes.values())))
+    assert all(proof.measured in page.text for proof in report.proofs if proof.measured)
+    why = made.manifest.suppressed_for
+    assert sum(why.values()) == made.manifest.suppressed > 0
+    below = class_sizes(pl.DataFrame(generalise(table, made.manifest.node or (), QIDS), schema=QIDS, orient="row"), QIDS)
+    assert why["k"] == sum(size for size in below.values() if size < 5)
+
+
+@pytest.fixture(scope="module")
+def kept(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release that tests copy before they do something to it."""
+    return anonymise(people_job(tmp_path_factory.mktemp("kept"), TABLE), "suppression.limit=0.2").folder
+
+
+def altered(manifest: Path, **figures: Any) -> None:
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | figures))
+
+
+def test_no_report_is_made_of_files_that_are_not_the_manifests(direct: CommandLine, kept: Path) -> None:
+    release = direct.folder / "release"
+    shutil.copytree(kept, release)
+    [part] = release.glob("data/*.parquet")
+    before = (release / "report.html").read_bytes()
+    pl.read_parquet(part).head(100).write_parquet(part)
+    done = direct("report", "release")
+    assert done.returncode == 4
+    assert "1 data file altered since publication" in done.stderr
+    assert (release / "report.html").read_bytes() == before
+
+
+def test_no_report_is_made_of_a_manifest_that_is_not_true_of_the_files(kept: Path, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(kept, release)
+    altered(release / "manifest.json", classes=1, min_class=200)
+    with pytest.raises(VerificationError, match=r"min_class = 200, the files hold"):
+        report_again(release)
+    (release / "manifest.json").unlink()
+    with pytest.raises(StorageError, match=r"no manifest\.json"):
+        report_again(release)
+
+
+def test_a_manifest_that_kept_nothing_of_its_job_needs_the_job(kept: Path, tmp_path: Path) -> None:
+    release = tmp_path / "release"
+    shutil.copytree(kept, release)
+    altered(release / "manifest.json", asked=None)
+    with pytest.raises(StorageError, match="--job"):
+        report_again(release)
+    path = kept.parent.parent / "job.yaml"
+    with pytest.raises(StorageError, match="not the one that made"):
+        report_again(release, load_job(path))
+    made = report_again(release, load_job(path, ["suppression.limit=0.2"]))
+    assert made.model_dump_json(indent=2) + "\n" == (kept / "report.json").read_text()
+
+
+def test_the_command_makes_the_report_again(direct: CommandLine, kept: Path) -> None:
+    done = direct("report", kept, "--to", "again")
+    assert done.returncode == 0, done.stderr
+    assert (direct.folder / "again" / "report.html").read_bytes() == (kept / "report.html").read_bytes()
+    printed = direct("report", kept, "--json")
+    assert printed.stdout == (kept / "report.json").read_text()
+
+
+PAIRS = [
+    *[(ink, paper, 4.5) for paper in ("paper", "panel") for ink in ("ink", "soft")],
+    *[("chosen", "paper", 4.5), ("good", "good-paper", 4.5), ("ink", "good-paper", 4.5)],
+    *[(f"on-{status}", status, 4.5) for status in ("fails", "passes", "cut", "unexamined")],
+    *[("release", "paper", 3), ("edge", "paper", 3)],
+]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_everything_on_the_page_has_the_contrast_that_people_need(kept: Path, theme: str) -> None:
+    text = (kept / "report.html").read_text("utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", text, re.S)[:2]
+    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", light if theme == "light" else dark))
+    for front, back, least in PAIRS:
+        high, low = sorted((luminance(colours[front]), luminance(colours[back])), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= least, f"{front} on {back}"
+
+
+def luminance(colour: str) -> float:
+    """Returns the relative luminance of a colour (WCAG 2)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_charts_are_named_for_who_cannot_see_them_and_no_value_is_in_a_picture(kept: Path) -> None:
+    text = (kept / "report.html").read_text("utf-8")
+    pictures = re.findall(r"<svg\b[^>]*>", text)
+    assert len(pictures) == 4
+    assert all("role=" in picture and "aria-label=" in picture for picture in pictures)
+    assert 'tabindex="0"' in text
+    labels = set(released(kept).select(pl.col(QIDS).cast(str)).unpivot()["value"].drop_nulls().to_list()) - {"*"}
+    shown = {label for label in re.findall(r">([^<>]+)<", text) if label.strip() in labels}
+    assert not {label for label in shown if not label.strip().isdigit()}

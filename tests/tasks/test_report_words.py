@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from schemas.columns import QuasiIdentifier
 from schemas.job import Job
 from tasks.report import bands
 from tasks.report_page import percent
-from tasks.report_words import level_words, limits, promises
+from tasks.report_sentences import limits, promises, proofs, round_to
+from tasks.report_words import level_words
+from tasks.terms import terms_of
 from tests.jobs import job_of
 
 STAR = "withheld: one group * for all"
@@ -49,7 +52,7 @@ def test_every_level_is_named_by_the_step_that_the_hierarchy_takes(hierarchy: di
     assert [level_words(qid.hierarchy, level, built.top) for level in range(built.levels)] == [EXACT, *words, STAR]
 
 
-@given(st.dictionaries(st.integers(1, 40).map(lambda size: size + 4), st.integers(1, 9)), st.integers(1, 5))
+@given(st.dictionaries(st.integers(1, 40), st.integers(1, 9)), st.integers(1, 5))
 def test_bands_hold_every_class_once(sizes: dict[int, int], k: int) -> None:
     found = bands(sizes, k)
     assert sum(band.classes for band in found) == sum(sizes.values())
@@ -67,12 +70,33 @@ def test_no_share_is_rounded_to_nothing_or_to_all(share: float) -> None:
 
 def test_promises_and_limits_follow_the_privacy_models() -> None:
     plain = Job.model_validate(job_of())
-    assert len(promises(plain)) == 1
-    assert any("'disease'" in limit.text for limit in limits(plain))
+    assert len(promises(plain.privacy.summary())) == 1
+    assert any("'disease'" in limit.text for limit in limits(plain.privacy.summary(), terms_of(plain)))
     models = {"k": 5, "l": {"disease": {"recursive": {"c": 2, "l": 2}}}, "t": {"disease": {"t": 0.3, "distance": "ordered"}}}
     guarded = Job.model_validate(job_of(privacy=models))
-    told = promises(guarded)
+    told = promises(guarded.privacy.summary())
     assert len(told) == 3
     assert "2. most frequent" in told[1]
     assert "at most 0.3" in told[2]
-    assert not any("'disease'" in limit.text for limit in limits(guarded))
+    assert not any("'disease'" in limit.text for limit in limits(guarded.privacy.summary(), terms_of(guarded)))
+
+
+@pytest.mark.parametrize(
+    ("diversity", "asked", "worst", "shown"),
+    [
+        ({"distinct": 3}, "≥ 3", 3.0, "3"),
+        ({"entropy": 2.5}, "≥ 2.5", 2.63999, "2.6399"),
+        ({"entropy": 2.5}, "≥ 2.5", 2.4999999999, "2.5"),
+        ({"recursive": {"c": 2, "l": 2}}, "< 2", 1.23451, "1.2346"),
+    ],
+)
+def test_what_was_measured_is_never_rounded_to_the_safe_side(diversity: dict[str, Any], asked: str, worst: float, shown: str) -> None:
+    privacy = Job.model_validate(job_of(privacy={"k": 5, "l": {"disease": diversity}})).privacy.summary()
+    k, found = proofs(privacy, {"l": {"disease": worst}}, 7)
+    assert (k.asked, k.measured) == ("≥ 5", "7")
+    assert (found.asked, found.measured) == (asked, shown)
+
+
+@given(st.decimals(0, 10, places=9), st.sampled_from([ROUND_FLOOR, ROUND_CEILING]))
+def test_rounding_moves_a_figure_by_less_than_a_ten_thousandth(value: Decimal, rounding: str) -> None:
+    assert abs(round_to(value, rounding) - value) < Decimal("0.0001")

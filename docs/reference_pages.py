@@ -1,0 +1,173 @@
+"""The pages of the reference, made from the code: every key of a job, every command, every field of a manifest."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from pydantic import BaseModel
+
+from flows.cli import app
+from schemas.hierarchy import HIERARCHIES
+from schemas.job import job_json_schema
+from schemas.method import METHODS
+from schemas.release import Manifest
+from schemas.terms import LatticeFigures, QidTerms, Terms
+
+Schema = Mapping[str, Any]
+PLACES = {
+    "Source": "source",
+    "Columns": "columns",
+    "QuasiIdentifier": "columns.quasi_identifiers",
+    "Privacy": "privacy",
+    "Diversity": "privacy.l",
+    "Recursive": "privacy.l: recursive",
+    "ClosenessSpec": "privacy.t",
+    "Suppression": "suppression",
+    "Fragments": "method: fragments",
+    **{model.__name__: f"hierarchy: {kind}" for kind, model in HIERARCHIES.items()},
+    **{model.__name__: f"method: {name}" for name, model in METHODS.items()},
+}
+"""Where a model stands in a job."""
+BOUNDS = {"minimum": "{} or more", "maximum": "{} or less", "exclusiveMinimum": "more than {}", "minItems": "{} at least", "pattern": ""}
+NOTE = "% Made from the code when the documentation is built; changes here are lost.\n\n"
+
+
+def write_pages(folder: Path) -> None:
+    """Writes the reference into a folder; a page that is as it should be is not touched, so that it is not built again."""
+    pages = {
+        "job.md": job_page(),
+        "commands.md": commands_page(),
+        "manifest.md": manifest_page(),
+        "job.schema.json": json.dumps(job_json_schema(), indent=2) + "\n",
+    }
+    folder.mkdir(exist_ok=True)
+    for name, text in pages.items():
+        path = folder / name
+        if not path.is_file() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
+
+
+def job_page() -> str:
+    """Returns the page of all keys of a job."""
+    schema = job_json_schema()
+    parts = [
+        NOTE,
+        "# The job file\n\n",
+        "Every key that a job may have. A key without a default must be given, unless its text says what happens otherwise. Unknown keys are\n"
+        "refused with the nearest right spelling. Editors that know JSON Schema complete and check a job as it is typed: write\n"
+        "`skald schema --to job.schema.json` and put `# yaml-language-server: $schema=job.schema.json` on the first line of the job\n"
+        "({download}`the same file <job.schema.json>`).\n\n",
+        *_section("Job", schema, "The whole job"),
+    ]
+    for name in _in_order(schema):
+        parts += _section(name, schema["$defs"][name], PLACES.get(name, name))
+    return "".join(parts)
+
+
+def _in_order(schema: Schema) -> list[str]:
+    """Returns the models of a job in the order in which its keys lead to them."""
+    found: list[str] = []
+
+    def walk(node: object) -> None:
+        if isinstance(node, Mapping):
+            name = str(node.get("$ref", "")).rpartition("/")[2]
+            if name and name not in found:
+                found.append(name)
+                walk(schema["$defs"][name])
+            for key, below in node.items():
+                if key not in {"$defs", "discriminator"}:
+                    walk(below)
+        elif isinstance(node, list):
+            for below in node:
+                walk(below)
+
+    walk(schema)
+    return found
+
+
+def _section(name: str, schema: Schema, title: str) -> Iterator[str]:
+    yield f"(job-{name.lower()})=\n## {title}\n\n{_plain(schema['description'])}\n\n"
+    yield "| key | takes | default | meaning |\n| --- | --- | --- | --- |\n"
+    for key, one in schema["properties"].items():
+        yield f"| `{key}` | {_takes(one)} | {_default(one)} | {_plain(one.get('description', ''))} |\n"
+    yield "\n"
+
+
+def _default(one: Schema) -> str:
+    return f"`{json.dumps(one['default'])}`" if "default" in one and one["default"] is not None and "const" not in one else ""
+
+
+def _takes(one: Schema) -> str:
+    """Returns what a key takes, in words and links."""
+    if "$ref" in one:
+        name = one["$ref"].rpartition("/")[2]
+        return f"[{PLACES.get(name, name)}](#job-{name.lower()})"
+    if choices := one.get("anyOf") or one.get("oneOf"):
+        return " or ".join(dict.fromkeys(_takes(choice) for choice in choices if choice.get("type") != "null"))
+    if "enum" in one:
+        return ", ".join(f"`{value}`" for value in one["enum"])
+    if "const" in one:
+        return f"`{one['const']}`"
+    if one.get("type") == "array":
+        return f"list of {_takes(one.get('items', {}))}"
+    if isinstance(one.get("additionalProperties"), Mapping):
+        return f"a mapping, for each name {_takes(one['additionalProperties'])}"
+    words = {"string": "text", "object": "a mapping"}.get(str(one.get("type")), str(one.get("type", "")))
+    bounds = [how.format(f"{one[bound]:,}") for bound, how in BOUNDS.items() if how and bound in one]
+    return ", ".join([words, *bounds])
+
+
+def _plain(text: str) -> str:
+    """Returns a docstring as one line of Markdown, without the place of a paper in the developers' folder."""
+    text = re.sub(r"\s*\(papers/[^)]*\)", "", " ".join(text.split()))
+    return re.sub(r"([|<])", r"\\\1", text.replace("``", "`"))
+
+
+def commands_page() -> str:
+    """Returns the page of all commands."""
+    group = typer.main.get_command(app)
+    parts = [NOTE, "# Commands\n\n", EXITS]
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        parts.append(f"## skald {name}\n\n{_plain(command.help)}\n\n| argument | default | meaning |\n| --- | --- | --- |\n")
+        for one in command.params:
+            spelt = one.name.upper() if one.param_type_name == "argument" else " ".join(one.opts)
+            value = "" if one.param_type_name == "argument" or getattr(one, "is_flag", False) else f" {one.metavar or one.name.upper()}"
+            given = one.default is not None and one.default is not False and one.default != ()
+            parts.append(f"| `{spelt}{value}` | {f'`{one.default}`' if given else ''} | {_plain(one.help or '')} |\n")
+        parts.append("\n")
+    return "".join(parts)
+
+
+EXITS = """Exit codes are the same for all commands:
+
+| code | meaning |
+| --- | --- |
+| 0 | published, or done as asked |
+| 2 | the job or the data are wrong |
+| 3 | what the job promises cannot be kept on these data |
+| 4 | files do not keep what was promised |
+| 1 | a fault of ours |
+
+Nothing is published unless the code is 0. Messages name files, columns and counts, never a cell value.
+
+"""
+
+
+def manifest_page() -> str:
+    """Returns the page of a manifest's fields."""
+    head = "# The manifest\n\n`manifest.json` says what a release is and what was measured. It holds counts, names and digests, never a cell value.\n\n"
+    return NOTE + head + "".join(_fields(model) for model in (Manifest, Terms, QidTerms, LatticeFigures))
+
+
+def _fields(model: type[BaseModel]) -> str:
+    text = inspect.getdoc(model) or ""
+    summary, _, attributes = text.partition("Attributes:\n")
+    rows = re.findall(r"^ {4}(\S[^:\n]*): ((?:.|\n {8})+)", attributes, re.M)
+    table = "".join(f"| {', '.join(f'`{name.strip()}`' for name in names.split(','))} | {_plain(words)} |\n" for names, words in rows)
+    return f"## {model.__name__}\n\n{_plain(summary)}\n\n| field | meaning |\n| --- | --- |\n{table}\n"

@@ -1,0 +1,50 @@
+"""``skald report``: the command alone; imports what it needs when it runs."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def report(
+    release: Annotated[Path, typer.Argument(help="A release folder.", show_default=False)],
+    job: Annotated[
+        Path | None, typer.Option("--job", help="The job that made it; only where an earlier version did.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting of the job, as in privacy.k=10.")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the report goes; into the release if left out.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Prints report.json, and writes files only with --to.")] = False,
+) -> None:
+    """Makes the report of a release again, from its manifest and files alone; exits with 4 if they do not agree."""
+    from schemas.job import load_job
+    from tasks.publishing import write_report
+    from tasks.report_again import report_again
+
+    made = report_again(release, load_job(job, settings or ()) if job else None)
+    written = []
+    if to or not as_json:
+        written = write_report(_folder(to) if to else release, made)
+    if as_json:
+        sys.stdout.write(made.model_dump_json(indent=2) + "\n")
+    else:
+        Console(soft_wrap=True, highlight=False).print(
+            f"Made again from manifest.json and the data files: {' and '.join(map(str, written))}", markup=False
+        )
+
+
+def _folder(path: Path) -> Path:
+    from schemas.errors import StorageError
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError.not_writable(str(path), error.strerror or "unknown reason") from None
+    return path

@@ -1,0 +1,24 @@
+"""``skald schema``: the command alone; imports what it needs when it runs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def schema(
+    to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it goes; standard output if left out.", show_default=False)] = None,
+) -> None:
+    """Prints the JSON Schema of job files, by which editors complete and check them."""
+    from schemas.job import job_json_schema
+    from tasks.artifacts import write_whole
+
+    text = json.dumps(job_json_schema(), indent=2) + "\n"
+    if to is None:
+        sys.stdout.write(text)
+    else:
+        write_whole(to, lambda part: part.write_text(text, "utf-8"), 0o644)

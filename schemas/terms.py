@@ -1,0 +1,78 @@
+"""What a manifest keeps of a job, so that the report can be made again without it: names, words and counts, never a cell value."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Band(BaseModel):
+    """Classes of ``least`` to ``most`` records: how many there are, and how many records they hold; ``most`` is None in the last band."""
+
+    model_config = ConfigDict(frozen=True)
+
+    least: int
+    most: int | None
+    classes: int
+    records: int
+
+
+class QidTerms(BaseModel):
+    """One quasi-identifier.
+
+    Attributes:
+        name: The column of the source.
+        columns: The columns under which it is published: itself, or two of bounds.
+        hierarchy: How its values can be grouped, in words.
+        published: The level that is published, in words.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    columns: tuple[str, ...]
+    hierarchy: str
+    published: str
+
+
+class Terms(BaseModel):
+    """What a job asked, apart from its privacy models.
+
+    Attributes:
+        limit: Greatest share of records that may be suppressed, as it is written.
+        treatment: ``drop`` or ``mask``.
+        objective: What the search of the lattice minimised; None for other methods.
+        identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
+        quasi_identifiers: In job order.
+        memory: The budget in bytes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    limit: str
+    treatment: Literal["drop", "mask"]
+    objective: str | None
+    identifiers: tuple[str, ...]
+    quasi_identifiers: tuple[QidTerms, ...]
+    sensitive: tuple[str, ...]
+    insensitive: tuple[str, ...] | Literal["rest"]
+    memory: int
+
+
+class LatticeFigures(BaseModel):
+    """What a picture of the searched lattice shows.
+
+    Attributes:
+        levels: Number of levels of each quasi-identifier.
+        heights: By status (``fails``, ``passes``, ``cut``, ``unexamined``), how many nodes of each height from 0 up have it.
+        nodes: Status by node, its levels apart by blanks: all nodes, or the neighbourhood of the chosen one.
+        whole: Whether these are all nodes.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    levels: tuple[int, ...]
+    heights: dict[str, tuple[int, ...]]
+    nodes: dict[str, str]
+    whole: bool

@@ -1,0 +1,207 @@
+"""What a report says of promises, suppression, the certificate and verification, and the limits of what was promised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from typing import Any
+
+from core.verification import SLACK as RECOUNT_SLACK
+from schemas.errors import counted
+from schemas.release import Manifest
+from schemas.report import Limit, Proof
+from schemas.strict import plain
+from schemas.terms import Terms
+
+FOUR, SLACK = Decimal("0.0001"), Decimal(repr(RECOUNT_SLACK))
+NOT_ASKED = "Everybody in a class may share a sensitive value, and then to know the class is to know it. The job did not ask for {models}."
+
+
+def promises(privacy: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns what is asked of every class, a sentence each.
+
+    Args:
+        privacy: As the manifest holds it.
+    """
+    return tuple(one.sentence for one in proofs(privacy, {}, 0))
+
+
+def proofs(privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int) -> tuple[Proof, ...]:
+    """Returns each promise with what was asked and the worst that was counted in the written files.
+
+    Args:
+        privacy: As the manifest holds it.
+        measured: As the recount holds it.
+        smallest: Records in the smallest class.
+    """
+    k, diverse, close = privacy["k"], measured.get("l", {}), measured.get("t", {})
+    sentence = f"Every published combination of quasi-identifiers is shared by at least {counted(k, 'record')} (k-anonymity)."
+    found = [Proof(model="k-anonymity", column=None, sentence=sentence, asked=f"≥ {k:,}", measured=f"{smallest:,}")]
+    for column, one in privacy.get("l", {}).items():
+        model, asked, sentence = _diversity(column, one)
+        worst = _figure(diverse.get(column), ROUND_CEILING if "recursive" in one else ROUND_FLOOR)
+        found.append(Proof(model=model, column=column, sentence=f"In every class {sentence}.", asked=asked, measured=worst))
+    for column, one in privacy.get("t", {}).items():
+        t = plain(Decimal(str(one["t"])))
+        sentence = (
+            f"The distribution of '{column}' in every class is at most {t} away from that of the whole source "
+            f"(t-closeness, {one['distance']} distance)."
+        )
+        worst = _figure(close.get(column), ROUND_CEILING)
+        found.append(Proof(model="t-closeness", column=column, sentence=sentence, asked=f"≤ {t}", measured=worst))
+    return tuple(found)
+
+
+def _figure(value: float | None, rounding: str) -> str | None:
+    """Returns a measured figure with four decimals at most, never rounded to the safe side."""
+    return None if value is None else plain(round_to(Decimal(repr(value)), rounding))
+
+
+def round_to(value: Decimal, rounding: str) -> Decimal:
+    """Returns a number of four decimals; what is off by less than the recount's slack is not moved."""
+    near = value.quantize(FOUR)
+    return near if abs(near - value) < SLACK else value.quantize(FOUR, rounding)
+
+
+def _diversity(column: str, one: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Returns the name of a model of l-diversity, what it asks as a figure and in words."""
+    if "distinct" in one:
+        values = counted(one["distinct"], "different value")
+        return "distinct l-diversity", f"≥ {one['distinct']:,}", f"'{column}' takes at least {values} (distinct l-diversity)"
+    if "entropy" in one:
+        least = plain(Decimal(str(one["entropy"])))
+        words = f"'{column}' is spread at least as evenly as {least} equally frequent values (entropy l-diversity)"
+        return "entropy l-diversity", f"≥ {least}", words
+    c, least = plain(Decimal(str(one["recursive"]["c"]))), one["recursive"]["l"]
+    rest = "all values together" if least == 1 else f"all values from the {least}. most frequent on together"
+    words = f"the most frequent value of '{column}' is less than {c} times as frequent as {rest} (recursive (c, l)-diversity)"
+    return "recursive (c, l)-diversity", f"< {c}", words
+
+
+MEASURES = {
+    "dm_star": "DM* (eq. 4 of the SKALD paper)",
+    "dm_all": "DM over all cells (El Emam; ARX)",
+    "c_avg": "mean class size (C_avg)",
+    "precision": "lack of precision (Sweeney's 1 - Prec)",
+    "gcp": "certainty penalty (GCP, range over range)",
+    "gcp_covered": "certainty penalty (GCP, values covered)",
+    "entropy": "non-uniform entropy",
+}
+"""The objectives in words."""
+
+
+def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
+    """Returns in plain words whether a better release of the same kind was possible."""
+    nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
+    if objective is None or not isinstance(nodes, int):
+        return (
+            "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
+            "It claims to be safe, which was verified, not to be the best.",
+        )
+    measure = MEASURES[objective]
+    ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
+    if manifest.optimal == "certified":
+        known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
+        return (
+            f"{ways}{known}",
+            f"Certified: none that keeps it has a smaller loss by {measure}. Every combination was counted, or excluded because it cannot "
+            "keep the promise or cannot lose less.",
+        )
+    return (
+        ways,
+        f"Not certified: this is the {manifest.optimal}. It is safe all the same; a combination with a smaller {measure} may exist.",
+    )
+
+
+def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
+    """Returns how many records were suppressed, why, and how, a sentence each."""
+    lost, why = manifest.suppressed, manifest.suppressed_for
+    if not lost:
+        return ("No record was suppressed.",)
+    told = []
+    if few := why.get("k", 0):
+        told.append(f"{counted(few, 'record')}: at the published levels fewer than k = {manifest.privacy['k']:,} share their combination.")
+    if uneven := why.get("spread", 0):
+        told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
+    if not told:
+        told.append(f"{counted(lost, 'record')}: {SUPPRESSED.get(manifest.method, 'in no class that keeps the promise')}.")
+    if terms.treatment == "mask":
+        dropped = lost - manifest.masked
+        told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
+        if dropped:
+            told.append(f"{counted(dropped, 'record')} of them are left out, because a mask that holds so few would give them away.")
+    else:
+        told.append("They are left out of the files and of every risk below; losses count them as withheld.")
+    return tuple(told)
+
+
+SUPPRESSED = dict.fromkeys(
+    ("rayden", "canon", "mondrian_cof", "clustering"), "too few like them for a class, or in a class that could not keep a further promise"
+)
+"""Why methods that recode single records suppress some."""
+
+
+def verification(manifest: Manifest) -> tuple[str, ...]:
+    """Returns how the release was verified before it was published."""
+    told = [
+        f"The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
+        f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
+        f"{counted(manifest.min_class, 'record')}. Nulls count as a value of their own. No class fails.",
+    ]
+    told += [f"l-diversity of '{column}' was counted in every class; none fails." for column in manifest.privacy.get("l", {})]
+    told += [
+        f"The distance of '{column}' from the whole source was measured in every class; none is above t."
+        for column in manifest.privacy.get("t", {})
+    ]
+    told += [
+        "The files hold the columns that the job publishes and no others; no identifier is among them.",
+        "A release that fails any of this is not published. To check it again: skald verify RELEASE --job JOB.",
+    ]
+    return tuple(told)
+
+
+def limits(privacy: Mapping[str, Any], terms: Terms) -> tuple[Limit, ...]:
+    """Returns what a release does not promise.
+
+    Args:
+        privacy: As the manifest holds it.
+        terms: What else was asked.
+    """
+    guarded = {*privacy.get("l", {}), *privacy.get("t", {})}
+    unguarded = [f"'{name}'" for name in terms.sensitive if name not in guarded]
+    told = []
+    if unguarded:
+        told.append(Limit(text=f"{NOT_ASKED.format(models='l-diversity or t-closeness of ' + ', '.join(unguarded))}", source=DIVERSITY))
+    if privacy.get("l") and not privacy.get("t"):
+        told.append(Limit(text="l-diversity counts values, not what they mean: different values may tell much the same.", source=CLOSENESS))
+    rest = terms.insensitive
+    if rest:
+        which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
+        told.append(Limit(text=f"{which}: published as in the source and in no risk. Whoever knows such a value can use it.", source=""))
+    return (*told, *ALWAYS)
+
+
+DIVERSITY = "Machanavajjhala et al., l-Diversity, TKDD 2007"
+CLOSENESS = "Li, Li and Venkatasubramanian, t-Closeness, ICDE 2007"
+ALWAYS = (
+    Limit(
+        text="The risks hold for what the job calls quasi-identifiers. Any other column that people can know is not counted.",
+        source="Sweeney, k-anonymity, IJUFKS 2002",
+    ),
+    Limit(
+        text="Classes are counted in records. Where one person has several records, a class of k records may hold fewer than k people.",
+        source="",
+    ),
+    Limit(
+        text="Two releases about the same people can be combined, even if each is k-anonymous by itself.",
+        source="Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008",
+    ),
+    Limit(
+        text="Who knows the method and more about some people may narrow a class down; k-anonymity does not bound what is learnt.",
+        source="Cohen, Attacks on Deidentification's Defenses, USENIX Security 2022",
+    ),
+    Limit(
+        text="Whether data are anonymous in law also depends on who gets them, what else they hold, and on linking and inference.",
+        source="Article 29 Working Party, Opinion 05/2014 on Anonymisation Techniques",
+    ),
+)
