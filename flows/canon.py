@@ -4,10 +4,10 @@ from pathlib import Path
 
 from flows.records import anonymise_records
 from tasks.publication import Published
-from tasks.steps import as_flow
+from tasks.steps import as_job_flow
 
 
-@as_flow
+@as_job_flow
 def canon(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job with ``method: {name: canon}``: VP-tree on Euclid's distance → ranges and common ancestors.
 

@@ -85,6 +85,10 @@ def run(
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or without_prefect()
     choose_runner(runner, scheduler, direct=direct)
+    if not direct:
+        from schemas.run_parameters import RunParameters
+
+        RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
     manifest = None if direct else published_already(loaded)
     new = manifest is None
     if manifest is None:
@@ -108,11 +112,13 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
         yield flow_of(method)
         return
     from flows.quiet_prefect import api, prepare
+    from schemas.run_parameters import RunParameters
 
     with api(prepare()):
         from flows.methods import flow_of
 
-        yield flow_of(method).with_options(flow_run_name=name)
+        flow = flow_of(method).with_options(flow_run_name=name)
+        yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,7 +35,7 @@ def compare(
     counts, ks = _numbers(chunks, "--chunks"), _numbers(k, "--k")
     from flows.summary import progress_bars
 
-    with _flow(direct) as flow, progress_bars(Console(stderr=True)):
+    with _flow(direct, job, settings or ()) as flow, progress_bars(Console(stderr=True)):
         compared = flow(job, tuple(settings or ()), counts, ks, cut, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
@@ -53,7 +53,8 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def _flow(direct: bool) -> Iterator[Callable[..., Any]]:
+def _flow(direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
+    from schemas.run_parameters import RunParameters
     from tasks.steps import SWITCH, without_prefect
 
     if direct or without_prefect():
@@ -62,6 +63,7 @@ def _flow(direct: bool) -> Iterator[Callable[..., Any]]:
 
         yield flow
         return
+    RunParameters.of(job, settings)  # refuses what Prefect must not keep
     from flows.quiet_prefect import api, prepare
 
     with api(prepare()):

@@ -11,10 +11,10 @@ from tasks.phases import count_domains, merge_domains
 from tasks.publication import Published, read_or_recall, verify_and_publish
 from tasks.recodings import check_hierarchies
 from tasks.runs import open_run
-from tasks.steps import as_flow
+from tasks.steps import as_job_flow
 
 
-@as_flow
+@as_job_flow
 def mondrian(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job with ``method: {name: mondrian}``: domains, cuts of all cells or fragment by fragment, a verified release.
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 from flows.records import anonymise_records
 from tasks.publication import Published
-from tasks.steps import as_flow
+from tasks.steps import as_job_flow
 
 
-@as_flow
+@as_job_flow
 def mondrian_cof(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job with ``method: {name: mondrian_cof}``: Mondrian → COF → outliers recovered by Mondrian → ranges and common ancestors.
 

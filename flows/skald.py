@@ -11,10 +11,10 @@ from tasks.publication import Published, read_or_recall, verify_and_publish
 from tasks.recodings import check_hierarchies, choose_root, read_outcome
 from tasks.risk import read_sizes
 from tasks.runs import open_run
-from tasks.steps import as_flow
+from tasks.steps import as_job_flow
 
 
-@as_flow
+@as_job_flow
 def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job: one job file to a verified release.
 

@@ -16,24 +16,7 @@ from schemas.errors import counted
 from schemas.release import Manifest
 from tasks.local_planning import LocalPlan
 from tasks.planning import Plan
-from tasks.progress import listening
-
-PHASES = {
-    "domains": "phase 1  count domains",
-    "domain": "phase 1  merge domains",
-    "histograms": "phase 2  count cells",
-    "histogram": "phase 2  merge cells",
-    "sizes": "phase 2  count classes of the source",
-    "search": "phase 2  search lattice",
-    "coded": "phase 2  code records",
-    "recode": "phase 2  make classes",
-    "cuts": "phase 2  cut cells",
-    "sample": "phase 2  draw sample",
-    "part": "phase 2  share records out",
-    "fragments": "phase 3  anonymise fragments",
-    "rewrite": "phase 3  rewrite chunks",
-    "files": "phase 3  write release",
-}
+from tasks.progress import STEPS, listening
 
 
 @contextmanager
@@ -48,7 +31,8 @@ def progress_bars(console: Console) -> Iterator[None]:
 
         def advance(phase: str, done: int, total: int) -> None:
             if phase not in bars:
-                bars[phase] = progress.add_task(PHASES.get(phase, phase), total=total)
+                words = f"phase {STEPS[phase].phase}  {STEPS[phase].words}" if phase in STEPS else phase
+                bars[phase] = progress.add_task(words, total=total)
             progress.update(bars[phase], completed=done)
 
         with listening(advance):

@@ -31,9 +31,15 @@ def counted(count: int, noun: str) -> str:
 
 
 class SkaldError(Exception):
-    """Base of all errors that a user can cause or mend; ``exit_code`` is what the command line returns."""
+    """Base of all errors that a user can cause or mend.
+
+    Attributes:
+        exit_code: What the command line returns.
+        transient: Whether it came of a fault of the operating system that may be over when the step is tried again.
+    """
 
     exit_code: ClassVar[int] = 2
+    transient: bool = False
 
 
 class JobError(SkaldError):
@@ -200,6 +206,14 @@ class StorageError(SkaldError):
         return cls(
             f"The job's memory ({memory // 1_000_000:,} MB) does not suffice for this step. Raise 'memory' or lower 'threads'; nothing was "
             "published, what is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
+    def timed_out(cls, step: str, seconds: float) -> StorageError:
+        """A task took longer than any should."""
+        return cls(
+            f"Step '{step}' had not ended after {seconds / 3600:g} hours and was given up: most likely a file system does not answer. "
+            "Nothing was published; what is finished stays, and the same command continues from there (with --direct it waits for ever)."
         )
 
     @classmethod

@@ -9,8 +9,9 @@ UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**
 """Bytes of a unit, its name in capitals."""
 LEAST_MEMORY = 64_000_000
 """Bytes below which no run is tried."""
-_PATTERN = r"^[0-9]+(\.[0-9]+)? ?([KMGTkmgt][Ii]?)?[Bb]$"
-MEMORY_SCHEMA = {"anyOf": [{"type": "integer", "minimum": LEAST_MEMORY}, {"type": "string", "pattern": _PATTERN}]}
+PATTERN = r"^[0-9]+(\.[0-9]+)? ?([KMGTkmgt][Ii]?)?[Bb]$"
+"""Amounts as text, for JSON schemas."""
+MEMORY_SCHEMA = {"anyOf": [{"type": "integer", "minimum": LEAST_MEMORY}, {"type": "string", "pattern": PATTERN}]}
 _AMOUNT = re.compile(r"([0-9]{1,20}(?:\.[0-9]{1,20})?) ?([a-z]+)", re.IGNORECASE)
 _MOST_MEMORY = 2**63
 

@@ -1,12 +1,55 @@
-"""Who is told how far a phase has come: the command line listens, nobody else has to."""
+"""The steps of a run by name, and who is told how far they have come: the command line, Prefect's server, or nobody."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 Listener = Callable[[str, int, int], None]
 _listeners: list[Listener] = []
+
+
+class Step(NamedTuple):
+    """What a step is to whoever watches a run.
+
+    Attributes:
+        phase: Of the paper's three, and the fourth that verifies and publishes.
+        words: What it does.
+        begins: About how much of a run is over when it begins, in percent.
+        ends: The same when it ends.
+    """
+
+    phase: int
+    words: str
+    begins: int
+    ends: int
+
+
+STEPS = {
+    "domains": Step(1, "count domains", 2, 20),
+    "domain": Step(1, "merge domains", 20, 22),
+    "histograms": Step(2, "count cells", 22, 42),
+    "histogram": Step(2, "merge cells", 42, 46),
+    "sizes": Step(2, "count classes of the source", 46, 48),
+    "search": Step(2, "search lattice", 48, 60),
+    "coded": Step(2, "code records", 22, 42),
+    "recode": Step(2, "make classes", 42, 60),
+    "cuts": Step(2, "cut cells", 46, 60),
+    "sample": Step(2, "draw sample", 22, 30),
+    "part": Step(2, "share records out", 30, 45),
+    "fragments": Step(3, "anonymise fragments", 45, 92),
+    "rewrite": Step(3, "rewrite chunks", 60, 85),
+    "files": Step(3, "write release", 85, 92),
+    "verify": Step(4, "recount written files", 92, 98),
+    "publish": Step(4, "publish release", 98, 100),
+}
+"""The steps of all methods, by the name that tasks, artefacts and progress have in common."""
+
+
+def step_label(step: str, label: str) -> str:
+    """Returns the name of a task of a step as Prefect shows it: ``phase 1 · domains 3 of 11``."""
+    return f"phase {STEPS[step].phase} · {label}" if step in STEPS else label
 
 
 @contextmanager

@@ -9,9 +9,11 @@ from pathlib import Path
 from core.verification import Recount
 from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact
+from tasks.lineage import lineage_of
 from tasks.publishing import publish, published, release_id, stage_files, staging_folder
 from tasks.runs import Run
 from tasks.sources import Source, check_unchanged, read_source
+from tasks.steps import in_flow_run, step_here
 from tasks.verification import recount
 
 
@@ -34,7 +36,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         source = read_source(run.job, run.store)
         release = release_id(run.job, source)
         manifest = published(run.job, release)
-    return source, Published(manifest, run.job.target_path / release, new=False) if manifest else None
+    return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
 
 
 def verify_and_publish(
@@ -57,9 +59,19 @@ def verify_and_publish(
         staging = staging_folder(job, release)
         staged = stage_files(files, run.store, staging)
         originals = [file.path for file in source.files]
-        counted = recount(job, [staging / file.path for file in staged], run.spill, f"release '{release}'", originals)
+        written = [staging / file.path for file in staged]
+        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", originals))
         check_unchanged(source)
     manifest = describe(staged, counted)
-    publish(job, staging, manifest, counted)
+    step_here("publish", "publish", lambda: publish(job, staging, manifest, counted), lineage_of(job, manifest))
     run.published()
-    return Published(manifest, job.target_path / release, new=True)
+    return _told(Published(manifest, job.target_path / release, new=True))
+
+
+def _told(done: Published) -> Published:
+    """Tells Prefect's server of a release, where there is one."""
+    if in_flow_run():
+        from tasks.prefect_artifacts import announce  # noqa: PLC0415
+
+        announce(done.manifest, done.folder, new=done.new)
+    return done

@@ -21,7 +21,9 @@ from pydantic import BaseModel
 
 from schemas.errors import InternalError, SkaldError, StorageError
 from tasks.artifacts import Artifact, key_of
+from tasks.lineage import Lineage
 from tasks.progress import advance
+from tasks.retrying import is_transient
 from tasks.runners import task_runner
 from tasks.runs import Run
 
@@ -55,13 +57,14 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
         try:
             return function(*arguments, **named)
         except SkaldError as error:
-            raised = error
+            raised, transient = error, is_transient(error)
         except BaseException as error:
             # A panic in Polars is no Exception; what interrupts or cancels is none either and goes through.
             panic = type(error).__module__ == "pyo3_runtime"
             if os.environ.get("SKALD_DEBUG") or not (panic or isinstance(error, Exception)):
                 raise
-            raised = known(error)
+            raised, transient = known(error), is_transient(error)
+        raised.transient = transient
         raised.__cause__ = raised.__context__ = None
         raise raised
 
@@ -86,6 +89,15 @@ def as_flow(function: Callable[..., Any]) -> Any:
     from prefect import flow  # noqa: PLC0415
 
     return flow(name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)(guarded(function))
+
+
+def as_job_flow(function: Callable[..., Any]) -> Any:
+    """Does the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins."""
+    if without_prefect():
+        return guarded(function)
+    from tasks.prefect_flows import job_flow  # noqa: PLC0415
+
+    return job_flow(function)
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,29 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
     return results
 
 
+def step_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None = None) -> Result:
+    """Makes a step that leaves no artefact, in the thread of the flow; within Prefect it is a task all the same, so that it is seen.
+
+    Args:
+        step: Names it.
+        label: Names its task.
+        function: What is done.
+        lineage: What comes into being by it, and of what.
+
+    Raises:
+        SkaldError: whatever the function raised.
+    """
+    advance(step, 0, 1)
+    if in_flow_run():
+        from tasks.prefect_steps import task_here  # noqa: PLC0415
+
+        result = task_here(step, label, function, lineage)
+    else:
+        result = function()
+    advance(step, 1, 1)
+    return result
+
+
 def map_groups(
     run: Run, phase: str, function: Callable[..., list[Artifact]], items: Sequence[Any], key: object, *arguments: Any
 ) -> list[Artifact]:
@@ -164,7 +199,7 @@ def groups(items: Sequence[Any], most: int = MOST_TASKS) -> list[Sequence[Any]]:
 
 
 def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:
-    if _in_flow_run():
+    if in_flow_run():
         from tasks.prefect_steps import task_results  # noqa: PLC0415
 
         yield from task_results(run, phase, function, calls)
@@ -179,7 +214,8 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
             raise
 
 
-def _in_flow_run() -> bool:
+def in_flow_run() -> bool:
+    """Tells whether this thread is in a run of Prefect's, without importing Prefect."""
     prefect = sys.modules.get("prefect.context")
     return prefect is not None and prefect.FlowRunContext.get() is not None
 
