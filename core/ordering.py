@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.arrays import positions
 from core.coding import WORD
+from core.column_types import in_utc
 
 
 def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> NDArray[np.intp]:
@@ -92,4 +93,5 @@ def assign_files(
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    return plain.cast(in_utc(plain.type))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.coding import Packing
+from core.column_types import in_utc
 
 _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
@@ -33,6 +34,7 @@ def marks(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
 def _comparable(column: pa.Array) -> pa.Array:
     if isinstance(column, pa.DictionaryArray):
         column = column.dictionary_decode()
+    column = column.cast(in_utc(column.type))
     # By their bits, as the release orders them: -0.0 is not 0.0.
     return column.view(_BITS[column.type.bit_width]) if pa.types.is_floating(column.type) else column
 

@@ -11,13 +11,14 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.column_types import in_utc, working_type
 from core.domains import DomainCounter, merge_domains, value_column
 from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.tables import domain_schema, source_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.reading import read_chunk
-from tasks.sources import Chunk, Source, plain_type
+from tasks.sources import Chunk, Source
 from tasks.tables import checked, read_table, write_table
 
 VERSION = 1
@@ -35,7 +36,7 @@ def axis_names(job: Job) -> list[str]:
 
 def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
     """Returns the types of the values of these columns."""
-    return [plain_type(columns.field(name).type) for name in axis_names(job)]
+    return [working_type(columns.field(name).type) for name in axis_names(job)]
 
 
 def schema_of(job: Job) -> pandera.DataFrameSchema:
@@ -84,7 +85,7 @@ def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Sto
 def _check_source(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
     # The first batch of every chunk shows whether the file still has the types of its footer; values are checked as domains.
     plain = pa.table({name: batch.column(name).slice(0, 1000).cast(dtype) for name, dtype in zip(names, types, strict=True)})
-    dtypes = pl.DataFrame(pa.schema(list(zip(names, types, strict=True))).empty_table()).schema
+    dtypes = pl.DataFrame(pa.schema([(name, in_utc(dtype)) for name, dtype in zip(names, types, strict=True)]).empty_table()).schema
     checked(plain, source_schema(dict(dtypes)), "source")
 
 

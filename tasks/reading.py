@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.column_types import working
 from schemas.errors import SourceError
 from tasks.sources import Chunk
 
@@ -31,7 +32,7 @@ def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
                 if rows.num_rows:
-                    yield rows.select(list(columns))
+                    yield pa.RecordBatch.from_arrays([working(rows.column(name)) for name in columns], names=list(columns))
                 if not left:
                     return
     except (pa.ArrowException, OSError):
@@ -41,7 +42,11 @@ def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
 
 def _text_columns(path: Path, columns: Sequence[str]) -> list[str]:
     schema = pq.read_schema(path)
-    return [name for name in columns if pa.types.is_string(schema.field(name).type)]
+    return [name for name in columns if _is_text(schema.field(name).type)]
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_string_view(dtype))
 
 
 def _row_groups(metadata: pq.FileMetaData, chunk: Chunk) -> tuple[int, list[int]]:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.coding import smallest_type
+from core.column_types import plain_type, restored, working_type
 from core.ordering import assign_files, canonical_order, dense_ranks, first_files
 from core.recoding import Recoding, take_labels
 from schemas.errors import SourceError
@@ -27,7 +28,7 @@ from tasks.coding import CellCoder, Coding
 from tasks.domains import qid_names
 from tasks.reading import read_chunk
 from tasks.recodings import RecodingArtifacts, load_recoding
-from tasks.sources import Chunk, Source, plain_type
+from tasks.sources import Chunk, Source
 
 VERSION = 1
 
@@ -169,13 +170,20 @@ def _only_used(column: pa.Array) -> pa.Array:
 
 def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
     """Returns the columns of the release with their plain types."""
-    fields = list(labels.schema)
+    fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
     fields += [pa.field(name, plain_type(source.columns.field(name).type)) for name in source.payload]
     return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
 
 
+def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
+    """Returns the type of a published QID: the source's where its values are of that kind still, else that of its labels."""
+    if label.name not in columns.names or working_type(columns.field(label.name).type) != label.type:
+        return label.type
+    return plain_type(columns.field(label.name).type)
+
+
 def _write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
-    table = pa.table(columns)
+    table = pa.table({name: restored(column, schema.field(name).type) for name, column in columns.items()})
     # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
     declared = base64.b64encode(schema.serialize().to_pybytes())
     with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from blake3 import blake3
 from pydantic import BaseModel, ConfigDict
 
+from core.column_types import plain_type
 from core.recoding import published_columns
 from schemas.columns import REST
 from schemas.errors import SourceError, nearest
@@ -181,11 +182,6 @@ def _same_columns(paths: Sequence[Path], schemas: Sequence[pa.Schema]) -> None:
             raise SourceError.schemas_differ(str(path), str(paths[0]), differing)
 
 
-def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """Returns the type of the values, whether or not they are written as a dictionary."""
-    return dtype.value_type if pa.types.is_dictionary(dtype) else dtype
-
-
 def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     roles = job.columns.roles()
     names = list(schema.names)
@@ -234,7 +230,7 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
 def _can_be_qid(dtype: pa.DataType) -> bool:
     tests = (
         pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_string, pa.types.is_large_string,
-        pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp,
+        pa.types.is_string_view, pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp,
     )  # fmt: skip
     return any(test(dtype) for test in tests) and not pa.types.is_float16(dtype)
 

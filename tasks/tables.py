@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pandera.errors import SchemaError, SchemaErrors
 
+from core.column_types import in_utc
 from schemas.errors import StorageError
 from tasks.artifacts import Artifact, Store
 
@@ -21,7 +22,7 @@ def checked(table: pa.Table, schema: pandera.DataFrameSchema, step: str) -> pa.T
         StorageError: it does not; names the checks, never a value.
     """
     try:
-        schema.validate(pl.DataFrame(table), lazy=True)
+        schema.validate(pl.DataFrame(table.cast(pa.schema([field.with_type(in_utc(field.type)) for field in table.schema]))), lazy=True)
     except SchemaErrors as errors:
         raise StorageError.malformed(step, sorted({str(check) for check in errors.failure_cases["check"]})) from None
     except SchemaError as error:
