@@ -13,7 +13,7 @@ from fractions import Fraction
 from schemas.errors import counted, listed
 from schemas.job import Job
 from schemas.privacy import ClosenessSpec, Diversity
-from schemas.release import Manifest, published_payload, published_qids
+from schemas.release import Manifest, pseudonym_words, published_payload, published_qids
 
 SLACK = 1e-9
 
@@ -146,11 +146,12 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
     """Returns what is wrong with the columns of a data file."""
     qids, payload = published_qids(job), published_payload(job)
     faults = []
-    if raw := [name for name in columns if name in job.columns.identifiers]:
+    if raw := [name for name in columns if name in job.columns.dropped]:
         faults.append(f"{listed(raw)} is an identifier and must not be published")
-    if lacking := [name for name in [*qids, *(payload or job.columns.sensitive)] if name not in columns]:
+    pseudonyms = [one.name for one in job.columns.pseudonyms]
+    if lacking := [name for name in [*qids, *(payload or [*job.columns.sensitive, *pseudonyms])] if name not in columns]:
         faults.append(f"{listed(lacking)} is missing from the data files")
-    if payload is not None and (more := [name for name in columns if name not in {*qids, *payload, *job.columns.identifiers}]):
+    if payload is not None and (more := [name for name in columns if name not in {*qids, *payload, *job.columns.dropped}]):
         faults.append(f"{listed(more)} is published, but the job does not say so")
     # Bounds take the place of the column itself, so that the raw column beside them would be a leak.
     if raw := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in qids and qid.name in columns]:
@@ -179,7 +180,10 @@ def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
     """Returns where a manifest and the counted files disagree, and whether the suppression limit was kept."""
-    return count_faults(manifest, recount) + suppression_faults(job, manifest.suppressed, manifest.records)
+    faults = count_faults(manifest, recount) + suppression_faults(job, manifest.suppressed, manifest.records)
+    if manifest.pseudonyms != pseudonym_words(job):
+        faults.append("the manifest does not say truly which columns are pseudonyms")
+    return faults
 
 
 def count_faults(manifest: Manifest, recount: Recount) -> list[str]:

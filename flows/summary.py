@@ -58,6 +58,9 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
     for name, text in risk_rows(manifest.risk):
         table.add_row(name, text)
+    if manifest.pseudonyms:
+        columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
+        table.add_row("pseudonymous", f"{columns}: linkable to every release with the same key or vault")
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")
     table.add_row("release", folder)

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas.errors import listed
 from schemas.hierarchy import Hierarchy
+from schemas.identifiers import Entry, Identifier, entries
 from schemas.strict import StrictModel, fault
 
 ROLES = ("identifiers", "quasi_identifiers", "sensitive", "insensitive")
@@ -81,8 +82,8 @@ class QuasiIdentifier(StrictModel):
 class Columns(StrictModel):
     """Which column has which role; one without a role is an error when the source is read."""
 
-    identifiers: ColumnNames = Field(default_factory=list)
-    """Columns that name a person; they are not published."""
+    identifiers: Annotated[list[Entry], BeforeValidator(entries)] = Field(default_factory=list)
+    """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
     """Columns that are generalised; their order is the order of importance for ties."""
     sensitive: ColumnNames = Field(default_factory=list)
@@ -95,6 +96,16 @@ class Columns(StrictModel):
         if faults := role_faults({role: getattr(self, role) for role in ROLES}):
             raise fault(*faults)
         return self
+
+    @property
+    def dropped(self) -> list[str]:
+        """The identifiers that are not published."""
+        return [entry for entry in self.identifiers if isinstance(entry, str)]
+
+    @property
+    def pseudonyms(self) -> list[Identifier]:
+        """The identifiers that are published as pseudonyms, in order."""
+        return [entry for entry in self.identifiers if not isinstance(entry, str)]
 
     def roles(self) -> dict[str, str]:
         """Returns the role of every column that is named, in the order of the job."""

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 
 from schemas.columns import REST, ROLES, Columns, names, role_faults
 from schemas.errors import JobError, nearest
+from schemas.identifiers import subject_faults
 from schemas.job_faults import fault_lines
 from schemas.job_overrides import apply_overrides
 from schemas.job_yaml import parse, read_text
@@ -141,6 +142,8 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
     faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    known_subject = known if columns.get("insensitive") != REST else None
+    faults += subject_faults(columns.get("identifiers"), known_subject)
     faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]

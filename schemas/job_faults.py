@@ -133,7 +133,7 @@ def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
 
     Inside a quasi-identifier a key that resembles none is not shown.
     """
-    known = list(owner.model_fields) if owner else []
+    known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
     key = str(loc[-1])
     hint = nearest(key, known)
     if hint or not in_qid(loc[:-1]):

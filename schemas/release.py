@@ -58,6 +58,8 @@ class Manifest(BaseModel):
         suppressed_for: Suppressed records by what they lacked: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
         source_sizes: Classes of the source as it is, by size, where they were counted.
         lattice: What the search found out about the lattice, where it kept that.
+        pseudonyms: What stands in the place of identifiers, by column. A release with any is pseudonymous: its records can be linked to
+            those of every release with the same key or vault, and whoever holds that can undo them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,6 +93,7 @@ class Manifest(BaseModel):
     suppressed_for: dict[str, int] = {}
     source_sizes: tuple[Band, ...] = ()
     lattice: LatticeFigures | None = None
+    pseudonyms: dict[str, str] = {}
 
 
 def published_qids(job: Job) -> list[str]:
@@ -108,4 +111,9 @@ def published_payload(job: Job) -> list[str] | None:
     """Returns the other published columns, in order; None if the job says ``insensitive: rest`` and only the source knows."""
     if job.columns.insensitive == REST:
         return None
-    return [*job.columns.sensitive, *job.columns.insensitive]
+    return [*job.columns.sensitive, *job.columns.insensitive, *(one.name for one in job.columns.pseudonyms)]
+
+
+def pseudonym_words(job: Job) -> dict[str, str]:
+    """Returns what is published in the place of identifiers, in words, by column."""
+    return {one.name: one.treatment.words for one in job.columns.pseudonyms}

@@ -25,6 +25,7 @@ class Asked(_Part):
         method: The algorithm, and ``method_words`` what it does.
         identifiers, quasi_identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
         memory: The budget in bytes.
+        pseudonyms: What is published in the place of identifiers, in words, by column; ``identifiers`` are those that are left out.
     """
 
     promises: tuple[str, ...]
@@ -39,6 +40,7 @@ class Asked(_Part):
     sensitive: tuple[str, ...]
     insensitive: tuple[str, ...] | Literal["rest"]
     memory: int
+    pseudonyms: dict[str, str] = {}
 
 
 class Proof(_Part):

@@ -11,7 +11,7 @@ from core.risk import release_risk
 from core.verification import Recount
 from schemas.errors import counted
 from schemas.job_digest import job_digest
-from schemas.release import Manifest, PublishedFile
+from schemas.release import Manifest, PublishedFile, pseudonym_words
 from tasks.memory import peak_rss
 from tasks.publishing import release_id
 from tasks.recodings import Outcome
@@ -80,6 +80,7 @@ def make_manifest(
         suppressed_for=outcome.suppressed_for,
         source_sizes=bands(before.by_size, job.privacy.k),
         lattice=lattice_figures(drawn) if drawn else None,
+        pseudonyms=pseudonym_words(job),
     )
 
 
@@ -115,6 +116,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         asked=terms_of(job),
         source_sizes=bands(outcome.before.by_size, job.privacy.k),
         measured={promise: dict(columns) for promise, columns in recount.measured.items()},
+        pseudonyms=pseudonym_words(job),
     )
 
 

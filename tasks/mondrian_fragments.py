@@ -24,6 +24,7 @@ from tasks.coding import CellCoder, Coding
 from tasks.domains import axis_names
 from tasks.histograms import cell_table
 from tasks.mondrian import bytes_of, cutting_of, method_of, write_plain
+from tasks.pseudonyms import read_published
 from tasks.reading import read_chunk
 from tasks.recodings import privacy_model
 from tasks.releases import write_run
@@ -113,7 +114,7 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
 
 
 def _part_key(coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> str:
-    return key_of(VERSION, chunk.key, coding.key, source.payload, tree.qids, tree.ranks, tree.lefts)
+    return key_of(VERSION, chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
 
 
 def known_censuses(coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
@@ -141,7 +142,7 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     places = [names.index(name) for name in source.payload]
     batches, cells, leaves, codes = [], [], [], []
     try:
-        for batch in read_chunk(chunk, names):
+        for batch in read_published(job, source, chunk, names):
             words = coder.cells(batch.columns[: len(coding.axes)])
             mine = coder.packing.unpack(words)
             leaves.append(tree.leaf_of(cutting.ranks(mine)))

@@ -96,7 +96,7 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
         if counted and not last and _census(run, coding, tree, counted).records.max() > most:
             continue
-        parting = (fragments.VERSION, coding.key, source.payload, tree.qids, tree.ranks, tree.lefts)
+        parting = (fragments.VERSION, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
         parts = map_groups(run, "part", _part, source.chunks, parting, run.job, domain, source, tree, run.store)
         census = _census(run, coding, tree, parts[1::2])
         if last or census.records.max() <= most:

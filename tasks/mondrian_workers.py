@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict
 from core.coding import Words, single_word
 from core.mondrian_fragments import Group
 from core.mondrian_recoding import Published, publish
-from core.ordering import assign_files, first_files
+from core.ordering import first_files
 from core.records import canonical, marks
 from core.rollups import packing_of
 from schemas.job import Job
@@ -23,7 +23,7 @@ from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.mondrian import cutting_of, recoding_key
 from tasks.record_fragments import published_fragment
-from tasks.releases import write_part, write_run
+from tasks.releases import set_apart, write_part
 from tasks.risk import Sizes, sizes_of_words
 from tasks.sources import Source
 
@@ -61,7 +61,7 @@ class FragmentArtifacts(BaseModel):
 
 def fragment_key(job: Job, coding: Coding, source: Source, group: Group, runs: Sequence[Artifact]) -> str:
     """Returns the fingerprint of all that an anonymised fragment depends on."""
-    return key_of(VERSION, recoding_key(job, coding), group, sorted(run.sha256 for run in runs), source.payload, job.rows_per_file)
+    return key_of(VERSION, recoding_key(job, coding), group, sorted(run.sha256 for run in runs), source.payload_key, job.rows_per_file)
 
 
 def anonymise(job: Job, domain: Artifact, source: Source, group: Group, runs: Sequence[Artifact], store: Store) -> FragmentArtifacts:
@@ -83,9 +83,7 @@ def anonymise(job: Job, domain: Artifact, source: Source, group: Group, runs: Se
     before = sizes_of_words(coding, words)
     published, classes = _published(job, coding, words, payload)
     first, spread = first_files(published.sizes, job.rows_per_file)
-    run = store.make(
-        "runs", key, ".arrow", lambda path: write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
-    )
+    run = store.make("runs", key, ".arrow", lambda path: set_apart(path, job, source, published.labels, published.sizes, classes, payload))
     files = [
         _written(key, number, published.labels, source, store.path(run), store) for number in range(int((first + spread).max(initial=0)))
     ]

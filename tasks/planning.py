@@ -18,6 +18,7 @@ from tasks.examination import most_suppressed
 from tasks.histograms import counted_at, histogram_key
 from tasks.local_planning import LocalPlan, make_local_plan
 from tasks.phases import count_domains, merge_domains
+from tasks.pseudonyms import in_prefect, with_keys
 from tasks.publishing import published, release_id
 from tasks.recodings import check_hierarchies, choose_root
 from tasks.runs import Run, open_run
@@ -78,17 +79,17 @@ def published_already(job: Job) -> Manifest | None:
     """Returns the manifest of the release that the job would make, if it is published; counts nothing.
 
     The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
-    even taken.
+    even taken; nor where a key is Prefect's to tell, which is not started yet.
 
     Raises:
         SkaldError: a wrong hierarchy, a source without files; with a release in the target, whatever is wrong with the files.
     """
     check_hierarchies(job)
     find_files(job)
-    if not any(job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}")):
+    if in_prefect(job) or not any(job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}")):
         return None
     with open_run(job) as run:
-        return published(job, release_id(job, read_source(job, run.store)))
+        return published(job, release_id(job, with_keys(job, read_source(job, run.store))))
 
 
 def make_plan(job: Job) -> Plan:
@@ -99,7 +100,7 @@ def make_plan(job: Job) -> Plan:
     """
     check_hierarchies(job)
     with open_run(job) as run:
-        source = read_source(job, run.store)
+        source = with_keys(job, read_source(job, run.store))
         names = axis_names(job)
         uncounted = sum(run.store.find("domains", domains_key(chunk, names)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))

@@ -10,6 +10,7 @@ from core.verification import Recount
 from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact
 from tasks.lineage import lineage_of
+from tasks.pseudonyms import give_tokens, with_keys
 from tasks.publishing import publish, published, release_id, stage_files, staging_folder
 from tasks.runs import Run
 from tasks.sources import Source, check_unchanged, read_source
@@ -33,9 +34,12 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         SkaldError: the source or the release is not as it should be.
     """
     with run.phase("source"):
-        source = read_source(run.job, run.store)
+        source = with_keys(run.job, read_source(run.job, run.store))
         release = release_id(run.job, source)
         manifest = published(run.job, release)
+    if manifest is None and run.job.columns.pseudonyms:
+        with run.phase("pseudonyms"):
+            source = give_tokens(run.job, source, run.spill)
     return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
 
 

@@ -25,8 +25,12 @@ from tasks.verification import read_manifest
 
 
 def release_id(job: Job, source: Source) -> str:
-    """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests."""
-    return f"{job.name}-{key_of(job_digest(job), source.digest)[:16]}"
+    """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests.
+
+    Where identifiers become pseudonyms, another key makes another release.
+    """
+    keys = [source.keys] if source.keys else []
+    return f"{job.name}-{key_of(job_digest(job), source.digest, *keys)[:16]}"
 
 
 def published(job: Job, release: str) -> Manifest | None:

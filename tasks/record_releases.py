@@ -10,15 +10,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.ordering import assign_files, first_files
+from core.ordering import first_files
 from schemas.errors import SourceError
 from schemas.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding
-from tasks.reading import read_chunk
+from tasks.pseudonyms import read_published
 from tasks.recodings import RecodingArtifacts
 from tasks.record_recodings import assigned, load_classes
-from tasks.releases import file_key, write_part, write_run
+from tasks.releases import file_key, set_apart, write_part
 from tasks.sources import Chunk, Source
 
 VERSION = 1
@@ -46,7 +46,7 @@ def output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: 
 
 def rewrite_key(job: Job, source: Source, artifacts: RecodingArtifacts) -> tuple[object, ...]:
     """Returns all that a run depends on besides its chunk and number."""
-    return VERSION, artifacts.cells.sha256, artifacts.classes.sha256, source.payload, job.rows_per_file
+    return VERSION, artifacts.cells.sha256, artifacts.classes.sha256, source.payload_key, job.rows_per_file
 
 
 def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
@@ -57,19 +57,19 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
     """
 
     def write(path: Path) -> int:
-        classes, payload = _published(assigned(artifacts, place.number, store), source, place.chunk)
-        first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, job.rows_per_file)
-        return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
+        classes, payload = _published(job, assigned(artifacts, place.number, store), source, place.chunk)
+        labels, sizes = load_classes(job, coding, artifacts, store)
+        return set_apart(path, job, source, labels, sizes, classes, payload)
 
     return store.make("runs", key_of(*rewrite_key(job, source, artifacts), place.key), ".arrow", write)
 
 
-def _published(classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
     """Returns the class and the payload of the released records of a chunk."""
     kept = classes >= 0
     if not source.payload:
         return classes[kept], pa.RecordBatch.from_arrays([], names=[])
-    table = pa.Table.from_batches(read_chunk(chunk, list(source.payload))).unify_dictionaries()
+    table = pa.Table.from_batches(read_published(job, source, chunk, list(source.payload))).unify_dictionaries()
     if len(table) != len(classes):
         raise SourceError.changed(chunk.file.name)
     released = table.filter(pa.array(kept)).combine_chunks()

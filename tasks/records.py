@@ -18,7 +18,7 @@ from schemas.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding
 from tasks.domains import axis_names
-from tasks.reading import read_chunk
+from tasks.pseudonyms import read_published
 from tasks.sources import Chunk, Source
 
 VERSION = 1
@@ -44,7 +44,7 @@ class Records:
 
 def coded_key(coding: Coding, source: Source) -> tuple[object, ...]:
     """Returns all that a coded chunk depends on besides the chunk."""
-    return VERSION, coding.key, source.payload
+    return VERSION, coding.key, source.payload_key
 
 
 def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: Store) -> Artifact:
@@ -60,7 +60,7 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
         coders = [Coder(domain) for domain in (*coding.domains, *coding.sensitive)]
         rows, writer = 0, None
         try:
-            for batch in read_chunk(chunk, wanted):
+            for batch in read_published(job, source, chunk, wanted):
                 codes = [coder.code(batch.column(name)) for coder, name in zip(coders, names, strict=True)]
                 marked = marks([batch.column(name) for name in source.payload], batch.num_rows)
                 arrays = [pa.array(column) for column in (*codes, marked)]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
@@ -23,10 +24,11 @@ from core.ordering import assign_files, canonical_order, dense_ranks, first_file
 from core.recoding import Recoding, take_labels
 from schemas.errors import SourceError
 from schemas.job import Job
+from schemas.release import MASK
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import CellCoder, Coding
 from tasks.domains import qid_names
-from tasks.reading import read_chunk
+from tasks.pseudonyms import read_published
 from tasks.recodings import RecodingArtifacts, load_recoding
 from tasks.sources import Chunk, Source
 
@@ -41,7 +43,7 @@ def output_files(recoding: Recoding, rows_per_file: int) -> int:
 
 def rewrite_key(job: Job, source: Source, domain: Artifact, artifacts: RecodingArtifacts) -> tuple[object, ...]:
     """Returns all that a run depends on besides its chunk."""
-    return VERSION, domain.sha256, artifacts.cells.sha256, artifacts.classes.sha256, source.payload, job.rows_per_file
+    return VERSION, domain.sha256, artifacts.cells.sha256, artifacts.classes.sha256, source.payload_key, job.rows_per_file
 
 
 def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
@@ -54,11 +56,9 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
     def write(path: Path) -> int:
         recoding = load_recoding(job, coding, artifacts, store)
         classes, payload = _assigned(job, coding, recoding, source, chunk)
-        first, spread = first_files(recoding.sizes, job.rows_per_file)
-        files = assign_files(classes, first, spread, payload.columns)
-        return write_run(path, classes, payload, files)
+        return set_apart(path, job, source, recoding.labels, recoding.sizes, classes, payload)
 
-    key = key_of(chunk.key, coding.key, artifacts.cells.sha256, artifacts.classes.sha256, source.payload, job.rows_per_file, VERSION)
+    key = key_of(chunk.key, coding.key, artifacts.cells.sha256, artifacts.classes.sha256, source.payload_key, job.rows_per_file, VERSION)
     return store.make("runs", key, ".arrow", write)
 
 
@@ -68,7 +68,7 @@ def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chun
     names = qid_names(job)
     classes, parts = [np.empty(0, np.int32)], []
     try:
-        for batch in read_chunk(chunk, [*names, *source.payload]):
+        for batch in read_published(job, source, chunk, [*names, *source.payload]):
             assigned = assigner.assign(coder.cells(batch.columns[: len(names)]))
             kept = assigned >= 0
             classes.append(assigned[kept])
@@ -79,6 +79,46 @@ def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chun
         return np.concatenate(classes), pa.RecordBatch.from_arrays([], names=[])
     table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
     return np.concatenate(classes), table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def set_apart(
+    path: Path,
+    job: Job,
+    source: Source,
+    labels: pa.Table,
+    sizes: NDArray[np.int64],
+    classes: NDArray[np.int32],
+    payload: pa.RecordBatch,
+) -> int:
+    """Writes the records of some classes apart by output file, without the pseudonyms that they may not publish.
+
+    Args:
+        path: The file.
+        job: Says whether suppressed records are masked.
+        source: Says what is published.
+        labels: What each class publishes.
+        sizes: Shape (classes,), records per class in the whole release.
+        classes: Shape (n,), of the records.
+        payload: What else the records publish.
+    """
+    payload = _withheld(job, source, labels, classes, payload)
+    first, spread = first_files(sizes, job.rows_per_file)
+    return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
+
+
+def _withheld(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> pa.RecordBatch:
+    """Takes the pseudonyms of records with ``*`` in every quasi-identifier away: a masked record would be linked by them all the same."""
+    if not source.treatments or job.suppression.treatment != "mask":
+        return payload
+    starred = np.ones(len(labels), np.bool_)
+    for column in labels.columns:
+        starred &= pc.fill_null(pc.equal(column.cast(pa.string()), MASK), False).to_numpy()
+    masked = pa.array(starred[classes])
+    columns = [
+        pc.if_else(masked, pa.scalar(None, column.type), column) if name in source.treatments else column
+        for name, column in zip(source.payload, payload.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=payload.schema)
 
 
 def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
@@ -171,7 +211,7 @@ def _only_used(column: pa.Array) -> pa.Array:
 def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
     """Returns the columns of the release with their plain types."""
     fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
-    fields += [pa.field(name, plain_type(source.columns.field(name).type)) for name in source.payload]
+    fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]
     return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
 
 

@@ -12,6 +12,7 @@ from core.verification import Recount
 from schemas.release import Manifest
 from schemas.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.terms import Band, QidTerms, Terms
+from tasks.pseudonym_limits import PSEUDONYMOUS
 from tasks.report_sentences import certificate, limits, promises, proofs, suppression, verification
 from tasks.report_words import LOSSES, METHODS, RISKS
 
@@ -41,7 +42,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         certificate=certificate(manifest, terms.objective),
         lattice=manifest.lattice,
         verified=verification(manifest),
-        limits=limits(manifest.privacy, terms),
+        limits=(*(PSEUDONYMOUS if manifest.pseudonyms else ()), *limits(manifest.privacy, terms)),
         job=manifest.job,
         inputs=manifest.inputs,
         files=tuple(ReportedFile(path=file.path, rows=file.rows, sha256=file.sha256) for file in manifest.files),
@@ -65,6 +66,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
         sensitive=terms.sensitive,
         insensitive=terms.insensitive,
         memory=terms.memory,
+        pseudonyms=manifest.pseudonyms,
     )
 
 

@@ -153,8 +153,11 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
         f"The distance of '{column}' from the whole source was measured in every class; none is above t."
         for column in manifest.privacy.get("t", {})
     ]
+    kept = "no identifier is among them"
+    if manifest.pseudonyms:
+        kept = "identifiers are among them as pseudonyms only, of the form that their treatments promise"
     told += [
-        "The files hold the columns that the job publishes and no others; no identifier is among them.",
+        f"The files hold the columns that the job publishes and no others; {kept}.",
         "A release that fails any of this is not published. To check it again: skald verify RELEASE --job JOB.",
     ]
     return tuple(told)

@@ -6,6 +6,7 @@ import glob
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +21,7 @@ from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
 from tasks.artifacts import Store, key_of, write_whole
 from tasks.csv_files import convert
+from tasks.treated_types import treated_types
 
 Stat = tuple[int, int, int]
 
@@ -65,7 +67,11 @@ class Source(BaseModel):
     Attributes:
         files: In the order of their names.
         chunks: Row ranges that cover all files.
-        payload: Sensitive and insensitive columns, in the order of the release.
+        payload: Sensitive and insensitive columns and pseudonyms, in the order of the release.
+        columns: Names and types of the source.
+        published: Types of the payload.
+        keys: Fingerprints of keys and ids of vaults by pseudonymised column, once they are read.
+        treatments: How these columns are treated, in canonical form, and suppressed records with them.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -74,11 +80,19 @@ class Source(BaseModel):
     chunks: tuple[Chunk, ...]
     payload: tuple[str, ...]
     columns: pa.Schema
+    published: tuple[pa.DataType, ...]
+    keys: dict[str, str] = {}
+    treatments: dict[str, Any] = {}
 
     @property
     def records(self) -> int:
         """N, the number of records."""
         return sum(file.rows for file in self.files)
+
+    @property
+    def payload_key(self) -> object:
+        """What the published columns depend on besides the records: their names, and how and with which keys some are treated."""
+        return (self.payload, self.treatments, self.keys) if self.treatments else self.payload
 
     @property
     def digest(self) -> str:
@@ -119,10 +133,18 @@ def read_source(job: Job, store: Store) -> Source:
         schemas.append(schema)
     _same_columns(paths, schemas)
     payload = _payload(job, schemas[0])
+    treated = treated_types(job, schemas[0])
     if not any(file.rows for file in files):
         raise SourceError.empty(len(files))
     chunks = [chunk for file in files for chunk in _chunks(file, job.chunk_rows)]
-    return Source(files=tuple(files), chunks=tuple(chunks), payload=payload, columns=schemas[0])
+    return Source(
+        files=tuple(files),
+        chunks=tuple(chunks),
+        payload=(*payload, *treated),
+        columns=schemas[0],
+        published=(*(plain_type(schemas[0].field(name).type) for name in payload), *treated.values()),
+        treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
+    )
 
 
 def check_unchanged(source: Source) -> None:

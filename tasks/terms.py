@@ -32,7 +32,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
         limit=plain(job.suppression.limit),
         treatment=job.suppression.treatment,
         objective=job.method.objective if isinstance(job.method, SkaldMethod) else None,
-        identifiers=tuple(columns.identifiers),
+        identifiers=tuple(columns.dropped),
         quasi_identifiers=tuple(asked),
         sensitive=tuple(columns.sensitive),
         insensitive=columns.insensitive if isinstance(columns.insensitive, str) else tuple(columns.insensitive),

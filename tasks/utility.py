@@ -125,8 +125,9 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
     files, manifest = data_files(release), read_manifest(release)
     with open_run(job) as run:
         source = read_source(job, run.store)
-        if target is not None and target not in source.payload:
-            raise UtilityError.no_target(target, source.payload)
+        others = [name for name in source.payload if name not in source.treatments]
+        if target is not None and target not in others:
+            raise UtilityError.no_target(target, others)
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         with connect(job, run.spill) as connection:
             bench = SideBySide(connection, _read([file.path for file in source.files]), _read(files))

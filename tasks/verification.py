@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from core.domains import Domain
 from core.hidden_values import telling, telling_bounds
 from core.hierarchy import build_hierarchy
+from core.pseudonym_recount import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recoding import published_columns
 from core.risk import release_risk
 from core.verification import Recount, closeness_sql, column_faults, diversity_sql, manifest_faults, promise_faults, recount_sql
@@ -44,6 +45,7 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
         reference: Parquet files of the source, from whose distribution t-closeness is measured; the data files themselves without any.
+            Pseudonyms are compared with the identifiers in them.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or cannot be read.
@@ -57,6 +59,7 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
             classes = count_classes(connection, files, published_qids(job), job.privacy.k)
             spread, measured = _spread(job, connection, source, qids, _read(reference or files))
             hidden = _hidden_faults(job, connection, source)
+            hidden += _pseudonym_faults(job, connection, source, qids, reference)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
@@ -115,6 +118,21 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
         told = telling(qid, columns[0], job.folder) if len(columns) == 1 else telling_bounds(qid, *columns)
         if told:
             faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
+    return faults
+
+
+def _pseudonym_faults(
+    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: Sequence[Path]
+) -> list[str]:
+    """Counts pseudonyms of another form, in masked records, or equal to values of the source."""
+    faults, masks = [], job.suppression.treatment == "mask"
+    for one in job.columns.pseudonyms:
+        column = quote(one.name)
+        [counts] = connection.execute(forms_sql(source, qids, column, one)).fetchall()
+        shared = None
+        if is_compared(one) and reference:
+            [shared] = connection.execute(shared_sql(source, _read(reference), column)).fetchall()
+        faults += pseudonym_faults(one, masks, counts, shared)
     return faults
 
 
@@ -221,7 +239,7 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
     # DuckDB makes the folder if it has to spill; a run of the job has another one.
     spill = job.work_path / f"verify-{os.getpid()}"
     try:
-        found = recount(job, files, spill, f"'{release}'", source_files(job) if job.privacy.t else ())
+        found = recount(job, files, spill, f"'{release}'", source_files(job) if job.privacy.t or job.columns.pseudonyms else ())
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     finally:

@@ -1,0 +1,77 @@
+"""Keys: what may be one, what is derived from one, and the keyed hash of values."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import string
+from math import log2
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+LEAST_BITS = 128
+LEAST_DISTINCT = 5
+_MARK = b"\xffskald "
+"""No UTF-8 text begins like this, so the hash of a value is never a derived key, whatever values somebody brings into the data."""
+_KINDS = ((string.digits, 10), (string.hexdigits, 16), (string.printable, 64))
+
+
+def is_strong(key: bytes) -> bool:
+    """Tells whether a key can hold 128 bits: by its length and the kind of characters that it is written in.
+
+    Sixteen random bytes can, or 32 hexadecimal digits, 39 decimal ones, 22 of base 64. A sentence of that length passes too: what cannot
+    be seen from a key is how it was chosen.
+    """
+    size = next((size for characters, size in _KINDS if set(key) <= set(characters.encode())), 256)
+    return len(key) * log2(size) >= LEAST_BITS and len(set(key)) >= LEAST_DISTINCT
+
+
+def derived(key: bytes, purpose: str) -> bytes:
+    """Returns the 32 bytes that stand for a key in one use, so that what one use publishes tells nothing of another."""
+    return hmac.digest(key, _MARK + purpose.encode(), "sha256")
+
+
+def fingerprint(key: bytes) -> str:
+    """Returns 16 hexadecimal digits that change with the key and do not reveal it."""
+    return derived(key, "fingerprint")[:8].hex()
+
+
+def digests(values: pa.Array, key: bytes) -> bytes:
+    """Returns HMAC-SHA-256 (RFC 2104) of each value, 32 bytes each, one after the other.
+
+    The two hashed blocks of the key are kept and copied, which is three times as fast as a call of ``hmac`` for each value.
+
+    Args:
+        values: Text without nulls, shape (n,); its UTF-8 bytes are hashed.
+        key: Of any length.
+    """
+    block = (hashlib.sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
+    inner, outer = (hashlib.sha256(bytes(byte ^ pad for byte in block)) for pad in (0x36, 0x5C))
+    hashed = []
+    for value in values.cast(pa.large_binary()).to_pylist():
+        first, second = inner.copy(), outer.copy()
+        first.update(value)
+        second.update(first.digest())
+        hashed.append(second.digest())
+    return b"".join(hashed)
+
+
+def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
+    """Returns the first ``length`` hexadecimal digits of each value's digest, as large text."""
+    return fixed_width(digests(values, key).hex(), 64, length)
+
+
+def offsets(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
+    """Returns by how many days the dates of each subject are shifted, shape (n,): from -days to days, evenly, never 0."""
+    drawn = np.frombuffer(digests(subjects, derived(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
+    shift = drawn.astype(np.int32) - days
+    return np.where(shift < 0, shift, shift + 1).astype(np.int32)
+
+
+def fixed_width(text: str, width: int, kept: int) -> pa.Array:
+    """Returns ASCII text cut into pieces of ``width`` characters, the first ``kept`` of each, as large text."""
+    characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept])
+    ends = np.arange(len(characters) + 1, dtype=np.int64) * kept
+    return pa.LargeStringArray.from_buffers(len(characters), pa.py_buffer(ends), pa.py_buffer(characters))

@@ -1,0 +1,90 @@
+"""Keys and the places of vaults: read where they are used, refused where they are weak or could leak, held by nothing that is kept."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from core.keyed import LEAST_BITS, is_strong
+from schemas.job import Job
+from schemas.secret_places import Secret
+
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class RefusedError(Exception):
+    """A key or vault that cannot be used; the text says why, without what it holds."""
+
+
+def read_key(job: Job, place: Secret) -> bytes:
+    """Returns a key: the bytes of its file but for one line end, or its text in UTF-8.
+
+    Raises:
+        RefusedError: it is missing, weak, readable by others, or lies where releases or artefacts are kept.
+    """
+    key = _file_of(job, place) if place.file is not None else text_of(place).encode()
+    if not key:
+        raise RefusedError(f"the {place.words} holds no key; put one there")
+    if not is_strong(key):
+        raise RefusedError(
+            f"the key of the {place.words} is too weak: {LEAST_BITS} random bits are needed, such as the 64 characters that "
+            "'openssl rand -hex 32' prints"
+        )
+    return key
+
+
+def _file_of(job: Job, place: Secret) -> bytes:
+    path = apart(job, job.resolve(place.file or Path()), place)
+    if not path.exists():
+        raise RefusedError(f"the {place.words} does not exist; put the key there")
+    only_its_owners(path, place)
+    try:
+        content = path.read_bytes()
+    except OSError:
+        raise RefusedError(f"the {place.words} cannot be read; check that it is a file and yours") from None
+    return content.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def text_of(place: Secret) -> str:
+    """Returns the text in an environment variable or a block of Prefect.
+
+    Raises:
+        RefusedError: there is none.
+    """
+    if place.env is not None:
+        if not (found := os.environ.get(place.env, "")):
+            raise RefusedError(f"the {place.words} is not set; set it where the run and its workers start")
+        return found
+    try:
+        from prefect.blocks.system import Secret as Block  # noqa: PLC0415 - takes a second
+
+        block: Any = Block.load(place.prefect_block or "")
+        return str(block.get())
+    except Exception:
+        # Whatever Prefect says may show what the block holds.
+        raise RefusedError(f"the {place.words} cannot be loaded; check its name, that it is a Secret, and PREFECT_API_URL") from None
+
+
+def apart(job: Job, path: Path, place: Secret) -> Path:
+    """Returns the real path of a key or vault.
+
+    Raises:
+        RefusedError: it lies inside the target, which is handed on, or the work folder, which ``skald clean`` removes.
+    """
+    real = path.resolve()
+    for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
+        if real.is_relative_to(folder.resolve()):
+            raise RefusedError(f"the {place.words} lies inside the {name}; keep it outside")
+    return real
+
+
+def only_its_owners(path: Path, place: Secret) -> None:
+    """Checks that nobody but the owner of a file may read or write it.
+
+    Raises:
+        RefusedError: others may.
+    """
+    if path.stat().st_mode & OTHERS:
+        raise RefusedError(f"others may read the {place.words}; run chmod 600 on it")
