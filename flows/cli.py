@@ -19,6 +19,7 @@ from flows.init_command import init
 from flows.lattice_command import lattice
 from flows.report_command import report
 from flows.schema_command import schema
+from flows.reveal_command import reveal
 from flows.utility_command import utility
 from schemas.errors import SkaldError, counted
 from tasks.runners import RunnerName, choose_runner
@@ -205,6 +206,7 @@ app.command()(utility)
 app.command()(lattice)
 app.command()(report)
 app.command()(schema)
+app.command()(reveal)
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,50 @@
+"""``skald reveal``: the command alone."""
+
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def reveal(
+    job: Annotated[Path, typer.Argument(help="The job that the release was made by.", show_default=False)],
+    column: Annotated[str, typer.Argument(help="A column of pseudonyms.", show_default=False)],
+    to: Annotated[Path, typer.Option(metavar="FILE", help="Gets pseudonyms and originals as CSV, for you alone.", show_default=False)],
+    given: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="A pseudonym in each line, for shifted dates subject,date; standard input if left out.",
+            show_default=False,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
+    ] = None,
+) -> None:
+    """Undoes pseudonyms with the job's key or vault. Originals go to a file and nowhere else."""
+    from schemas.errors import counted
+    from schemas.job import load_job
+    from schemas.pseudonym_errors import PseudonymError
+    from tasks.artifacts import owner_only
+    from tasks.revealing import needs_subjects, read_list, write_originals
+    from tasks.revealing import reveal as originals_of
+
+    owner_only()
+    loaded = load_job(job, settings or ())
+    try:
+        text = given.read_text("utf-8-sig") if given else sys.stdin.read()
+    except (OSError, UnicodeDecodeError):
+        raise PseudonymError.unreadable_list(f"'{given or 'standard input'}' is no text that is yours to read") from None
+    pseudonyms, subjects = read_list(StringIO(text, newline=""), needs_subjects(loaded, column))
+    originals = originals_of(loaded, column, pseudonyms, subjects)
+    write_originals(loaded, to, pseudonyms, originals, subjects)
+    unknown = sum(original is None for original in originals)
+    left = f"; {unknown:,} of them are none of '{column}'" if unknown else ""
+    Console(soft_wrap=True, highlight=False).print(f"{counted(len(pseudonyms), 'pseudonym')} in {to}{left}", markup=False)
