@@ -18,6 +18,7 @@ from schemas.job import job_json_schema
 from schemas.method import METHODS
 from schemas.release import Manifest
 from schemas.terms import LatticeFigures, QidTerms, Terms
+from schemas.treatments import TREATMENTS
 
 Schema = Mapping[str, Any]
 PLACES = {
@@ -30,6 +31,10 @@ PLACES = {
     "ClosenessSpec": "privacy.t",
     "Suppression": "suppression",
     "Fragments": "method: fragments",
+    "Identifier": "columns.identifiers",
+    "Secret": "key, vault",
+    **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
+    **{model.__name__: f"treatment: {kind}" for kind, model in TREATMENTS.items()},
     **{model.__name__: f"hierarchy: {kind}" for kind, model in HIERARCHIES.items()},
     **{model.__name__: f"method: {name}" for name, model in METHODS.items()},
 }

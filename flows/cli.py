@@ -18,8 +18,8 @@ from flows.compare_command import compare
 from flows.init_command import init
 from flows.lattice_command import lattice
 from flows.report_command import report
-from flows.schema_command import schema
 from flows.reveal_command import reveal
+from flows.schema_command import schema
 from flows.utility_command import utility
 from schemas.errors import SkaldError, counted
 from tasks.runners import RunnerName, choose_runner
