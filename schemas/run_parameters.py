@@ -18,12 +18,14 @@ _KEYS = (
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
     r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
     r"source\.(path|format|delimiter|types)(\.[^=]+)?",
-    r"columns\.(identifiers|sensitive|insensitive)(\.[0-9]+)?",
+    r"columns\.(sensitive|insensitive)(\.[0-9]+)?",
     r"columns\.quasi_identifiers\.[0-9]+\.(name|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
 )
 """Settings of the job that may be Prefect parameters. A new one is kept out until it is named here."""
 
-Setting = Annotated[str, StringConstraints(pattern=rf"^ *({'|'.join(_KEYS)}) *=[^\r\n]*$", max_length=2000)]
+# Names alone: a treatment could hold a key that somebody wrote there by mistake, or text of cells in a pattern.
+_NAMES = r"columns\.identifiers(\.[0-9]+)? *=[^\r\n{}:]*"
+Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES})$", max_length=2000)]
 JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=4096)]
 
 

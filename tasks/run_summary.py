@@ -28,6 +28,11 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
         ("method", report.asked.method),
         ("optimum", report.optimal),
         ("verified", "recounted from the written files"),
+        *(
+            [("pseudonymous", f"{', '.join(report.asked.pseudonyms)}: linkable by the same key or vault")]
+            if report.asked.pseudonyms
+            else []
+        ),
         ("time", f"{sum(report.seconds.values()):.1f} s, at most {report.peak_rss / 1e6:,.0f} MB"),
         ("release", str(folder)),
     ]

@@ -59,7 +59,9 @@ def test_a_fingerprint_changes_with_the_key_and_is_none_of_it() -> None:
     assert not any(fingerprint(key) in key.hex() for key in keys)
 
 
-@pytest.mark.parametrize("written", [bytes, bytes.hex, base64.b64encode, lambda key: str(int.from_bytes(key))], ids=["raw", "hex", "base64", "decimal"])
+@pytest.mark.parametrize(
+    "written", [bytes, bytes.hex, base64.b64encode, lambda key: str(int.from_bytes(key))], ids=["raw", "hex", "base64", "decimal"]
+)
 def test_128_random_bits_are_a_key_however_they_are_written(written: object) -> None:
     for _ in range(200):
         text = written(b"\xff" + os.urandom(16))  # type: ignore[operator]

@@ -393,12 +393,13 @@ with api(prepare()):
     from prefect.blocks.system import Secret
     from flows.methods import flow_of
     from schemas.pseudonym_errors import PseudonymError
+    from schemas.run_parameters import RunParameters
     try:
-        flow_of("skald")(Path("job.yaml"), ())
+        flow_of("skald")(RunParameters.of(Path("job.yaml"), ()))
     except PseudonymError as error:
         assert "Prefect block 'skald-key' cannot be loaded" in str(error)
     Secret(value=sys.argv[1]).save("skald-key")
-    flow_of("skald")(Path("job.yaml"), ())
+    flow_of("skald")(RunParameters.of(Path("job.yaml"), ()))
 """
 
 

@@ -12,6 +12,7 @@ import yaml
 from schemas.errors import JobError
 from schemas.job import Job, job_json_schema, load_job
 from schemas.job_digest import job_digest
+from schemas.run_parameters import RunParameters
 from tests.jobs import job_of, write_job
 
 KEY = {"env": "SKALD_KEY"}
@@ -108,6 +109,14 @@ def test_a_key_that_stands_in_the_job_itself_is_refused_and_not_shown(tmp_path: 
         assert len(told) == 1
         assert SECRET not in told[0]
         assert ".key" in told[0] or ".vault" in told[0]
+
+
+@pytest.mark.parametrize("setting", ["columns.identifiers=[{name: x, treatment: {hash: {key: %s}}}]", "columns.identifiers.1.treatment=%s"])
+def test_no_treatment_is_a_parameter_of_prefect(setting: str) -> None:
+    assert RunParameters.of(Path("job.yaml"), ["columns.identifiers=[person, ssn]", "columns.identifiers.0=person"]).overrides
+    with pytest.raises(JobError) as raised:
+        RunParameters.of(Path("job.yaml"), [setting % SECRET])
+    assert SECRET not in str(raised.value)
 
 
 def test_all_faults_of_all_identifiers_are_told_at_once(tmp_path: Path) -> None:
