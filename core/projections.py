@@ -61,7 +61,7 @@ class Bundles:
         return np.cumsum([0, *map(len, tables[:-1])], dtype=np.int64), np.concatenate(tables)
 
 
-class _Worth:
+class Worth:
     """What each group adds to the number of a cell, as tables for the bundles at hand.
 
     Args:
@@ -73,7 +73,7 @@ class _Worth:
         self._of: tuple[Bundles, tuple[NDArray[np.int64], NDArray[np.int64]]] | None = None
 
     @classmethod
-    def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> _Worth:
+    def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Worth:
         """Returns what the groups of a finer node are worth in the cells of a coarser one."""
         maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
         return cls([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
@@ -98,7 +98,7 @@ class Projection:
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
         self._node, self._packing = node, packing_of(node, hierarchies)
-        self._worth = _Worth.at(fine, node, self._packing, hierarchies)
+        self._worth = Worth.at(fine, node, self._packing, hierarchies)
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
@@ -124,7 +124,7 @@ class SparseProjection:
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
         self._node, self._packing = node, packing_of(node, hierarchies)
-        self._worth = _Worth.at(fine, node, self._packing, hierarchies)
+        self._worth = Worth.at(fine, node, self._packing, hierarchies)
         self._parts: list[tuple[Words, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
@@ -161,7 +161,7 @@ class Crowd:
             level = node[axis] if axis < len(node) else low
             numbers = random.integers(-(1 << 62), 1 << 62, len(hierarchy.labels[level]))
             worth.append(numbers[hierarchy.rolled(low, level)] * (axis < len(node)))
-        self._worth = _Worth(worth)
+        self._worth = Worth(worth)
         self._marks = np.zeros(1 << max(most * 8 - 1, 1).bit_length(), np.uint8)
         self.at_least = 0
 

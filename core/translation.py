@@ -39,7 +39,10 @@ class Translation:
         Raises:
             LookupError: a value of the chunk is not in the whole.
         """
-        maps = tuple(_codes(mine, all_of) for mine, all_of in zip(own, whole, strict=True))
+        maps = tuple(codes_in(mine, all_of) for mine, all_of in zip(own, whole, strict=True))
+        for mine, codes in zip(own, maps, strict=True):
+            if (codes < 0).any():
+                raise LookupError(mine.qid)
         return cls(Packing(tuple(map(len, maps))), maps, Packing(tuple(domain.size for domain in whole)))
 
     @property
@@ -58,9 +61,8 @@ class Translation:
         return self.whole.pack_mapped(tuple(self.own.unpack(words).T), self.maps)
 
 
-def _codes(own: Domain, whole: Domain) -> NDArray[np.int64]:
-    found = pc.index_in(own.values, value_set=whole.values)
-    if found.null_count or (own.nulls and not whole.nulls):
-        raise LookupError(own.qid)
+def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:
+    """Returns the code in one domain of each code of another, shape (own size,); -1 for a value that is not there."""
+    found = pc.fill_null(pc.index_in(own.values, value_set=whole.values), -1)
     codes = to_numpy(found).astype(np.int64)
-    return np.append(codes, len(whole.values)) if own.nulls else codes
+    return np.append(codes, len(whole.values) if whole.nulls else -1) if own.nulls else codes

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.columns import REST, QuasiIdentifier
 from schemas.hierarchy import WidthsHierarchy
+from schemas.increments import Increment, Overlap, SourceDigest
 from schemas.job import Job
 from schemas.terms import Band, LatticeFigures, Terms
 
@@ -58,6 +59,12 @@ class Manifest(BaseModel):
         suppressed_for: Suppressed records by what they lacked: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
         source_sizes: Classes of the source as it is, by size, where they were counted.
         lattice: What the search found out about the lattice, where it kept that.
+        sources: The source's files by digest.
+        hierarchies: Digest of each QID's hierarchy, in job order.
+        increment: What became of the source since the last release, and what of it had been counted before.
+        overlaps: Other releases in the target that are made of some of the same files, the newest first; of ``unmeasured_overlaps`` more,
+            older ones, nothing is said.
+        replay_of: The release whose recoding was applied; None where one was looked for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -91,6 +98,12 @@ class Manifest(BaseModel):
     suppressed_for: dict[str, int] = {}
     source_sizes: tuple[Band, ...] = ()
     lattice: LatticeFigures | None = None
+    sources: tuple[SourceDigest, ...] = ()
+    hierarchies: dict[str, str] = {}
+    increment: Increment | None = None
+    overlaps: tuple[Overlap, ...] = ()
+    unmeasured_overlaps: int = 0
+    replay_of: str | None = None
 
 
 def published_qids(job: Job) -> list[str]:

@@ -71,6 +71,7 @@ def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: A
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
     """Phase 3: every chunk joined to the recoding."""
+    run.recoded = domain, recoding
     key = releases.rewrite_key(run.job, source, domain, recoding)
     return map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
 
