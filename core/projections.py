@@ -24,10 +24,12 @@ class Bundles:
 
     Args:
         packing: How cells are packed.
+        maps: Per QID, what each of its codes is in the coding of what comes out; the code itself if left out.
     """
 
-    def __init__(self, packing: Packing) -> None:
+    def __init__(self, packing: Packing, maps: Sequence[NDArray[np.integer[Any]]] | None = None) -> None:
         self._packing = packing
+        self._maps = maps
         self._bundles: list[list[list[int]]] = []
         for word in packing.words:
             bundles: list[list[int]] = [[]]
@@ -53,9 +55,35 @@ class Bundles:
         for bundle in (bundle for bundles in self._bundles for bundle in bundles):
             table = np.zeros(1, np.int64)
             for qid in bundle:
-                table = np.add.outer(table, of_qids[qid]).ravel()
+                of_codes = of_qids[qid] if self._maps is None else of_qids[qid][self._maps[qid]]
+                table = np.add.outer(table, of_codes).ravel()
             tables.append(table)
         return np.cumsum([0, *map(len, tables[:-1])], dtype=np.int64), np.concatenate(tables)
+
+
+class Worth:
+    """What each group adds to the number of a cell, as tables for the bundles at hand.
+
+    Args:
+        of_qids: Per QID, shape (groups,).
+    """
+
+    def __init__(self, of_qids: Sequence[NDArray[np.int64]]) -> None:
+        self._of_qids = of_qids
+        self._of: tuple[Bundles, tuple[NDArray[np.int64], NDArray[np.int64]]] | None = None
+
+    @classmethod
+    def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Worth:
+        """Returns what the groups of a finer node are worth in the cells of a coarser one."""
+        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+        return cls([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
+
+    def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns where each bundle starts, and what each of its codes is worth."""
+        # Chunks that are coded alike come with the same bundles.
+        if self._of is None or self._of[0] is not bundles:
+            self._of = bundles, bundles.worth(self._of_qids)
+        return self._of[1]
 
 
 class Projection:
@@ -69,16 +97,13 @@ class Projection:
     """
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
-        self._node = node
-        self._packing = packing_of(node, hierarchies)
-        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
-        worth = [groups.astype(np.int64) * weight for groups, weight in zip(maps, self._packing.weights, strict=True)]
-        self._starts, self._worth = Bundles(packing_of(fine, hierarchies)).worth(worth)
+        self._node, self._packing = node, packing_of(node, hierarchies)
+        self._worth = Worth.at(fine, node, self._packing, hierarchies)
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
-    def add(self, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Adds cells given by the codes of ``Bundles``, and counts, shape (cells,)."""
-        add_cells(codes, self._starts, self._worth, counts.astype(self._dense.dtype), self._dense)
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        add_cells(codes, *self._worth.tables(bundles), counts.astype(self._dense.dtype), self._dense)
 
     def result(self) -> Histogram:
         """Returns the sum; nothing can be added afterwards."""
@@ -98,16 +123,13 @@ class SparseProjection:
     """
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
-        self._node = node
-        self._packing = packing_of(node, hierarchies)
-        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
-        worth = [groups.astype(np.int64) * weight for groups, weight in zip(maps, self._packing.weights, strict=True)]
-        self._starts, self._worth = Bundles(packing_of(fine, hierarchies)).worth(worth)
+        self._node, self._packing = node, packing_of(node, hierarchies)
+        self._worth = Worth.at(fine, node, self._packing, hierarchies)
         self._parts: list[tuple[Words, NDArray[np.int64]]] = []
 
-    def add(self, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
-        """Adds cells given by the codes of ``Bundles``, and counts, shape (cells,)."""
-        self._parts.append(count_cells((number_cells(codes, self._starts, self._worth),), self._packing.product, counts))
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        self._parts.append(count_cells((number_cells(codes, *self._worth.tables(bundles)),), self._packing.product, counts))
         if sum(len(part) for _, part in self._parts) > COMPACT_KEYS and len(self._parts) > 1:
             self._parts = [merge_parts(self._parts, self._packing.product)]
 
@@ -139,10 +161,10 @@ class Crowd:
             level = node[axis] if axis < len(node) else low
             numbers = random.integers(-(1 << 62), 1 << 62, len(hierarchy.labels[level]))
             worth.append(numbers[hierarchy.rolled(low, level)] * (axis < len(node)))
-        self._starts, self._worth = Bundles(packing_of(fine, hierarchies)).worth(worth)
+        self._worth = Worth(worth)
         self._marks = np.zeros(1 << max(most * 8 - 1, 1).bit_length(), np.uint8)
         self.at_least = 0
 
-    def add(self, codes: NDArray[np.unsignedinteger[Any]]) -> None:
-        """Marks cells given by the codes of ``Bundles``."""
-        self.at_least += mark_cells(number_cells(codes, self._starts, self._worth), self._marks)
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
+        """Marks cells given by the codes that ``bundles`` made of them."""
+        self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks)

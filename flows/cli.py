@@ -81,6 +81,7 @@ def run(
     loaded = load_job(job, settings or ())
     from flows.summary import release_summary
     from tasks.planning import published_already
+    from tasks.report_sentences import overlap_sentences
     from tasks.steps import without_prefect
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
@@ -97,6 +98,8 @@ def run(
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
     if as_json:
+        for sentence in overlap_sentences(manifest):
+            _say(f"Warning: {sentence}")
         _print_json(manifest.model_dump(mode="json"))
     else:
         Console(soft_wrap=True).print(release_summary(manifest, str(loaded.target_path / manifest.release), new=new))

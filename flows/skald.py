@@ -36,7 +36,7 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             coding = load_coding(job, domain, run.store)
             root = choose_root(job, coding)
         with run.phase("phase 2: histogram"):
-            parts = count_histograms(run, source, domain, root)
+            parts = count_histograms(run, source)
             histogram = merge_histograms(run, domain, root, parts)
             sizes = count_sizes(run, domain, root, histogram, parts)
         with run.phase("phase 2: search"):

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.columns import REST, QuasiIdentifier
 from schemas.hierarchy import WidthsHierarchy
+from schemas.increments import Increment, Overlap, SourceDigest
 from schemas.job import Job
 from schemas.terms import Band, LatticeFigures, Terms
 
@@ -60,6 +61,12 @@ class Manifest(BaseModel):
         lattice: What the search found out about the lattice, where it kept that.
         pseudonyms: What stands in the place of identifiers, by column. A release with any is pseudonymous: its records can be linked to
             those of every release with the same key or vault, and whoever holds that can undo them.
+        sources: The source's files by digest.
+        hierarchies: Digest of each QID's hierarchy, in job order.
+        increment: What became of the source since the last release, and what of it had been counted before.
+        overlaps: Other releases in the target that are made of some of the same files, the newest first; of ``unmeasured_overlaps`` more,
+            older ones, nothing is said.
+        replay_of: The release whose recoding was applied; None where one was looked for.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -94,6 +101,12 @@ class Manifest(BaseModel):
     source_sizes: tuple[Band, ...] = ()
     lattice: LatticeFigures | None = None
     pseudonyms: dict[str, str] = {}
+    sources: tuple[SourceDigest, ...] = ()
+    hierarchies: dict[str, str] = {}
+    increment: Increment | None = None
+    overlaps: tuple[Overlap, ...] = ()
+    unmeasured_overlaps: int = 0
+    replay_of: str | None = None
 
 
 def published_qids(job: Job) -> list[str]:

@@ -163,7 +163,8 @@ class Report(_Part):
         certificate: The same in plain words, a sentence each.
         lattice: What the search found out about the lattice, where it kept that.
         verified: How it was verified, a sentence each.
-        limits: What it does not promise.
+        increment: What was counted before this run, a sentence each.
+        limits: What it does not promise; what other releases of the same source tell comes first.
         job: Digest of the job.
         inputs: Digest of the source.
         files: The data files with their digests.
@@ -193,3 +194,4 @@ class Report(_Part):
     versions: dict[str, str]
     seconds: dict[str, float]
     peak_rss: int
+    increment: tuple[str, ...] = ()

@@ -43,6 +43,11 @@ class Coding:
         """What tells cells apart: the QIDs' hierarchies, then sensitive columns as they are."""
         return (*self.hierarchies, *map(unchanged, self.sensitive))
 
+    @cached_property
+    def packing(self) -> Packing:
+        """How cells of the finest node are packed."""
+        return packing_of(self.finest, self.axes)
+
     @property
     def finest(self) -> Node:
         """The node at which nothing is generalised."""

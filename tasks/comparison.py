@@ -28,10 +28,11 @@ from schemas.job import Job
 from schemas.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
+from tasks.chunk_cells import cell_table
 from tasks.coding import Coding, load_coding
 from tasks.database import connect, literal
 from tasks.examination import Sought, below, examine, most_suppressed
-from tasks.histograms import cell_table, load_histogram
+from tasks.histograms import fingerprints, load_histogram
 from tasks.sources import Chunk, Source
 from tasks.tables import write_table
 
@@ -181,22 +182,13 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
     return root
 
 
-def roll_up_unit(job: Job, coding: Coding, root: Node, unit: Artifact, store: Store) -> Artifact:
-    """Rolls the histogram of a unit up from full resolution to a root."""
-
-    def write(path: Path) -> int:
-        finest = (0,) * len(root)
-        rolled = roll_up(load_histogram(unit, coding, finest, store), root, coding.hierarchies)
-        return write_table(path, cell_table(rolled.words, rolled.counts), histogram_schema(len(rolled.words)), "rolled")
-
-    return store.make("rolled", key_of(VERSION, unit.sha256, coding.key, root), ".parquet", write)
-
-
 def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> str:
     """Returns the fingerprint of all that an optimum depends on."""
     limit = most_suppressed(job, portion.records)
     method = full_domain(job.method)
-    return key_of(VERSION, portion.histogram.sha256, coding.key, portion.root, k, limit, method.objective, method.roots, method.effort)
+    return key_of(
+        VERSION, fingerprints([portion.histogram]), coding.key, portion.root, k, limit, method.objective, method.roots, method.effort
+    )
 
 
 def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:

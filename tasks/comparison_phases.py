@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from core.lattice import Node
 from schemas.job import Job
-from schemas.method import full_domain
 from tasks import comparison
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import load_coding
@@ -14,7 +13,7 @@ from tasks.comparison import OptimumArtifacts, Portion, Recounted, read_recount
 from tasks.phases import Artifacts, count_histograms, merge_histograms
 from tasks.runs import Run
 from tasks.sources import Source
-from tasks.steps import WORKERS, Call, groups, map_groups, map_step, run_step
+from tasks.steps import WORKERS, Call, groups, map_step, run_step
 
 BYTES_PER_RECORD = 64
 """Memory of a histogram at full resolution while it is searched, where all records differ."""
@@ -27,7 +26,7 @@ def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[
     cuts = comparison.cut_source(source, units)
     finest = (0,) * len(run.job.columns.quasi_identifiers)
     pieces = source.model_copy(update={"chunks": tuple(piece for cut in cuts for piece in cut)})
-    parts = iter(count_histograms(run, pieces, domain, finest))
+    parts = iter(count_histograms(run, pieces))
     return [
         Portion(histogram=_merged(run, domain, finest, [next(parts) for _ in cut]), root=finest, records=sum(piece.rows for piece in cut))
         for cut in cuts
@@ -35,7 +34,7 @@ def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[
 
 
 def _merged(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
-    return parts[0] if len(parts) == 1 else merge_histograms(run, domain, root, parts)
+    return parts[0] if len(parts) == 1 and not any(root) else merge_histograms(run, domain, root, parts)
 
 
 def portion_of(run: Run, domain: Artifact, units: Sequence[Portion], *, bins: bool) -> Portion:
@@ -51,16 +50,7 @@ def portion_of(run: Run, domain: Artifact, units: Sequence[Portion], *, bins: bo
     records = sum(unit.records for unit in units)
     root = comparison.root_of(run.job, coding, records, bins=bins)
     parts = [unit.histogram for unit in units]
-    if any(root) and full_domain(run.job.method).root == "dense":
-        rolled = map_groups(run, "rolled", _roll_up, parts, (comparison.VERSION, coding.key, root), run.job, domain, root, run.store)
-        return Portion(histogram=_merged(run, domain, root, rolled), root=root, records=records)
-    merged = parts[0] if len(parts) == 1 and not any(root) else merge_histograms(run, domain, root, parts)
-    return Portion(histogram=merged, root=root, records=records, parts=tuple(parts))
-
-
-def _roll_up(job: Job, domain: Artifact, root: Node, store: Store, units: Sequence[Artifact]) -> Artifacts:
-    coding = load_coding(job, domain, store)
-    return [comparison.roll_up_unit(job, coding, root, unit, store) for unit in units]
+    return Portion(histogram=_merged(run, domain, root, parts), root=root, records=records, parts=tuple(parts))
 
 
 def optima_of_chunks(

@@ -2,68 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from core.coding import Words
+from core.coding import Coder, Packing
+from core.domains import read_domains
 from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
 from core.lattice import Node
-from core.projections import Bundles, Crowd, Projection, SparseProjection
+from core.projections import Crowd, Projection, SparseProjection
 from core.rollups import packing_of
 from schemas.errors import SourceError
 from schemas.job import Job
-from schemas.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
-from tasks.coding import CellCoder, Coding, load_coding
+from tasks.chunk_cells import OF_CHUNK, bundled_cells, cell_columns, cell_table, whole_cells, whole_files
+from tasks.coding import Coding, load_coding
 from tasks.database import connect, literal
-from tasks.domains import axis_names
+from tasks.domains import axis_names, count_domains, domains_key
 from tasks.reading import read_chunk
 from tasks.sources import Chunk
 from tasks.tables import read_table, write_table
 
-VERSION = 1
+VERSION = 2
 
 
-def cell_table(words: Words, counts: pa.Array) -> pa.Table:
-    """Returns cells and counts as the table that artefacts hold."""
-    return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
+def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+    """Counts the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
 
-
-def counted_at(job: Job, coding: Coding, root: Node) -> Node:
-    """Returns the node at which chunks are counted: the finest, from which any root can be added up, or the paper's dense root itself."""
-    return root if full_domain(job.method).root == "dense" else coding.finest
-
-
-def histogram_key(coding: Coding, root: Node, chunk: Chunk) -> str:
-    """Returns the fingerprint of a chunk's histogram."""
-    return key_of(VERSION, chunk.key, coding.key, root)
-
-
-def count_histogram(job: Job, coding: Coding, root: Node, chunk: Chunk, store: Store) -> Artifact:
-    """Counts the cells of the root node in one chunk.
+    So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
 
     Raises:
         SourceError: the file changed since phase 1.
     """
+    names = axis_names(job)
 
     def write(path: Path) -> int:
-        coder = CellCoder.at(coding, root)
-        counter = HistogramCounter(coder.packing)
+        domains = read_domains(read_table(store, count_domains(job, columns, chunk, store)), names)
+        packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
+        counter = HistogramCounter(packing)
         try:
-            for batch in read_chunk(chunk, axis_names(job)):
-                counter.add(coder.cells(batch.columns[: len(root)]))
+            for batch in read_chunk(chunk, names):
+                counter.add(packing.pack([coder.code(column) for coder, column in zip(coders, batch.columns, strict=True)]))
         except LookupError:
             raise SourceError.changed(chunk.file.name) from None
         words, counts = counter.result()
-        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "histograms", "cell_0")
+        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
 
-    return store.make("histograms", histogram_key(coding, root, chunk), ".parquet", write)
+    return store.make(OF_CHUNK, domains_key(chunk, names), ".parquet", write)
 
 
 def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
@@ -73,12 +60,12 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
         job: Gives the memory.
         domain: The domain table.
         root: The root.
-        parts: Histograms at the node that ``counted_at`` gives.
+        parts: Histograms at the finest node.
         store: Gets the sum.
         spill: Folder for what does not fit into memory.
     """
     coding = load_coding(job, domain, store)
-    if root != counted_at(job, coding, root):
+    if root != coding.finest:
         return count_roots(coding, [root], parts, store, packing_of(root, coding.axes).product)[0]
     packing = packing_of(root, coding.axes)
     schema = histogram_schema(len(packing.words))
@@ -86,18 +73,22 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
 
     def write(path: Path) -> int:
         if way == "spill":
-            return _spill(job, [store.path(part) for part in parts], len(packing.words), path, spill)
-        pieces = (_columns(read_table(store, part, schema)) for part in parts)
+            return _spill(job, whole_files(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
+        pieces = (whole_cells(coding, part, store) for part in parts)
         words, counts = (add_parts if way == "dense" else merge_parts)(pieces, packing.product)
         return write_table(path, cell_table(words, counts), schema, "histogram", "cell_0")
 
-    key = key_of(VERSION, coding.key, root, sorted(part.sha256 for part in parts))
-    return store.make("histogram", key, ".parquet", write)
+    return store.make("histogram", key_of(VERSION, coding.key, root, fingerprints(parts)), ".parquet", write)
 
 
 def roots_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> str:
     """Returns the fingerprint of a root histogram that is added up from histograms at the finest node."""
-    return key_of(VERSION, coding.key, root, "rolled up", sorted(part.sha256 for part in parts))
+    return key_of(VERSION, coding.key, root, "rolled up", fingerprints(parts))
+
+
+def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
+    """Returns what histograms add up to, in whatever order: what they hold, and by their keys what they are coded against."""
+    return sorted((part.key, part.sha256) for part in parts)
 
 
 def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store, most_cells: int) -> list[Artifact]:
@@ -113,9 +104,9 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
     found = {root: store.find("histogram", roots_key(coding, root, parts)) for root in roots}
     sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        for codes, counts in _cells(coding, parts, store):
+        for bundles, codes, counts in bundled_cells(coding, parts, store):
             for projection in sums.values():
-                projection.add(codes, counts)
+                projection.add(bundles, codes, counts)
     for root, projection in sums.items():
         summed = projection.result()
         table = cell_table(summed.words, summed.counts)
@@ -136,21 +127,13 @@ def _writer(table: pa.Table) -> Callable[[Path], int]:
 def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store) -> list[bool]:
     """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure."""
     crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most) for node in nodes]
-    for codes, _ in _cells(coding, parts, store):
+    for bundles, codes, _ in bundled_cells(coding, parts, store):
         waiting = [crowd for crowd in crowds if crowd.at_least <= most]
         if not waiting:
             break
         for crowd in waiting:
-            crowd.add(codes)
+            crowd.add(bundles, codes)
     return [crowd.at_least > most for crowd in crowds]
-
-
-def _cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]]:
-    bundles = Bundles(packing_of(coding.finest, coding.axes))
-    for part in parts:
-        # Checked when it was written, and its digest since.
-        words, counts = _columns(read_table(store, part))
-        yield bundles.codes(words), counts
 
 
 def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:
@@ -163,12 +146,9 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
     return int(found[0])
 
 
-def _columns(table: pa.Table) -> tuple[Words, NDArray[np.int64]]:
-    words = tuple(table[f"cell_{number}"].to_numpy() for number in range(table.num_columns - 1))
-    return words, table["count"].to_numpy().astype(np.int64, copy=False)
-
-
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Reads the root histogram into memory."""
+    """Reads the root histogram, or that of a chunk at the finest node, into memory."""
     packing = packing_of(root, coding.axes)
-    return Histogram(root, packing, *_columns(read_table(store, artifact, histogram_schema(len(packing.words)))))
+    if artifact.step == OF_CHUNK:
+        return Histogram(root, packing, *whole_cells(coding, artifact, store))
+    return Histogram(root, packing, *cell_columns(read_table(store, artifact, histogram_schema(len(packing.words)))))

@@ -42,7 +42,7 @@ def lattice_of(job: Job) -> LatticeMap:
         source = read_source(job, run.store)
         domain = merge_domains(run, source, count_domains(run, source))
         root = choose_root(job, load_coding(job, domain, run.store))
-        parts = count_histograms(run, source, domain, root)
+        parts = count_histograms(run, source)
         found = search(run, domain, root, merge_histograms(run, domain, root, parts), parts)
         drawn = read_map(found.outcome, run.store)
     if drawn is None:

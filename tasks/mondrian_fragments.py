@@ -20,9 +20,9 @@ from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
+from tasks.chunk_cells import cell_table
 from tasks.coding import CellCoder, Coding
 from tasks.domains import axis_names
-from tasks.histograms import cell_table
 from tasks.mondrian import bytes_of, cutting_of, method_of, write_plain
 from tasks.pseudonyms import read_published
 from tasks.reading import read_chunk

@@ -34,7 +34,7 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
     """
     coding = load_coding(run.job, domain, run.store)
     with run.phase("histogram"):
-        parts = count_histograms(run, source, domain, coding.finest)
+        parts = count_histograms(run, source)
         histogram = merge_histograms(run, domain, coding.finest, parts)
         sizes = count_sizes(run, domain, coding.finest, histogram, parts)
     with run.phase("mondrian"):

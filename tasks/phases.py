@@ -35,22 +35,19 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
     return run_step(run, "domain", domains.merge_chunks, Call(key, "merge domains", (run.job, source, parts, run.store)))
 
 
-def count_histograms(run: Run, source: Source, domain: Artifact, root: Node) -> Artifacts:
-    """Phase 2: the histograms of all chunks, at the root or at the finest node."""
-    coding = load_coding(run.job, domain, run.store)
-    node = histograms.counted_at(run.job, coding, root)
-    key = (histograms.VERSION, coding.key, node)
-    return map_groups(run, "histograms", _count_histograms, source.chunks, key, run.job, domain, node, run.store)
+def count_histograms(run: Run, source: Source) -> Artifacts:
+    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
+    key = (histograms.VERSION, domains.VERSION, domains.axis_names(run.job))
+    return map_groups(run, "histograms", _count_histograms, source.chunks, key, run.job, source.columns, run.store)
 
 
-def _count_histograms(job: Job, domain: Artifact, root: Node, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
-    coding = load_coding(job, domain, store)
-    return [histograms.count_histogram(job, coding, root, chunk, store) for chunk in chunks]
+def _count_histograms(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [histograms.count_histogram(job, columns, chunk, store) for chunk in chunks]
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
     """Phase 2: the root histogram of the whole source."""
-    key = key_of(histograms.VERSION, load_coding(run.job, domain, run.store).key, root, [part.sha256 for part in parts])
+    key = key_of(histograms.VERSION, load_coding(run.job, domain, run.store).key, root, histograms.fingerprints(parts))
     call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill))
     return run_step(run, "histogram", histograms.merge_histograms, call)
 
@@ -58,7 +55,7 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -
 def count_sizes(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts) -> Artifact | None:
     """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much."""
     coding = load_coding(run.job, domain, run.store)
-    if not risk.is_counted(run.job, coding, root, parts):
+    if not risk.is_counted(coding, root, parts):
         return None
     files = [histogram] if root == coding.finest else parts
     return run_step(
@@ -74,6 +71,7 @@ def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: A
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
     """Phase 3: every chunk joined to the recoding."""
+    run.recoded = domain, recoding
     key = releases.rewrite_key(run.job, source, domain, recoding)
     return map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
 

@@ -12,10 +12,10 @@ from schemas.job import Job
 from schemas.method import SkaldMethod
 from schemas.release import Manifest
 from tasks.artifacts import Artifact
+from tasks.chunk_cells import OF_CHUNK
 from tasks.coding import Coding, load_coding
 from tasks.domains import axis_names, domains_key
 from tasks.examination import most_suppressed
-from tasks.histograms import counted_at, histogram_key
 from tasks.local_planning import LocalPlan, make_local_plan
 from tasks.phases import count_domains, merge_domains
 from tasks.pseudonyms import in_prefect, with_keys
@@ -129,7 +129,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     """Returns what is told of a lattice and its root."""
     root = choose_root(run.job, coding)
     return {
-        "histograms_to_scan": _uncounted(run, source, coding, counted_at(run.job, coding, root)),
+        "histograms_to_scan": _uncounted(run, source),
         "nodes": Lattice.allowed(coding.hierarchies).nodes,
         "root": root[: len(coding.hierarchies)],
         "cells": most_cells(coding.axes, root, source.records),
@@ -141,8 +141,9 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
     """Returns what is told of a method that gives every class labels of its own."""
     local = make_local_plan(run, source, domain, coding)
     whole = local.rows == "cells" and not local.parted
-    return {"local": local, "histograms_to_scan": _uncounted(run, source, coding, coding.finest) if whole else None}
+    return {"local": local, "histograms_to_scan": _uncounted(run, source) if whole else None}
 
 
-def _uncounted(run: Run, source: Source, coding: Coding, node: Node) -> int:
-    return sum(run.store.find("histograms", histogram_key(coding, node, chunk)) is None for chunk in source.chunks)
+def _uncounted(run: Run, source: Source) -> int:
+    names = axis_names(run.job)
+    return sum(run.store.find(OF_CHUNK, domains_key(chunk, names)) is None for chunk in source.chunks)

@@ -9,7 +9,10 @@ from pathlib import Path
 from core.verification import Recount
 from schemas.release import Manifest, PublishedFile
 from tasks.artifacts import Artifact
+from tasks.increments import increment_of
+from tasks.ledger import write_entry
 from tasks.lineage import lineage_of
+from tasks.overlaps import relations
 from tasks.pseudonyms import give_tokens, with_keys
 from tasks.publishing import publish, published, release_id, stage_files, staging_folder
 from tasks.runs import Run
@@ -37,6 +40,8 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         source = with_keys(run.job, read_source(run.job, run.store))
         release = release_id(run.job, source)
         manifest = published(run.job, release)
+        if manifest is None:
+            run.increment = increment_of(run, source)
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
@@ -66,7 +71,10 @@ def verify_and_publish(
         written = [staging / file.path for file in staged]
         counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", originals))
         check_unchanged(source)
-    manifest = describe(staged, counted)
+    with run.phase("overlaps"):
+        related = relations(run, source, release)
+    manifest = describe(staged, counted).model_copy(update=related)
+    write_entry(job, release, source, run.recoded, run.store)
     step_here("publish", "publish", lambda: publish(job, staging, manifest, counted), lineage_of(job, manifest))
     run.published()
     return _told(Published(manifest, job.target_path / release, new=True))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,7 +29,7 @@ from schemas.columns import QuasiIdentifier
 from schemas.errors import PrivacyError
 from schemas.job import Job
 from schemas.job_digest import privacy_content
-from schemas.method import SkaldMethod, full_domain
+from schemas.method import full_domain
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.examination import Sought, below, examine, most_suppressed
@@ -260,12 +261,16 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
     key = (*coding.key, artifacts.cells.sha256, artifacts.classes.sha256, job.intervals)
     with _loading:
         if key not in _loaded:
-            cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
             _loaded.clear()
-            whole = coding.finest[: len(coding.hierarchies)]
-            node = read_outcome(artifacts, store).node if isinstance(job.method, SkaldMethod) else whole
-            _loaded[key] = read_recoding(cells, classes, node, coding.hierarchies, job.intervals)
+            _loaded[key] = read_recoding_of(coding, artifacts, job.intervals, store)
         return _loaded[key]
+
+
+def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
+    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
+    cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
+    node = json.loads(store.path(artifacts.outcome).read_bytes()).get("node", coding.finest[: len(coding.hierarchies)])
+    return read_recoding(cells, classes, tuple(node), coding.hierarchies, intervals)
 
 
 def _write(path: Path, table: pa.Table) -> int:

@@ -13,7 +13,7 @@ from schemas.release import Manifest
 from schemas.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.terms import Band, QidTerms, Terms
 from tasks.pseudonym_limits import PSEUDONYMOUS
-from tasks.report_sentences import certificate, limits, promises, proofs, suppression, verification
+from tasks.report_sentences import certificate, limits, overlap_limits, promises, proofs, suppression, verification
 from tasks.report_words import LOSSES, METHODS, RISKS
 
 BANDS = (1, 2, 5, 10, 100, 1000)
@@ -42,13 +42,14 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         certificate=certificate(manifest, terms.objective),
         lattice=manifest.lattice,
         verified=verification(manifest),
-        limits=(*(PSEUDONYMOUS if manifest.pseudonyms else ()), *limits(manifest.privacy, terms)),
+        limits=(*(PSEUDONYMOUS if manifest.pseudonyms else ()), *overlap_limits(manifest), *limits(manifest.privacy, terms)),
         job=manifest.job,
         inputs=manifest.inputs,
         files=tuple(ReportedFile(path=file.path, rows=file.rows, sha256=file.sha256) for file in manifest.files),
         versions=manifest.versions,
         seconds=manifest.seconds,
         peak_rss=manifest.peak_rss,
+        increment=manifest.increment.sentences(manifest.records) if manifest.increment else (),
     )
 
 

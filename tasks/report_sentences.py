@@ -184,6 +184,21 @@ def limits(privacy: Mapping[str, Any], terms: Terms) -> tuple[Limit, ...]:
     return (*told, *ALWAYS)
 
 
+def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
+    """Returns what releases of the same source tell together with this one."""
+    return tuple(Limit(text=text, source=COMPOSITION) for text in overlap_sentences(manifest))
+
+
+def overlap_sentences(manifest: Manifest) -> list[str]:
+    """Returns the warnings of a manifest, one per release of the same source."""
+    told = [overlap.sentence() for overlap in manifest.overlaps]
+    if manifest.unmeasured_overlaps:
+        older = counted(manifest.unmeasured_overlaps, "older release")
+        told.append(f"What {older} of the same source tell together with this one was not measured.")
+    return told
+
+
+COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"
 DIVERSITY = "Machanavajjhala et al., l-Diversity, TKDD 2007"
 CLOSENESS = "Li, Li and Venkatasubramanian, t-Closeness, ICDE 2007"
 ALWAYS = (
@@ -197,7 +212,7 @@ ALWAYS = (
     ),
     Limit(
         text="Two releases about the same people can be combined, even if each is k-anonymous by itself.",
-        source="Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008",
+        source=COMPOSITION,
     ),
     Limit(
         text="Who knows the method and more about some people may narrow a class down; k-anonymity does not bound what is learnt.",

@@ -20,9 +20,10 @@ from core.risk import ClassSizes, Figures, risk_of
 from core.rollups import packing_of
 from schemas.job import Job
 from tasks.artifacts import Artifact, Store, key_of
+from tasks.chunk_cells import whole_files
 from tasks.coding import Coding, load_coding
 from tasks.database import connect, literal
-from tasks.histograms import counted_at
+from tasks.histograms import fingerprints
 
 VERSION = 1
 MOST_ROWS = 30_000_000
@@ -88,14 +89,14 @@ def _qids_of_words(packing: Packing, qids: int) -> list[list[int]]:
     return [[position for position in positions if position < qids] for positions in packing.words]
 
 
-def is_counted(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact]) -> bool:
-    """Tells whether there are histograms at the finest node, and few enough cells in them to be added up."""
-    return counted_at(job, coding, root) == coding.finest and (root == coding.finest or sum(part.rows for part in parts) <= MOST_ROWS)
+def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact]) -> bool:
+    """Tells whether few enough cells are in the chunks' histograms to be added up, if that was not done."""
+    return root == coding.finest or sum(part.rows for part in parts) <= MOST_ROWS
 
 
 def sizes_key(coding: Coding, files: Sequence[Artifact]) -> str:
     """Returns the fingerprint of the class sizes of the source."""
-    return key_of(VERSION, coding.key, len(coding.domains), sorted(file.sha256 for file in files))
+    return key_of(VERSION, coding.key, len(coding.domains), fingerprints(files))
 
 
 def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
@@ -112,8 +113,9 @@ def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: St
 
     def write(path: Path) -> int:
         words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
+        whole = whole_files(coding, files, store, spill / "sizes")
         with connect(job, spill) as connection:
-            rows = connection.execute(sizes_sql([literal(str(store.path(file))) for file in files], words)).fetchall()
+            rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
         found = Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))
         path.write_text(found.model_dump_json())
         return len(rows)

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from schemas.errors import StorageError
+from schemas.increments import Increment
 from schemas.job import Job
-from tasks.artifacts import Store, owner_only, private_folder
+from tasks.artifacts import Artifact, Store, owner_only, private_folder
 from tasks.publishing import clear_staging
 
 AFTER_PUBLICATION = ("runs", "files")
@@ -28,12 +30,16 @@ class Run:
         store: The artefacts.
         spill: Folder for DuckDB's spill files, empty at the start.
         seconds: Wall time per phase.
+        increment: What had been counted before this run.
+        recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
     """
 
     job: Job
     store: Store
     spill: Path
     seconds: dict[str, float] = field(default_factory=dict)
+    increment: Increment | None = None
+    recoded: tuple[Artifact, Any] | None = None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -137,7 +137,7 @@ def test_chunks_added_up_at_a_coarser_node_are_its_histogram(data: st.DataObject
         bundles = Bundles(finest.packing)
         projection = Projection(finest.node, node, example.hierarchies, finest.records)
         for part in (slice(None, cut), slice(cut, None)):
-            projection.add(bundles.codes(tuple(word[part] for word in finest.words)), finest.counts[part])
+            projection.add(bundles, bundles.codes(tuple(word[part] for word in finest.words)), finest.counts[part])
     added, counted = projection.result(), example.histogram(node)
     assert added.counts.tolist() == counted.counts.tolist()
     assert [word.tolist() for word in added.words] == [word.tolist() for word in counted.words]
@@ -150,10 +150,11 @@ def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.
     node = data.draw(nodes_of(example))
     finest = example.histogram((0,) * len(node))
     crowd = Crowd(finest.node, node, example.hierarchies, most)
-    codes = Bundles(finest.packing).codes(finest.words)
+    bundles = Bundles(finest.packing)
+    codes = bundles.codes(finest.words)
     for _ in range(2):
-        crowd.add(codes)
+        crowd.add(bundles, codes)
     assert crowd.at_least <= example.histogram(node).cells
     roomy = Crowd(finest.node, node, example.hierarchies, 1 << 16)
-    roomy.add(codes)
+    roomy.add(bundles, codes)
     assert roomy.at_least == example.histogram(node).cells

@@ -49,7 +49,7 @@ def current(folder: Path) -> str:
         (["intervals=bounds"], FOUND),
         (["rows_per_file=50"], set()),
         (["target=elsewhere"], set()),
-        (["columns.quasi_identifiers.1.hierarchy.widths=[1, 2]"], FOUND | {"histograms", "histogram", "sizes"}),
+        (["columns.quasi_identifiers.1.hierarchy.widths=[1, 2]"], FOUND | {"histogram", "sizes"}),
         (["columns.insensitive=[note, score]", "columns.identifiers=[person, visits]"], set()),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, list) else "",
