@@ -20,6 +20,7 @@ from tasks.progress import listening
 PHASES = {
     "domains": "phase 1  count domains",
     "domain": "phase 1  merge domains",
+    "measured": "this method",
     "histograms": "phase 2  count cells",
     "histogram": "phase 2  merge cells",
     "sizes": "phase 2  count classes of the source",
