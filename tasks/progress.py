@@ -39,6 +39,7 @@ STEPS = {
     "sample": Step(2, "draw sample", 22, 30),
     "part": Step(2, "share records out", 30, 45),
     "fragments": Step(3, "anonymise fragments", 45, 92),
+    "measured": Step(3, "anonymise by each method", 0, 100),
     "rewrite": Step(3, "rewrite chunks", 60, 85),
     "files": Step(3, "write release", 85, 92),
     "verify": Step(4, "recount written files", 92, 98),
