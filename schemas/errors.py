@@ -230,3 +230,20 @@ class StorageError(SkaldError):
     def not_a_release(cls, folder: str, reason: str) -> StorageError:
         """A folder given to ``skald verify`` is not a release."""
         return cls(f"'{folder}' is not a release ({reason}). Give the folder that holds manifest.json and data/.")
+
+
+class ServerError(StorageError):
+    """Prefect's server cannot be used, or went away. Threads of Prefect's then wait for it, and the process must not wait for them."""
+
+    @classmethod
+    def unusable(cls, host: str, reason: str) -> ServerError:
+        """The configured server is not there, or is none."""
+        return cls(
+            f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
+            "or run with --direct; what is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
+    def gone(cls) -> ServerError:
+        """It went away in the middle of a run."""
+        return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")
