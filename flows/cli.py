@@ -21,7 +21,7 @@ from flows.report_command import report
 from flows.reveal_command import reveal
 from flows.schema_command import schema
 from flows.utility_command import utility
-from schemas.errors import SkaldError, counted
+from schemas.errors import ServerError, SkaldError, counted
 from tasks.runners import RunnerName, choose_runner
 
 INTERRUPTED = 130
@@ -46,6 +46,9 @@ def main() -> None:
         sys.exit(code)
     except SkaldError as error:
         _say(str(error))
+        if isinstance(error, ServerError):  # Prefect's threads would try to reach it for minutes; everything of ours is closed
+            sys.stdout.flush()
+            os._exit(error.exit_code)
         sys.exit(error.exit_code)
     except typer.TyperException as error:
         _say(error.format_message())

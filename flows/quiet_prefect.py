@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from schemas.errors import SkaldError, StorageError
+from schemas.errors import ServerError, SkaldError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,7 @@ QUIET = {
     "logging.to_api.enabled": "false",  # log lines and tracebacks would become rows of the server's database
     "server.analytics_enabled": "false",  # the server's calls home
     "telemetry.enable_resource_metrics": "false",
+    "client.max_retries": "2",  # ten seconds a request; with Prefect's five, each of those that follow a server's death waits over a minute
 }
 SERVICES = (
     "event_persister",  # would store every event
@@ -103,7 +104,8 @@ def api(configured: bool) -> Iterator[None]:
     """Keeps an API for the flows of this block: the configured server, or one on a thread of this process.
 
     Raises:
-        StorageError: the configured server does not answer, before the block or when the block fails; or the thread's does not start.
+        ServerError: the configured server does not answer, before the block or when the block fails.
+        StorageError: the thread's does not start.
     """
     if configured:
         with _answering():
@@ -143,7 +145,7 @@ def _answering() -> Iterator[None]:
         raise
 
 
-def _server_fault() -> StorageError | None:
+def _server_fault() -> ServerError | None:
     with _imports():
         import httpx
         from prefect.client.orchestration import get_client
@@ -162,10 +164,7 @@ def _server_fault() -> StorageError | None:
         return None
     # Without user and password, which the URL may hold.
     host = urlsplit(_current().api.url).netloc.rpartition("@")[2] or "PREFECT_API_URL"
-    return StorageError(
-        f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
-        "or run with --direct; what is finished stays, and the same command continues from there."
-    )
+    return ServerError.unusable(host, reason)
 
 
 def _current() -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import httpx
 from prefect.artifacts import (
     create_link_artifact,
     create_markdown_artifact,
@@ -22,6 +23,7 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
+from schemas.errors import ServerError
 from schemas.release import Manifest
 from schemas.report import Report
 from tasks.progress import STEPS, listening
@@ -34,18 +36,24 @@ REPORT_URL = "SKALD_REPORT_URL"
 
 
 class Teller:
-    """Tells Prefect's server something about a run. A server that does not take it is told nothing more: the run goes on."""
+    """Tells Prefect's server something about a run. A server that does not take it is told nothing more, and the run goes on."""
 
     def __init__(self, name: str) -> None:
         self.key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
         self.lost = False
 
     def tell(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
-        """Makes or changes one artifact; its key is the job's name and what it is."""
+        """Makes or changes one artifact; its key is the job's name and what it is.
+
+        Raises:
+            ServerError: nothing answers any more. Every further request would wait in vain, up to the last, which would lose the run.
+        """
         if self.lost:
             return None
         try:
             made: UUID = create(**({"key": f"{self.key}-{what}"} if what else {}), **content)
+        except httpx.TransportError:
+            raise ServerError.gone() from None
         except Exception:
             self.lost = True
             return None
