@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format clean
+.PHONY: demo test check docs format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -21,9 +21,13 @@ check: $(VENV)/installed
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
 
+docs: $(VENV)/installed
+	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
+
 format: $(VENV)/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .demo .mypy_cache .ruff_cache
+	rm -rf $(VENV) .demo .mypy_cache .ruff_cache docs/_build docs/reference

@@ -14,6 +14,7 @@ NEARLY_UNIQUE = 0.9
 FREE_TEXT = 40
 MOST_WIDTHS = 6
 LONGEST_CODE = 12
+FEWER = 0.75
 
 IDENTIFIERS = (
     "id ids ssn ip iban uuid guid url uri mrn nhs vin imei mac name names surname firstname lastname fullname username filename nickname "
@@ -24,11 +25,11 @@ QUASI_IDENTIFIERS = (
     "age sex gender birth dob born birthday birthdate zip zipcode postcode postal pin pincode plz city town village county state region "
     "district province country nationality citizenship race ethnicity ethnic religion language marital education school degree occupation "
     "profession job workclass employer industry height weight bmi blood household children family relationship veteran admitted admission "
-    "discharge visited hired date day month year"
+    "discharge visited hired date day month year hispanic hisp kids worker origin residence"
 )
 SENSITIVE = (
     "disease diagnosis condition icd illness medication drug drugs treatment therapy procedure hiv symptom symptoms salary income wage "
-    "wages earnings balance debt score grade crime offence conviction outcome disability pregnancy party vote"
+    "wages earnings balance debt score crime offence conviction outcome disability pregnancy party vote"
 )
 WORDS: dict[ProposedRole, frozenset[str]] = {
     "identifiers": frozenset(IDENTIFIERS.split()),
@@ -127,7 +128,7 @@ def hierarchy_of(profile: Profile) -> tuple[str | None, str]:
         case "integer" if _is_code(profile):
             return f"{{widths: [{', '.join(ranks(profile.distinct))}], encode: true}}", "bins of neighbouring codes"
         case "integer" | "double":
-            return f"{{widths: [{', '.join(widths(profile.span, whole=profile.kind == 'integer'))}]}}", ""
+            return f"{{widths: [{', '.join(widths(profile.span, whole=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
         case "text":
             code = (profile.digits or _is_code(profile)) and 1 < profile.longest <= LONGEST_CODE
             kept = range(profile.longest, 0, -1) if code else [max(profile.longest, 1)]
@@ -144,10 +145,11 @@ def ranks(distinct: int) -> list[str]:
     return ["1", *(str(4**power) for power in range(1, MOST_WIDTHS) if 4**power * 2 <= distinct)]
 
 
-def widths(span: float, *, whole: bool) -> list[str]:
+def widths(span: float, *, whole: bool, distinct: int = 0) -> list[str]:
     """Returns bin widths that nest (…, 1, 5, 10, 50, …) up to the span, at most six and the coarsest ones.
 
-    Whole numbers begin with 1, which keeps the values; other numbers with about a hundredth of the span.
+    Whole numbers begin with 1, which keeps the values; other numbers with about a hundredth of the span, and with bins that are fewer
+    than the distinct values where these are known: narrower ones would hold a value each.
     """
     # An exact decimal has 18 digits at most.
     top = min(max(floor(log10(span)), -12), 17) if span > 0 else 0
@@ -156,7 +158,8 @@ def widths(span: float, *, whole: bool) -> list[str]:
         steps = [(1, 0), *((digit, power) for digit, power in steps if (digit, power) > (1, 0) and power >= 0)]
         steps = sorted(set(steps), key=lambda step: step[0] * 10.0 ** step[1])
     fitting = [step for step in steps if step[0] * 10.0 ** step[1] < max(span, 1)] or [(1, 0)]
-    kept = [fitting[0], *fitting[1:][-(MOST_WIDTHS - 1) :]] if whole else fitting[-MOST_WIDTHS:]
+    fewer = [step for step in fitting if not distinct or span / (step[0] * 10.0 ** step[1]) < FEWER * distinct]
+    kept = [fitting[0], *fitting[1:][-(MOST_WIDTHS - 1) :]] if whole else (fewer or fitting[-1:])[-MOST_WIDTHS:]
     return [_decimal(digit, power) for digit, power in kept]
 
 

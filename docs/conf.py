@@ -21,7 +21,6 @@ html_theme = "furo"
 html_title = "SKALD"
 html_copy_source = False
 html_show_sphinx = False
-html_extra_path = ["reference/job.schema.json"]
 exclude_patterns = ["_build", "images/README.md"]
 
 

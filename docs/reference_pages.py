@@ -64,8 +64,9 @@ def job_page() -> str:
     parts = [
         NOTE,
         "# The job file\n\n",
-        "Every key that a job may have. A key without a default must be given, unless its text says what happens otherwise. Unknown keys are\n"
-        "refused with the nearest right spelling. Editors that know JSON Schema complete and check a job as it is typed: write\n"
+        "Every key that a job may have. A key without a default must be given, unless its text says what happens otherwise.\n"
+        "Unknown keys are refused with the nearest right spelling.\n\n"
+        "Editors that know JSON Schema complete and check a job as it is typed: write\n"
         "`skald schema --to job.schema.json` and put `# yaml-language-server: $schema=job.schema.json` on the first line of the job\n"
         "({download}`the same file <job.schema.json>`).\n\n",
         *_section("Job", schema, "The whole job"),
@@ -115,10 +116,8 @@ def _takes(one: Schema) -> str:
         return f"[{PLACES.get(name, name)}](#job-{name.lower()})"
     if choices := one.get("anyOf") or one.get("oneOf"):
         return " or ".join(dict.fromkeys(_takes(choice) for choice in choices if choice.get("type") != "null"))
-    if "enum" in one:
-        return ", ".join(f"`{value}`" for value in one["enum"])
-    if "const" in one:
-        return f"`{one['const']}`"
+    if values := one.get("enum") or [one[key] for key in ("const",) if key in one]:
+        return ", ".join(f"`{value}`" for value in values)
     if one.get("type") == "array":
         return f"list of {_takes(one.get('items', {}))}"
     if isinstance(one.get("additionalProperties"), Mapping):
@@ -166,7 +165,7 @@ Nothing is published unless the code is 0. Messages name files, columns and coun
 
 def manifest_page() -> str:
     """Returns the page of a manifest's fields."""
-    head = "# The manifest\n\n`manifest.json` says what a release is and what was measured. It holds counts, names and digests, never a cell value.\n\n"
+    head = "# The manifest\n\n`manifest.json` says what a release is and what was measured: counts, names, digests, no cell value.\n\n"
     return NOTE + head + "".join(_fields(model) for model in (Manifest, Terms, QidTerms, LatticeFigures))
 
 

@@ -137,14 +137,19 @@ def _bars() -> Iterator[None]:
 
 
 @app.command()
-def plan(job: JobFile, settings: Settings = None, as_json: AsJson = False) -> None:
-    """Tells sizes, lattice, memory and what would be scanned. Touches no target."""
+def plan(
+    job: JobFile,
+    settings: Settings = None,
+    as_json: AsJson = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Leaves out how unique records are, which takes a scan.")] = False,
+) -> None:
+    """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
     from flows.summary import plan_summary
     from schemas.job import load_job
     from tasks.planning import make_plan
 
     with _bars():
-        made = make_plan(load_job(job, settings or ()))
+        made = make_plan(load_job(job, settings or ()), quick=quick)
     if as_json:
         _print_json(made.model_dump(mode="json"))
     else:

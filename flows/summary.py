@@ -9,6 +9,7 @@ from pathlib import Path
 from rich.console import Console, Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from core.risk import THRESHOLD, kept_preset, least_class, release_risk
 from core.verification import Recount
@@ -18,6 +19,10 @@ from tasks.local_planning import LocalPlan
 from tasks.planning import Plan
 from tasks.progress import STEPS, listening
 from tasks.report_sentences import overlap_sentences
+
+MOST_SPELT = 10**15
+WORTH = 0.05
+"""Share of the records in small classes that a column must account for to be called a driver."""
 
 
 @contextmanager
@@ -105,36 +110,87 @@ def _risk(figures: Mapping[str, int | float]) -> str:
 
 
 def plan_summary(plan: Plan) -> RenderableType:
-    """Returns a plan as two tables."""
+    """Returns a plan as two tables, and what drives the risk in a sentence."""
     table = _facts()
     table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
-    table.add_row("records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}")
-    table.add_row("scanned now", f"{counted(plan.domains_to_scan, 'chunk')} for the domains")
+    table.add_row(
+        "records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}, {plan.source_bytes / 1e6:,.1f} MB"
+    )
+    counted_now = (plan.histograms_to_scan or 0) if _counted(plan) else 0
+    now = [
+        f"{counted(chunks, 'chunk')} for the {what}"
+        for chunks, what in ((plan.domains_to_scan, "domains"), (counted_now, "histogram"))
+        if chunks
+    ]
+    table.add_row("scanned now", f"{', '.join(now)}; a run does not scan them again" if now else "nothing: all was counted before")
     if plan.local:
         _add_local(table, plan, plan.local)
     else:
-        table.add_row(
-            "to scan", f"{counted(plan.histograms_to_scan or 0, 'chunk')} for the histogram, {counted(plan.chunks, 'chunk')} to rewrite"
-        )
+        left = f"{counted(_left(plan), 'chunk')} for the histogram, " if _left(plan) else ""
+        table.add_row("left to scan", f"{left}{counted(plan.chunks, 'chunk')} to rewrite")
         table.add_row("suppress at most", counted(plan.most_suppressed, "record"))
-        table.add_row("lattice", f"{counted(plan.nodes or 0, 'node')}, searched from root {plan.root}")
-        table.add_row("root histogram", f"at most {counted(plan.cells or 0, 'occupied cell')} of {counted(plan.bins or 0, 'bin')}")
+        root = f"root {plan.root}" if any(plan.root or ()) else "the finest"
+        table.add_row("lattice", f"{counted(plan.nodes or 0, 'node')}, searched from {root}")
+        bins = f"{plan.bins or 0:,}" if (plan.bins or 0) < MOST_SPELT else f"{plan.bins:.1e}"
+        table.add_row("root histogram", f"at most {counted(plan.cells or 0, 'occupied cell')} of {bins} bins")
     table.add_row("memory", f"{plan.memory / 1e6:,.0f} MB")
-    qids = Table("quasi-identifier", "values", "nulls", "groups per level", box=None, header_style="bold")
+    if plan.exposed:
+        table.add_row("unique records", _share(plan.exposed.unique, plan))
+        table.add_row("in classes below k", _share(plan.exposed.below_k, plan))
+    if plan.risk:
+        table.add_row("risk before", _risk(plan.risk))
+    return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or driver_words(plan)) else []))
+
+
+def _counted(plan: Plan) -> bool:
+    return plan.exposed is not None
+
+
+def _left(plan: Plan) -> int:
+    """Returns how many chunks phase 2 has still to count."""
+    return 0 if _counted(plan) else plan.histograms_to_scan or 0
+
+
+def _planned_qids(plan: Plan) -> Table:
+    shown = any(qid.without for qid in plan.qids)
+    columns = ["unique without it", "below k without it"] if shown else []
+    qids = Table("quasi-identifier", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
     for qid in plan.qids:
-        qids.add_row(qid.name, f"{qid.values:,}", f"{qid.nulls:,}", " → ".join(f"{groups:,}" for groups in qid.groups))
-    return Group(table, "", qids)
+        told = [_share(number, plan) for number in (qid.without.unique, qid.without.below_k)] if qid.without else [""] * len(columns)
+        qids.add_row(Text(qid.name), f"{qid.values:,}", f"{qid.nulls:,}", *told, " → ".join(f"{groups:,}" for groups in qid.groups))
+    return qids
+
+
+def _share(records: int, plan: Plan) -> str:
+    return f"{records:,} ({records / plan.records:.2%})"
+
+
+def driver_words(plan: Plan) -> str:
+    """Returns which quasi-identifiers drive the risk, in a sentence; empty where that was not counted."""
+    known = [(qid.without.below_k, qid.without.unique, qid.name) for qid in plan.qids if qid.without]
+    if plan.exposed is None or not known:
+        return ""
+    whole, (least, _, name) = plan.exposed.below_k, min(known)
+    if not whole:
+        return "Every combination is shared by k records or more as it is: a release can keep the values."
+    if whole - least < WORTH * whole:
+        return f"No quasi-identifier drives the risk alone: without any of them nearly as many as {whole:,} records are in classes below k."
+    return (
+        f"'{name}' drives the risk most: without it {_share(least, plan)} instead of {_share(whole, plan)} records would be in classes "
+        "below k. A hierarchy with more steps, or leaving the column out, keeps the others finer."
+    )
 
 
 def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
     """Adds what a method without a lattice would do."""
     chunks = counted(plan.chunks, "chunk")
     if plan.histograms_to_scan is not None:
-        table.add_row("to scan", f"{counted(plan.histograms_to_scan, 'chunk')} for the cells, {chunks} to rewrite")
+        left = f"{counted(_left(plan), 'chunk')} for the cells, " if _left(plan) else ""
+        table.add_row("left to scan", f"{left}{chunks} to rewrite")
     elif local.parted:
-        table.add_row("to scan", f"{chunks} to share the records out")
+        table.add_row("left to scan", f"{chunks} to share the records out")
     else:
-        table.add_row("to scan", f"{chunks} to code the records, {chunks} to rewrite")
+        table.add_row("left to scan", f"{chunks} to code the records, {chunks} to rewrite")
     table.add_row("sampled now", counted(local.samples_to_scan, "chunk"))
     table.add_row("distinct", f"{local.distinct:.1%}: combinations per record, of {counted(local.sampled, 'sampled record')}")
     table.add_row(plan.method, f"works on {local.rows}, {local.most_rows:,} at most: about {local.needed / 1e6:,.0f} MB for all at once")

@@ -71,7 +71,7 @@ def job_text(patterns: Sequence[str], out: Path, profiled: Profiled, proposals: 
         "",
         "version: 1",
         f"name: {yaml_name(name)}",
-        _source(patterns, profiled),
+        _source(patterns, profiled, undecided),
         "",
         "columns:",
         "  # Say who somebody is, or may do so: never published.",
@@ -98,12 +98,14 @@ def _to_do(out: Path, undecided: Sequence[Proposal]) -> str:
     return f"{open_ones}skald plan {' '.join(out.name.split())}"
 
 
-def _source(patterns: Sequence[str], profiled: Profiled) -> str:
+def _source(patterns: Sequence[str], profiled: Profiled, undecided: Sequence[Proposal]) -> str:
     paths = yaml_name(patterns[0]) if len(patterns) == 1 else f"[{', '.join(map(yaml_name, patterns))}]"
     if profiled.delimiter is None:
         return f"source: {{path: {paths}}}"
     lines = ["source:", f"  path: {paths}", "  format: csv", f"  delimiter: {json.dumps(profiled.delimiter)}"]
-    typed = [column for column in profiled.columns if column.kind not in {"text", "other"}]
+    # A type makes the job name every column that has no role yet, and not only those that are no text.
+    waiting = {proposal.profile.name for proposal in undecided}
+    typed = [column for column in profiled.columns if column.kind not in {"text", "other"} or column.name in waiting]
     lines += ["  types:  # all others are text"] if typed else []
     return "\n".join([*lines, *(f"    {yaml_name(column.name)}: {column.kind}" for column in typed)])
 

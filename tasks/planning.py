@@ -1,12 +1,13 @@
-"""What can be said before a run: that it cannot start, that its release exists, or sizes, lattice, memory and what is left to scan."""
+"""What can be said before a run: that it cannot start, that its release exists, or sizes, lattice, memory and how unique records are."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
 from core.lattice import Lattice, Node
+from core.risk import Figures
 from core.roots import bins, most_cells
 from schemas.job import Job
 from schemas.method import SkaldMethod
@@ -15,18 +16,20 @@ from tasks.artifacts import Artifact
 from tasks.chunk_cells import OF_CHUNK
 from tasks.coding import Coding, load_coding
 from tasks.domains import axis_names, domains_key
+from tasks.drivers import Drivers, Exposed, uniqueness
 from tasks.examination import most_suppressed
 from tasks.local_planning import LocalPlan, make_local_plan
-from tasks.phases import count_domains, merge_domains
+from tasks.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
 from tasks.pseudonyms import in_prefect, with_keys
 from tasks.publishing import published, release_id
 from tasks.recodings import check_hierarchies, choose_root
+from tasks.risk import MOST_ROWS
 from tasks.runs import Run, open_run
 from tasks.sources import Source, find_files, read_source
 
 
 class PlannedQid(BaseModel):
-    """One QID: distinct values, nulls, and the number of groups per level."""
+    """One QID: distinct values, nulls, the number of groups per level, and who would stand out without it, where that was counted."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -34,6 +37,7 @@ class PlannedQid(BaseModel):
     values: int
     nulls: int
     groups: tuple[int, ...]
+    without: Exposed | None = None
 
 
 class Plan(BaseModel):
@@ -45,7 +49,7 @@ class Plan(BaseModel):
         method: Name of the algorithm.
         files: Number of files, and ``chunks`` they are cut into.
         domains_to_scan: Chunks that phase 1 had not yet counted when the plan was made.
-        histograms_to_scan: Chunks that phase 2 has not yet counted; null for methods that need no histogram.
+        histograms_to_scan: Chunks that phase 2 had not yet counted when the plan was made; null for methods that need no histogram.
         records: N.
         most_suppressed: Records that the limit allows to suppress.
         qids: One entry per QID.
@@ -53,6 +57,10 @@ class Plan(BaseModel):
         root: The finest node whose histogram fits the memory, with at most ``cells`` occupied cells of ``bins`` (eq. 1).
         memory: Bytes.
         local: What a method that searches no lattice would do.
+        source_bytes: Size of the source's files.
+        exposed: Records of the source that stand out; None where they were not counted.
+        risk: Re-identification risk of the source as it is, where it was counted.
+        not_counted: Why something of these was not, in a sentence.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -73,6 +81,18 @@ class Plan(BaseModel):
     bins: int | None = None
     memory: int
     local: LocalPlan | None = None
+    source_bytes: int
+    exposed: Exposed | None = None
+    risk: Figures = {}
+    not_counted: str = ""
+
+
+class Uniqueness(NamedTuple):
+    """Who stands out, the risk of that, and what was not counted of it."""
+
+    drivers: Drivers | None
+    risk: Figures
+    not_counted: str
 
 
 def published_already(job: Job) -> Manifest | None:
@@ -92,8 +112,12 @@ def published_already(job: Job) -> Manifest | None:
         return published(job, release_id(job, with_keys(job, read_source(job, run.store))))
 
 
-def make_plan(job: Job) -> Plan:
-    """Reads the source's footers, counts the domains that are not counted yet, and says what a run would do.
+def make_plan(job: Job, *, quick: bool = False) -> Plan:
+    """Reads the source's footers, counts what is not counted yet, and says what a run would do; the run counts none of it again.
+
+    Args:
+        job: The job.
+        quick: Whether to leave out how unique the records are, which needs the counts of phase 2.
 
     Raises:
         SkaldError: whatever would stop the run so far.
@@ -106,10 +130,8 @@ def make_plan(job: Job) -> Plan:
         domain = merge_domains(run, source, count_domains(run, source))
         coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
-        qids = [
-            PlannedQid(name=domain.qid, values=len(domain.values), nulls=domain.nulls, groups=tuple(map(len, hierarchy.labels)))
-            for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
-        ]
+        method = _of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)
+        unique = Uniqueness(None, {}, "") if quick else _uniqueness(run, source, domain, method.get("local"))
         return Plan(
             release=release,
             exists=(job.target_path / release).is_dir(),
@@ -119,10 +141,28 @@ def make_plan(job: Job) -> Plan:
             domains_to_scan=uncounted,
             records=source.records,
             most_suppressed=most_suppressed(job, source.records),
-            qids=tuple(qids),
+            qids=_qids(coding, unique),
             memory=job.memory,
-            **(_of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)),
+            source_bytes=sum(file.stat[0] for file in source.files),
+            exposed=unique.drivers.whole if unique.drivers else None,
+            risk=unique.risk,
+            not_counted=unique.not_counted,
+            **method,
         )
+
+
+def _qids(coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...]:
+    without = unique.drivers.without if unique.drivers else {}
+    return tuple(
+        PlannedQid(
+            name=domain.qid,
+            values=len(domain.values),
+            nulls=domain.nulls,
+            groups=tuple(map(len, hierarchy.labels)),
+            without=without.get(domain.qid),
+        )
+        for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
+    )
 
 
 def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
@@ -147,3 +187,26 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
 def _uncounted(run: Run, source: Source) -> int:
     names = axis_names(run.job)
     return sum(run.store.find(OF_CHUNK, domains_key(chunk, names)) is None for chunk in source.chunks)
+
+
+def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
+    """Counts phase 2 and who stands out in it, or says why not.
+
+    A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
+    """
+    coding = load_coding(run.job, domain, run.store)
+    root = choose_root(run.job, coding)
+    if local and local.distinct * source.records > MOST_ROWS:
+        return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
+    parts = count_histograms(run, source)
+    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest else parts
+    sizes = count_sizes(run, domain, root, files[0], parts)
+    if sizes is None:
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in parts)))
+    drivers, risk = uniqueness(run.job, domain, files, sizes, run.store, run.spill)
+    told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
+    return Uniqueness(drivers, risk, told)
+
+
+def _too_many(cells: int) -> str:
+    return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."

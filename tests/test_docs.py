@@ -1,0 +1,159 @@
+"""The documentation builds without a warning, its links lead somewhere, its commands exist, and the tutorial is what happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import jsonschema
+import pytest
+import typer
+import yaml
+
+from flows.cli import app
+from schemas.job import job_json_schema
+from tests.conftest import ROOT, CommandLine
+from tests.jobs import job_of
+
+DOCS = ROOT / "docs"
+PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "reference"} & set(path.relative_to(DOCS).parts))
+COMMANDS = set(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+BLOCK = re.compile(r"^```(?:\{code-block\} )?(\w+)\n((?::\w+:[^\n]*\n)*)\n?(.*?)^```$", re.M | re.S)
+
+
+class Links(HTMLParser):
+    """Collects what a page links to and loads, and the places in it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: set[str] = set()
+        self.loaded: set[str] = set()
+        self.places: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value for name, value in attrs if value}
+        self.places |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.add(given["href"])
+        elif link := given.get("src") or (given.get("href") if tag == "link" else None):
+            self.loaded.add(link)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html", "-d", str(folder / "trees")]
+    done = subprocess.run(
+        [*command, str(DOCS), str(folder / "html")],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "DO_NOT_TRACK": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder / "html"
+
+
+def test_every_link_inside_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    pages = {path: Links(path.read_text("utf-8")) for path in site.rglob("*.html")}
+    assert len(pages) > len(PAGES)
+    for path, page in pages.items():
+        assert not {link for link in page.loaded if urlsplit(link).netloc}, path
+        for link in page.links | page.loaded:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                assert parts.scheme == "https", link
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.is_file(), f"{path.name}: {link}"
+            if parts.fragment and target in pages:
+                assert unquote(parts.fragment) in pages[target].places, f"{path.name}: {link}"
+
+
+def test_every_key_of_a_job_is_in_the_reference_with_its_meaning(site: Path) -> None:
+    schema = job_json_schema()
+    text = re.sub(r"<[^>]+>", "", (site / "reference" / "job.html").read_text("utf-8"))
+    for model in (schema, *schema["$defs"].values()):
+        assert model["description"]
+        for key, one in model["properties"].items():
+            assert one.get("description"), key
+            assert key in text
+
+
+def test_every_command_is_in_the_reference(site: Path) -> None:
+    text = (site / "reference" / "commands.html").read_text("utf-8")
+    assert all(f"skald {command}" in text for command in COMMANDS)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_that_a_page_shows_exist_and_its_jobs_are_yaml(page: Path) -> None:
+    for language, _, text in BLOCK.findall(page.read_text("utf-8")):
+        if language == "yaml":
+            assert yaml.safe_load(text)
+        for line in text.splitlines():
+            if found := re.match(r"\$ skald (\S+)", line):
+                assert found[1] in COMMANDS
+
+
+def jobs() -> Iterator[Any]:
+    for path in sorted((ROOT / "data" / "jobs").glob("*.yaml")):
+        yield yaml.safe_load(path.read_text())
+    [tutorial] = [text for language, options, text in BLOCK.findall((DOCS / "tutorial.md").read_text()) if "job.yaml" in options]
+    yield yaml.safe_load(tutorial)
+    yield job_of()
+    yield job_of(method={"name": "mondrian", "fragments": {"count": 4}, "generalisation": {"sex": "set"}}, source={"path": ["a", "b"]})
+    yield job_of(privacy={"k": 5, "l": {"disease": {"recursive": {"c": 2.5, "l": 2}}}, "t": {"disease": {"t": 0.2}}}, memory=512_000_000)
+
+
+def test_the_schema_for_editors_takes_jobs_and_refuses_what_is_none(direct: CommandLine) -> None:
+    done = direct("schema", "--to", "job.schema.json")
+    assert done.returncode == 0, done.stderr
+    schema = json.loads((direct.folder / "job.schema.json").read_text())
+    check = jsonschema.Draft202012Validator(schema)
+    check.check_schema(schema)
+    for job in jobs():
+        assert [error.message for error in check.iter_errors(job)] == []
+    for wrong in ({"privcy": {}}, {"privacy": {"k": 0}}, {"method": {"name": "magic"}}, {"memory": "much"}, {"version": 2}):
+        assert not check.is_valid(job_of() | wrong), wrong
+    assert not check.is_valid({})
+
+
+def test_the_tutorial_is_what_happens(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    skald = tmp_path / "bin" / "skald"
+    skald.write_text(f'#!/bin/sh\nexec {sys.executable} -m flows.cli "$@"\n')
+    skald.chmod(0o755)
+    work, given = tmp_path / "work", CommandLine("direct", tmp_path).options(COLUMNS="200")["env"]
+    work.mkdir()
+    environment = given | {"PATH": f"{skald.parent}:{os.environ['PATH']}"}
+    ran = 0
+    for language, options, text in BLOCK.findall((DOCS / "tutorial.md").read_text("utf-8")):
+        if caption := re.search(r":caption: (\S+)", options):
+            (work / caption[1]).write_text(text)
+        if language == "console":
+            for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
+                done = subprocess.run(
+                    ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=180
+                )
+                assert done.returncode == 0, f"{command}: {done.stderr}"
+                assert_shown(shown, done.stdout)
+                ran += 1
+    assert ran >= 8
+
+
+def assert_shown(shown: str, printed: str) -> None:
+    """Checks that every line that is shown was printed, in that order; … stands for anything."""
+    left = " ".join(printed.split())
+    for piece in (" ".join(piece.split()) for line in shown.splitlines() for piece in line.split("…") if piece.strip()):
+        assert piece in left, f"not printed: {piece}"
+        left = left.partition(piece)[2]
