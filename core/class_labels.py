@@ -190,6 +190,16 @@ def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), covered, covered)
 
 
+def held_penalties(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> NDArray[np.float64]:
+    """Returns NCP of a QID as if each class published the values that it holds, shape (classes,); arguments as for ``label_qid``."""
+    if not is_numerical(domain):
+        distinct = sets.distinct(codes, domain.size)
+        return np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
+    low, high = (ends.astype(np.int64) for ends in sets.extremes(codes))
+    null = len(domain.values)
+    return np.where((high == null) & (low < null), 1.0, _spans(domain, low, high))
+
+
 def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
     """Returns the finest level at which all records of each class share a group: that of their lowest common ancestor.
 

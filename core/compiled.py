@@ -45,6 +45,12 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     return compiled
 
 
+def kept_kernels() -> frozenset[str]:
+    """Returns the names of the files of all compiled kernels that are kept, to notice that further ones were compiled."""
+    home = next(filter(_writable, _homes()), None)
+    return frozenset(path.name for path in home.rglob("*.nbc")) if home else frozenset()
+
+
 def _homes() -> list[Path]:
     """Returns where compiled kernels may be kept, best first."""
     if SETTINGS.CACHE_DIR:

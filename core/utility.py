@@ -134,19 +134,22 @@ def _codes(text: str | None, known: Known, places: dict[str, int]) -> NDArray[np
 
 
 def generalised(meaning: Meaning, counts: NDArray[np.int64], domain: Domain) -> float:
-    """Returns the mean NCP of the released records (Xu et al. 2006): 0 where values are published as they are, 1 for the whole domain.
+    """Returns the mean NCP of the released records."""
+    return float(np.dot(penalties(meaning, domain), counts) / counts.sum())
+
+
+def penalties(meaning: Meaning, domain: Domain) -> Floats:
+    """Returns NCP of each label (Xu et al. 2006), shape (labels,): 0 where a value is published as it is, 1 for the whole domain.
 
     Numbers and dates: range over range; other types: values covered over values, 0 for one.
     """
     numbers, members = as_numbers(domain.values), meaning.members
     if numbers is None or len(numbers) < 2:
-        penalties = np.where(members > 1, members / max(domain.size, 1), 0.0)
-    else:
-        ends = np.append(numbers, np.nan)[: domain.size][meaning.codes]
-        starts = np.flatnonzero(np.diff(meaning.labels, prepend=-1))
-        spans = np.fmax.reduceat(ends, starts) - np.fmin.reduceat(ends, starts)
-        penalties = np.where(members > 1, np.nan_to_num(spans) / (numbers[-1] - numbers[0]), 0.0)
-    return float(np.dot(penalties, counts) / counts.sum())
+        return np.where(members > 1, members / max(domain.size, 1), 0.0)
+    ends = np.append(numbers, np.nan)[: domain.size][meaning.codes]
+    starts = np.flatnonzero(np.diff(meaning.labels, prepend=-1))
+    spans = np.fmax.reduceat(ends, starts) - np.fmin.reduceat(ends, starts)
+    return np.where(members > 1, np.nan_to_num(spans) / (numbers[-1] - numbers[0]), 0.0)
 
 
 def total_variation(before: NDArray[np.int64], after: Floats) -> float:

@@ -10,15 +10,26 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from schemas.errors import listed, nearest
+
 # ruff: noqa: PLC0415 - each command imports what it needs
+
+CHUNKS, KS = "1,5,25,125", "10,50,250,1000"
 
 
 def compare(
     job: Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)],
-    chunks: Annotated[str, typer.Option(metavar="N,N,…", help="Numbers of chunks; the source is cut into as many as the largest.")] = (
-        "1,5,25,125"
-    ),
-    k: Annotated[str, typer.Option(metavar="K,K,…", help="Values of k, instead of the job's.")] = "10,50,250,1000",
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,NAME,…", help="Compares methods, each with a process of its own, or 'all' of them.", show_default=False),
+    ] = None,
+    chunks: Annotated[
+        str | None,
+        typer.Option(metavar="N,N,…", help=f"Numbers of chunks; the source is cut into as many as the largest. [default: {CHUNKS}]"),
+    ] = None,
+    k: Annotated[
+        str | None, typer.Option(metavar="K,K,…", help=f"Values of k, instead of the job's. [default: {KS}; with --methods the job's k]")
+    ] = None,
     cut: Annotated[
         bool, typer.Option("--cut", help="Cuts the same data into more chunks; else more chunks are more data, as in the paper.")
     ] = False,
@@ -31,11 +42,16 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
     direct: Annotated[bool, typer.Option("--direct", help="Runs the same steps in this process, without Prefect.")] = False,
 ) -> None:
-    """Compares one node for all chunks with a node for each chunk alone: the paper's Table III and Fig. 3. Publishes nothing."""
-    counts, ks = _numbers(chunks, "--chunks"), _numbers(k, "--k")
+    """Compares one node for all chunks with one for each (the paper's Fig. 3), or with --methods whole methods. Publishes nothing."""
+    if methods is not None:
+        if chunks is not None or cut:
+            raise typer.BadParameter("--chunks and --cut are for the comparison of chunks; leave them out, or leave out --methods")
+        _compare_methods(job, tuple(settings or ()), _methods(methods), _numbers(k, "--k") if k else (), to, as_json, direct)
+        return
+    counts, ks = _numbers(chunks or CHUNKS, "--chunks"), _numbers(k or KS, "--k")
     from flows.summary import progress_bars
 
-    with _flow(direct, job, settings or ()) as flow, progress_bars(Console(stderr=True)):
+    with _flow("compare", direct, job, settings or ()) as flow, progress_bars(Console(stderr=True)):
         compared = flow(job, tuple(settings or ()), counts, ks, cut, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
@@ -43,6 +59,32 @@ def compare(
         from flows.comparison_summary import comparison_summary
 
         Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder), compared.pictures))
+
+
+def _compare_methods(
+    job: Path, settings: tuple[str, ...], methods: tuple[str, ...], ks: tuple[int, ...], to: Path | None, as_json: bool, direct: bool
+) -> None:
+    from flows.summary import progress_bars
+
+    with _flow("compare_methods", direct, job, settings) as flow, progress_bars(Console(stderr=True)):
+        compared = flow(job, settings, methods, ks, to)
+    if as_json:
+        sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
+    else:
+        from flows.methods_summary import methods_summary
+
+        Console(soft_wrap=True, highlight=False).print(methods_summary(compared.comparison, str(compared.folder)))
+
+
+def _methods(text: str) -> tuple[str, ...]:
+    from flows.methods import FLOWS
+
+    asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
+    if asked == ("all",):
+        return tuple(FLOWS)
+    if strange := [name for name in asked if name not in FLOWS]:
+        raise typer.BadParameter(f"--methods: there is no method '{strange[0]}'{nearest(strange[0], FLOWS)}; there are {listed(FLOWS, 9)}")
+    return asked
 
 
 def _numbers(text: str, option: str) -> tuple[int, ...]:
@@ -53,20 +95,18 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def _flow(direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
+def _flow(name: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
+    from importlib import import_module
+
     from schemas.run_parameters import RunParameters
     from tasks.steps import SWITCH, without_prefect
 
     if direct or without_prefect():
         os.environ[SWITCH] = "1"
-        from flows.compare import compare as flow
-
-        yield flow
+        yield getattr(import_module(f"flows.{name}"), name)
         return
     RunParameters.of(job, settings)  # refuses what Prefect must not keep
     from flows.quiet_prefect import api, prepare
 
     with api(prepare()):
-        from flows.compare import compare as flow
-
-        yield flow
+        yield getattr(import_module(f"flows.{name}"), name)

@@ -35,13 +35,15 @@ VERSION = 1
 WORKERS = 2
 BYTES_PER_COLUMN = 24
 MARGIN = 0.8
+RESERVED = 8
+"""One part in so many of the memory is left to the program itself."""
 LARGER = 4
 
 
 def most_records(job: Job, coding: Coding, source: Source) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
     each = bytes_of(coding, 1) + BYTES_PER_COLUMN * len(source.payload)
-    return max(job.memory // (WORKERS * each), 1)
+    return max((job.memory - job.memory // RESERVED) // (WORKERS * each), 1)
 
 
 def sample_share(job: Job, coding: Coding, attempt: int) -> float:

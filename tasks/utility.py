@@ -7,23 +7,17 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.accuracy import FOLDS, accuracy, majority
-from core.arrays import filled
-from core.class_labels import as_text
-from core.domains import Domain
 from core.losses import as_numbers
-from core.utility import BOUND, SANITY, draw_queries, generalised, meaning_of, relative_errors, total_variation
-from schemas.errors import SkaldError, StorageError, counted, nearest
+from core.utility import SANITY, draw_queries, generalised, relative_errors, total_variation
+from schemas.errors import SkaldError, counted, nearest
 from schemas.job import Job
-from schemas.release import published_qids
 from tasks.coding import Coding, load_coding
-from tasks.database import connect, literal
+from tasks.database import connect
 from tasks.phases import count_domains, merge_domains
+from tasks.published_labels import labels_of, read_files
 from tasks.runs import open_run
 from tasks.side_by_side import Attribute, SideBySide
 from tasks.sources import read_source
@@ -130,7 +124,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
             raise UtilityError.no_target(target, others)
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         with connect(job, run.spill) as connection:
-            bench = SideBySide(connection, _read([file.path for file in source.files]), _read(files))
+            bench = SideBySide(connection, read_files([file.path for file in source.files]), read_files(files))
             qids = list(_qids(bench, job, coding, manifest.levels if manifest else None, release))
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
             asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]
@@ -151,38 +145,11 @@ def _column(one: Attribute) -> ColumnUtility:
     return ColumnUtility(generalised=wide, marginal=total_variation(one.weights, one.meaning.spread(one.counts)))
 
 
-def _read(files: Sequence[Path]) -> str:
-    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
-
-
 def _qids(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None, release: Path) -> Iterator[Attribute]:
-    published = set(published_qids(job))
-    for number, (domain, hierarchy) in enumerate(zip(coding.domains, coding.hierarchies, strict=True)):
-        names = (domain.qid,) if domain.qid in published else (f"{domain.qid}_low", f"{domain.qid}_high")
-        table, level = bench.labels(number, names), levels[domain.qid] if levels else None
-        texts, exact = _texts(table, domain, level)
-        try:
-            meaning = meaning_of(texts, exact, domain, hierarchy, level)
-        except LookupError as error:
-            reason = (
-                f"{counted(error.args[0], 'label')} of '{domain.qid}' in neither its hierarchy nor a range or a set of the source's values"
-            )
-            raise StorageError.not_a_release(str(release), reason) from None
-        bench.register(number, domain)
-        yield Attribute(number, domain, names, f"labels_{number}", meaning, table["records"].to_numpy())
-
-
-def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str | None], NDArray[np.int64]]:
-    """Returns the labels as text, two bounds with a bar between, and the codes of those that are values themselves."""
-    keys = [table[name].combine_chunks() for name in table.column_names if name.startswith("key_")]
-    exact = np.full(len(table), -1, np.int64)
-    if len(keys) == 2:
-        low, high = (key.cast(pa.string()) for key in keys)
-        return pc.binary_join_element_wise(low, high, BOUND).to_pylist(), exact
-    [key] = keys
-    if not level and (key.type == domain.values.type or pa.types.is_string(domain.values.type)):
-        exact = filled(pc.index_in(key.cast(domain.values.type), domain.values), -1).astype(np.int64)
-    return (key if pa.types.is_string(key.type) else as_text(key)).to_pylist(), exact
+    for labels in labels_of(bench, job, coding, levels):
+        meaning = labels.meaning(release)
+        bench.register(labels.number, labels.domain)
+        yield Attribute(labels.number, labels.domain, labels.names, f"labels_{labels.number}", meaning, labels.counts)
 
 
 def _query_errors(bench: SideBySide, attributes: Sequence[Attribute], queries: int, seed: int) -> QueryErrors:

@@ -1,0 +1,181 @@
+"""Which method to take, and what the others are better for: plain words that follow from the figures by a few fixed rules.
+
+Only figures of the releases decide. What depends on the machine (CPU time, memory) is told, and never decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import NamedTuple
+
+from schemas.errors import counted
+from schemas.method_comparison import Advice, Figures, MethodRun
+
+KEPT = 0.99
+SAME = 0.02
+SAME_COST = 0.2
+SAME_SHARE = 0.005
+
+
+def percent(share: float, digits: int = 0) -> str:
+    """Returns a share as a percentage."""
+    return f"{100 * share:.{digits}f} %"
+
+
+RULES = (
+    f"Methods that keep at least {percent(KEPT)} of the records in classes come first; where none does, those that keep about as many as "
+    f"the best (less than {percent(SAME_SHARE, 1)} of the records fewer).",
+    "Of these, the one with the least GCP of what is published is recommended.",
+    f"GCPs that differ by less than {percent(SAME)} are the same; then the smaller mean class (C_avg) decides, then the smaller DM, again "
+    f"by {percent(SAME)}, then the order in which the methods were asked for.",
+    f"Other methods are said to be better for what differs by {percent(SAME)} or more (shares of records: by {percent(SAME_SHARE, 1)} of "
+    f"them; CPU time and memory, which change from run to run: by {percent(SAME_COST)}).",
+)
+"""How the advice is made, as it is shown with it."""
+
+ONE_LEVEL = {"skald"}
+"""Methods that publish one level per column."""
+
+
+class Measure(NamedTuple):
+    """A figure in which a method can be better.
+
+    Attributes:
+        of: Reads it.
+        same: A difference below this is none: relative to the smaller figure, or for shares of the records a difference of shares.
+        share: Whether it is such a share.
+        more: Whether more is better.
+        says: What a better method has, given its own figure and the recommended one's.
+    """
+
+    of: Callable[[Figures], float | None]
+    same: float
+    share: bool
+    more: bool
+    says: Callable[[Figures, Figures], str]
+
+
+def _less(name: str, of: Callable[[Figures], float], text: Callable[[float], str], more: str = "") -> Callable[[Figures, Figures], str]:
+    def says(mine: Figures, other: Figures) -> str:
+        return f"{name} ({text(of(mine))} against {text(of(other))}){more}"
+
+    return says
+
+
+def _measure(
+    name: str, figure: str, text: Callable[[float], str], same: float = SAME, *, share: bool = False, more: bool = False, told: str = ""
+) -> Measure:
+    of = attrgetter(figure)
+    return Measure(of, same, share, more, _less(name, of, text, told))
+
+
+def _tenths(share: float) -> str:
+    return percent(share, 1)
+
+
+MEASURES = (
+    _measure("more records kept", "kept", _tenths, SAME_SHARE, share=True, more=True),
+    _measure("less coarsening", "gcp", "GCP {:.4f}".format),
+    _measure(
+        "less spread of the values in a class",
+        "gcp_values",
+        "{:.4f}".format,
+        told=", if just these values were published",
+    ),
+    _measure("smaller classes", "c_avg", "C_avg {:,.2f}".format),
+    _measure("fewer large classes", "dm", "DM {:,.0f}".format),
+    _measure("less risk for the mean record", "prosecutor_mean", lambda risk: percent(risk, 2)),
+    _measure("fewer records at higher risk", "share_above", _tenths, SAME_SHARE, share=True),
+    _measure("less CPU time", "cpu", "{:,.1f} s".format, SAME_COST),
+    _measure("less memory", "peak", lambda peak: f"{peak / 1e6:,.0f} MB", SAME_COST),
+)
+"""In the order in which they are told."""
+
+
+def advise(k: int, runs: Sequence[MethodRun]) -> Advice:
+    """Returns which method to take at one k.
+
+    Args:
+        k: Of all the runs.
+        runs: One per method, in the order of preference where all figures are the same.
+    """
+    found = {run.method: run.figures for run in runs if run.figures}
+    failed = tuple(f"{run.method} could not be compared: {run.failed}" for run in runs if run.failed)
+    if not found:
+        return Advice(k=k, method=None, verdict="No method could be run, so that there is nothing to recommend.", others=failed)
+    eligible, verdict = _eligible(found)
+    best = _chosen(eligible)
+    told = tuple(_other(name, found[name], best, found[best], left_out=name not in eligible) for name in found if name != best)
+    return Advice(k=k, method=best, verdict=f"{best}. {verdict} {_reason(best, eligible)}", others=(*told, *failed))
+
+
+def _eligible(found: Mapping[str, Figures]) -> tuple[dict[str, Figures], str]:
+    eligible = {name: figures for name, figures in found.items() if figures.kept >= KEPT}
+    if eligible:
+        who = "It is the only one that keeps" if len(eligible) == 1 < len(found) else "It keeps"
+        return eligible, f"{who} at least {percent(KEPT)} of the records in classes."
+    most = max(figures.kept for figures in found.values())
+    eligible = {name: figures for name, figures in found.items() if most - figures.kept < SAME_SHARE}
+    return eligible, f"No method keeps {percent(KEPT)} of the records in classes; this one keeps {percent(most, 1)}, as much as any."
+
+
+def _chosen(eligible: Mapping[str, Figures]) -> str:
+    left = dict(eligible)
+    for of in map(attrgetter, ("gcp", "c_avg", "dm")):
+        least = min(map(of, left.values()))
+        left = {name: figures for name, figures in left.items() if _same(of(figures), least, SAME)}
+    return next(iter(left))
+
+
+def _reason(best: str, eligible: Mapping[str, Figures]) -> str:
+    own = eligible[best]
+    if len(eligible) == 1:
+        return f"Its GCP is {own.gcp:.4f}."
+    least = min(figures.gcp for figures in eligible.values())
+    same = [name for name, figures in eligible.items() if name != best and _same(figures.gcp, least, SAME)]
+    if not same:
+        return f"Of {counted(len(eligible), 'such method')} it has the least GCP: {own.gcp:.4f}."
+    return (
+        f"Its GCP is {own.gcp:.4f}, and that of {' and '.join(same)} is the same (less than {percent(SAME)} above the least); of these it "
+        "has the smaller classes, or was asked for first."
+    )
+
+
+def _other(name: str, mine: Figures, best: str, chosen: Figures, *, left_out: bool) -> str:
+    better = [measure.says(mine, chosen) for measure in MEASURES if _better(measure, mine, chosen)]
+    if name in ONE_LEVEL and best not in ONE_LEVEL:
+        better.append("one level per column, so that equal values are published alike in all records")
+    told = f"{name} is better for: {'; '.join(better)}." if better else f"{name} is better for nothing that was measured here."
+    same = _same(mine.gcp, chosen.gcp, SAME) and not left_out
+    coarser = "the same GCP" if same else f"GCP {mine.gcp:.4f}"
+    lost = f", but it keeps only {percent(mine.kept, 1)} of the records" if left_out else ""
+    return f"{told} It has {coarser}{lost}."
+
+
+def _same(one: float, other: float, margin: float) -> bool:
+    """Tells whether two figures differ by less than a margin, relative to the smaller one."""
+    return one == other or abs(one - other) < margin * min(one, other)
+
+
+def _better(measure: Measure, mine: Figures, other: Figures) -> bool:
+    one, two = measure.of(mine), measure.of(other)
+    if one is None or two is None:
+        return False
+    alike = abs(one - two) < measure.same if measure.share else _same(one, two, measure.same)
+    return not alike and (one > two) == measure.more
+
+
+def summary(advice: Sequence[Advice]) -> str:
+    """Returns the advice for all k in one sentence: which method where."""
+    by_method: dict[str | None, list[str]] = {}
+    for one in advice:
+        by_method.setdefault(one.method, []).append(f"{one.k:,}")
+    if set(by_method) == {None}:
+        return "No method could be run."
+    if len(advice) == 1:
+        return f"Recommended: {advice[0].verdict}"
+    if len(by_method) == 1:
+        return f"Recommended at every k: {advice[0].method}."
+    parts = [f"{method or 'none'} at k = {', '.join(ks)}" for method, ks in by_method.items()]
+    return f"Recommended: {'; '.join(parts)}."

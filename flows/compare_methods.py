@@ -1,0 +1,67 @@
+"""Several methods on one job: each run from scratch in a process of its own, counted alike, and set side by side."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.job import load_job
+from schemas.method_comparison import MethodComparison
+from tasks.coding import load_coding
+from tasks.comparison_results import comparison_folder
+from tasks.method_comparison import make_method_comparison, write_method_comparison
+from tasks.method_phases import measure_methods
+from tasks.method_runs import Asked
+from tasks.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.recodings import check_hierarchies
+from tasks.runs import open_run
+from tasks.sources import check_unchanged, read_source
+from tasks.steps import as_flow
+
+
+@dataclass(frozen=True)
+class ComparedMethods:
+    """A comparison of methods, and where its figures lie."""
+
+    comparison: MethodComparison
+    folder: Path
+
+
+@as_flow
+def compare_methods(
+    job_file: Path,
+    settings: tuple[str, ...] = (),
+    methods: tuple[str, ...] = (),
+    ks: tuple[int, ...] = (),
+    to: Path | None = None,
+) -> ComparedMethods:
+    """Compares methods on a job's own data. Publishes nothing: only figures are written.
+
+    Args:
+        job_file: The YAML file; its own method keeps its options, others have their defaults.
+        settings: Overrides such as ``suppression.limit=0``.
+        methods: Their names; the order decides where all figures are the same.
+        ks: Values of k; the job's own if left out.
+        to: Folder for the figures; ``<target>-comparison`` if left out.
+
+    Raises:
+        SkaldError: with one sentence and the exit code of the command line. A method that cannot be run does not end the others.
+    """
+    job = load_job(job_file, settings)
+    check_hierarchies(job)
+    asked = Asked.of(job_file, settings, job)
+    with open_run(job) as run:
+        with run.phase("source"):
+            source = read_source(job, run.store)
+        with run.phase("domains"):
+            domain = merge_domains(run, source, count_domains(run, source))
+        histogram = None
+        if "skald" in methods:
+            with run.phase("histogram"):
+                finest = load_coding(job, domain, run.store).finest
+                histogram = merge_histograms(run, domain, finest, count_histograms(run, source, domain, finest))
+        with run.phase("methods"):
+            runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain, histogram)
+        check_unchanged(source)
+        comparison = make_method_comparison(job, source, runs)
+    folder = comparison_folder(job, to)
+    write_method_comparison(folder, comparison)
+    return ComparedMethods(comparison, folder)

@@ -1,0 +1,50 @@
+"""What the command line shows of a comparison of methods, as Rich tables that fit 80 columns."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from schemas.errors import counted
+from schemas.method_comparison import Figures, MethodComparison
+from tasks.report_page import percent
+
+
+def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType:
+    """Returns a comparison as a table per k, with what follows from it.
+
+    Args:
+        comparison: The figures.
+        folder: Where they lie.
+    """
+    parts: list[RenderableType] = [Text(f"{counted(comparison.records, 'record')}, at most {comparison.limit} suppressed.")]
+    for one in comparison.advice:
+        parts += ["", f"[bold]k = {one.k:,}[/]", _table(comparison, one.k, one.method), Text(one.verdict)]
+        parts += [Text(f"- {sentence}") for sentence in one.others]
+    if len(comparison.advice) > 1:
+        parts += ["", Text(comparison.summary)]
+    return Group(*parts, "", Text(f"Figures and pictures: {folder}/methods.html (and .json, .csv)"))
+
+
+def _table(comparison: MethodComparison, k: int, chosen: str | None) -> Table:
+    table = Table("method", box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("GCP", "held", "DM", "C_avg", "kept", "mean risk", f"> {comparison.threshold:g}", "CPU s", "MB"):
+        table.add_column(name, justify="right")
+    for run in comparison.runs:
+        if run.k == k:
+            name = f"[bold]{run.method}[/]" if run.method == chosen else run.method
+            table.add_row(name, *(_row(run.figures) if run.figures else ["–"] * 9))
+    return table
+
+
+def _row(one: Figures) -> list[str]:
+    held = "–" if one.gcp_values is None else f"{one.gcp_values:.4f}"
+    return [
+        f"{one.gcp:.4f}", held, _large(one.dm), f"{one.c_avg:,.2f}", percent(one.kept), f"{one.prosecutor_mean:.4f}",
+        percent(one.share_above), f"{one.cpu:,.1f}", f"{one.peak / 1e6:,.0f}",
+    ]  # fmt: skip
+
+
+def _large(value: int) -> str:
+    return f"{value:,}" if value < 10_000_000 else f"{value:.3g}"

@@ -1,0 +1,129 @@
+"""What a comparison of methods found, as ``methods.json`` holds it and ``methods.html`` shows it: figures and words, no cell value."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Figures(_Part):
+    """One release of one method, counted in its files by one piece of code for all methods.
+
+    Attributes:
+        released: Records in classes, masked ones not among them.
+        suppressed: Records that were dropped or masked.
+        classes: Published classes.
+        min_class: Records in the smallest.
+        gcp: Mean penalty of what is published for a value: range over range of numbers, values covered over values of others; 0 for a value
+            itself, 1 for a suppressed record.
+        gcp_values: The same as if every class published the values that it holds; None where that was not counted.
+        dm: Σ over classes |E|² + s·N.
+        c_avg: Records per class in units of k.
+        prosecutor_max: Highest risk of a record.
+        prosecutor_mean: Mean risk of a record.
+        share_above: Share of the records whose risk is above ``threshold``.
+        cpu: Seconds, of the run's own process.
+        peak: Bytes, of the same.
+        wall: Seconds.
+    """
+
+    released: int
+    suppressed: int
+    classes: int
+    min_class: int
+    gcp: float
+    gcp_values: float | None
+    dm: int
+    c_avg: float
+    prosecutor_max: float
+    prosecutor_mean: float
+    share_above: float
+    cpu: float
+    peak: int
+    wall: float
+
+    @property
+    def records(self) -> int:
+        """N."""
+        return self.released + self.suppressed
+
+    @property
+    def kept(self) -> float:
+        """Share of the records that are in classes."""
+        return self.released / self.records
+
+
+class MethodRun(_Part):
+    """One method at one k: its figures, or why there are none."""
+
+    method: str
+    k: int
+    figures: Figures | None = None
+    failed: str | None = None
+
+
+class Advice(_Part):
+    """What follows from the figures at one k.
+
+    Attributes:
+        k: Which.
+        method: The recommended one; None where none could be run.
+        verdict: Why.
+        others: What every other method is better for, or why it is not recommended, a sentence each.
+    """
+
+    k: int
+    method: str | None
+    verdict: str
+    others: tuple[str, ...]
+
+
+class MethodComparison(_Part):
+    """Methods compared on the same job and data.
+
+    Attributes:
+        format: Version of this format.
+        name: The job's name.
+        inputs: Digest of the source files.
+        records: N.
+        quasi_identifiers: In job order.
+        promises: What every class keeps besides k, a sentence each.
+        limit: Share of the records that may be suppressed, as it is written.
+        memory: The budget in bytes.
+        threshold: The risk that ``share_above`` refers to.
+        runs: By k, then in the order that was asked for.
+        summary: The advice in one paragraph.
+        advice: One per k.
+        rules: How the advice is made, a sentence each.
+        versions: Of what made it.
+    """
+
+    format: Literal[1] = 1
+    name: str
+    inputs: str
+    records: int
+    quasi_identifiers: tuple[str, ...]
+    promises: tuple[str, ...]
+    limit: str
+    memory: int
+    threshold: float
+    runs: tuple[MethodRun, ...]
+    summary: str
+    advice: tuple[Advice, ...]
+    rules: tuple[str, ...]
+    versions: dict[str, str]
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods in the order that was asked for."""
+        return tuple(dict.fromkeys(run.method for run in self.runs))
+
+    @property
+    def ks(self) -> tuple[int, ...]:
+        """The values of k, ascending."""
+        return tuple(sorted({run.k for run in self.runs}))

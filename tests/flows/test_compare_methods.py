@@ -1,0 +1,206 @@
+"""Methods are compared by what their releases publish, counted record by record here; nothing stays but figures."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from core.recommendation import advise
+from flows.compare_command import _methods
+from flows.methods import FLOWS, flow_of
+from schemas.method_comparison import Figures, MethodComparison, MethodRun
+from tasks.method_page import render
+from tasks.method_runs import Asked, Ended, _sentence
+from tests.conftest import CommandLine
+from tests.jobs import generalise, job_of, people, people_job, released
+
+QIDS = ["sex", "zip", "smoker"]
+TABLE = people(300, seed=3)
+K = 4
+
+
+def small_job(folder: Path, **parts: Any) -> Path:
+    """A job of three QIDs that are no numbers, so that CANON cannot run it."""
+    columns = job_of()["columns"]
+    qids = [qid for qid in columns["quasi_identifiers"] if qid["name"] in QIDS]
+    columns |= {"quasi_identifiers": qids, "identifiers": ["person", "age", "height", "born"]}
+    return people_job(folder, TABLE, files=2, columns=columns, privacy={"k": K}, **parts)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The folder of a job, what the command printed, and what it said."""
+
+    folder: Path
+    comparison: MethodComparison
+    said: str
+
+    def figures(self, method: str) -> Figures:
+        [run] = [run for run in self.comparison.runs if run.method == method]
+        assert run.figures, run.failed
+        return run.figures
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    """The real thing: the command line, and a process for each method."""
+    folder = tmp_path_factory.mktemp("methods")
+    ended = CommandLine("direct", folder)("compare", small_job(folder / "job"), "--methods", "skald,canon,rayden", "--json")
+    assert ended.returncode == 0, ended.stderr
+    return Compared(folder / "job", MethodComparison.model_validate_json(ended.stdout), ended.stderr)
+
+
+def published(folder: Path, method: str) -> tuple[Any, list[tuple[Any, ...]]]:
+    flow: Any = flow_of(method)
+    made = getattr(flow, "fn", flow)(small_job(folder, method={"name": method}), ())
+    return made.manifest, released(made.folder).select(QIDS).rows()
+
+
+def penalty(qid: str, label: Any) -> float:
+    """What a label has lost: the distinct values that it may stand for over all, 0 for a value itself."""
+    values = {None if value is None else str(value).lower() for value in TABLE[qid].to_pylist()}
+    label = None if label is None else str(label).lower()
+    if label in values:
+        return 0.0
+    covered = len(values) if label == "*" else sum(value is not None and value.startswith(label.rstrip("*")) for value in values)
+    return covered / len(values) if covered > 1 else 0.0
+
+
+def gcp(rows: Sequence[tuple[Any, ...]]) -> float:
+    """The mean penalty of all published values, and 1 for those that are not there."""
+    lost = sum(penalty(qid, label) for row in rows for qid, label in zip(QIDS, row, strict=True))
+    return (lost / len(QIDS) + len(TABLE) - len(rows)) / len(TABLE)
+
+
+@pytest.mark.parametrize("method", ["skald", "rayden"])
+def test_figures_are_those_of_the_releases_counted_record_by_record(compared: Compared, tmp_path: Path, method: str) -> None:
+    manifest, rows = published(tmp_path, method)
+    found, sizes, lost = compared.figures(method), Counter(rows), len(TABLE) - len(rows)
+    assert (found.released, found.suppressed, found.classes, found.min_class) == (len(rows), lost, len(sizes), min(sizes.values()))
+    assert found.dm == sum(size * size for size in sizes.values()) + lost * len(TABLE) == manifest.loss["dm"]
+    assert found.c_avg == pytest.approx(len(rows) / len(sizes) / K)
+    assert found.kept == len(rows) / len(TABLE)
+    assert found.prosecutor_max == 1 / min(sizes.values())
+    assert found.prosecutor_mean == pytest.approx(len(sizes) / len(rows))
+    assert found.share_above == pytest.approx(sum(size for size in sizes.values() if size < 12) / len(rows))
+    assert found.gcp == pytest.approx(gcp(rows)) == pytest.approx(manifest.loss["gcp"])
+    assert 1 < found.cpu < 60
+    assert 50e6 < found.peak < 2e9
+
+
+def test_values_that_classes_hold_are_counted_alike_for_levels_and_for_single_records(compared: Compared, tmp_path: Path) -> None:
+    manifest, rows = published(tmp_path / "skald", "skald")
+    assert manifest.suppressed
+    labels = generalise(TABLE, manifest.node, QIDS)
+    lost = 0.0
+    for qid in QIDS:
+        held: dict[tuple[Any, ...], set[Any]] = {}
+        for label, value in zip(labels, TABLE[qid].to_pylist(), strict=True):
+            held.setdefault(label, set()).add(value)
+        distinct = len(set(TABLE[qid].to_pylist()))
+        lost += sum(len(held[row]) / distinct for row in rows if len(held[row]) > 1)
+    assert compared.figures("skald").gcp_values == pytest.approx((lost / len(QIDS) + manifest.suppressed) / len(TABLE))
+    other, _ = published(tmp_path / "rayden", "rayden")
+    assert compared.figures("rayden").gcp_values == other.loss["gcp_set"]
+
+
+def test_a_method_that_cannot_run_the_job_is_listed_with_its_sentence(compared: Compared) -> None:
+    [failed] = [run for run in compared.comparison.runs if run.failed]
+    sentence = "Method 'canon' compares numbers and dates, and no quasi-identifier holds any. Use another one, such as 'rayden'."
+    assert (failed.method, failed.figures, failed.failed) == ("canon", None, sentence)
+    assert f"canon could not be compared: {sentence}" in compared.comparison.advice[0].others
+
+
+def test_only_figures_stay(compared: Compared) -> None:
+    folder = compared.folder
+    assert not (folder / "releases").exists()
+    assert sorted(path.name for path in (folder / "releases-comparison").iterdir()) == ["methods.csv", "methods.html", "methods.json"]
+    assert not (folder / ".skald" / "people" / "comparison").exists()
+    assert not (folder / ".skald" / "people" / "artifacts" / "measured").exists()
+    assert json.loads((folder / "releases-comparison" / "methods.json").read_text()) == compared.comparison.model_dump(mode="json")
+    with (folder / "releases-comparison" / "methods.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["method"], row["k"], bool(row["failed"])) for row in rows] == [
+        ("skald", "4", False),
+        ("canon", "4", True),
+        ("rayden", "4", False),
+    ]
+    assert [float(row["gcp"]) for row in rows if row["gcp"]] == [compared.figures(method).gcp for method in ("skald", "rayden")]
+
+
+def test_the_page_needs_nothing_else_and_shows_every_figure(compared: Compared) -> None:
+    page = (compared.folder / "releases-comparison" / "methods.html").read_text()
+    assert page == render(compared.comparison)
+    assert not re.findall(r"<script|<link|<img|@import|url\(|src=|href=", page)
+    assert page.count("<svg ") == 10
+    for text in (compared.comparison.summary.split(". ")[1], f"{compared.figures('rayden').dm:,}", "not run: Method &#39;canon&#39;"):
+        assert text in page
+
+
+def test_several_k_are_drawn_as_lines_and_text_of_others_is_escaped(compared: Compared) -> None:
+    plain = compared.figures("rayden")
+    runs = [MethodRun(method="rayden", k=k, figures=plain) for k in (4, 8)]
+    runs += [MethodRun(method="canon", k=4, figures=plain), MethodRun(method="canon", k=8, failed="<b>")]
+    advice = tuple(advise(k, [run for run in runs if run.k == k]) for k in (4, 8))
+    made = compared.comparison.model_copy(update={"runs": tuple(runs), "advice": advice})
+    page = render(made)
+    assert page.count("class='line-0'") == 10
+    assert "<b>" not in page
+    assert "not run: &lt;b&gt;" in page
+
+
+def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from flows import compare_methods as module
+
+    flow: Any = module.compare_methods
+    figures = Figures(
+        released=300, suppressed=0, classes=50, min_class=4, gcp=0.1, gcp_values=None, dm=1, c_avg=1.0, prosecutor_max=0.25,
+        prosecutor_mean=0.2, share_above=1.0, cpu=1.0, peak=1, wall=1.0,
+    )  # fmt: skip
+    asked: list[tuple[str, int]] = []
+
+    def run_method(_: Asked, method: str, k: int, *__: object) -> MethodRun:
+        asked.append((method, k))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return MethodRun(method=method, k=k, figures=figures)
+
+    monkeypatch.setattr("tasks.method_phases.run_method", run_method)
+    arguments = (small_job(tmp_path), (), ("rayden", "clustering"), (8, 4))
+    with pytest.raises(KeyboardInterrupt):
+        getattr(flow, "fn", flow)(*arguments)
+    made = getattr(flow, "fn", flow)(*arguments)
+    assert asked == [("rayden", 4), ("clustering", 4), ("rayden", 8), ("rayden", 8), ("clustering", 8)]
+    assert [(run.method, run.k) for run in made.comparison.runs] == [("rayden", 4), ("clustering", 4), ("rayden", 8), ("clustering", 8)]
+
+
+def test_the_jobs_own_method_keeps_its_options_and_others_have_their_defaults(tmp_path: Path) -> None:
+    asked = Asked(tmp_path / "job.yaml", ("suppression.limit=0",), "rayden")
+    own, other = (asked.settings_of(method, 7, tmp_path / 'a "b"') for method in ("rayden", "canon"))
+    assert not [setting for setting in own if setting.startswith("method")]
+    assert 'method={"name": "canon"}' in other
+    assert own[0] == "suppression.limit=0"
+    assert "privacy.k=7" in own
+
+
+def test_a_process_that_was_ended_is_told_in_a_sentence(tmp_path: Path) -> None:
+    assert _sentence(Ended(-9, "", "", 1.0, 1.0), tmp_path) == "The system ended its process, most likely for lack of memory."
+    assert _sentence(Ended(-11, "", "", 1.0, 1.0), tmp_path) == "Its process was ended by signal 11."
+    assert _sentence(Ended(2, "", f"a fault in\n  '{tmp_path}/work'\n", 1.0, 1.0), tmp_path) == "a fault in 'its folder/work'"
+    assert _sentence(Ended(2, "", "", 1.0, 1.0), tmp_path) == "It ended with exit code 2."
+
+
+def test_methods_are_named_or_all() -> None:
+    assert _methods("all") == tuple(FLOWS)
+    assert _methods("rayden, canon,rayden") == ("rayden", "canon")
+    with pytest.raises(typer.BadParameter, match=r"there is no method 'raiden' \(did you mean 'rayden'\?\)"):
+        _methods("skald,raiden")
