@@ -1,6 +1,6 @@
 """The experiments of papers/rayden.txt and more: losses by k on Adult, outliers at n = 10,000, and the time that 1 M records take.
 
-    python -m benchmarks.rayden ADULT [--medical FILE] [--scale]
+    python -m benchmarks.rayden ADULT [--medical FILE] [--scale] [--pictures FOLDER]
 
 ADULT is a folder with adult.csv and its hierarchies, as the ARX project has them. Kernels are compiled before anything is measured; times
 are CPU seconds of the algorithm and of its labels, without start-up, reading and writing.
@@ -20,12 +20,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from benchmarks.rayden_pictures import picture, seconds, share
 from core.canon import canon
+from core.chart_scales import short
 from core.class_labels import Style
 from core.clustering import Clustering
 from core.coding import Coder
 from core.domains import Domain, DomainCounter, read_domains
 from core.gower import gower_points
+from core.held_values import held_gcp
 from core.hierarchy import Hierarchy, build_hierarchy
 from core.histogram import Histogram, count_cells
 from core.losses import c_avg, certainty_penalty, dm
@@ -164,7 +167,8 @@ def full_domain(table: Table, k: int) -> Row:
         for hierarchy, domain, level, codes in zip(table.hierarchies, table.domains, found.node, chosen.groups, strict=True)
     ]
     gcp, spent = float(np.mean(penalties)), time.process_time() - started
-    return dm(counts, lost, len(table.codes)), c_avg(len(table.codes) - lost, len(counts), k), gcp, gcp, lost, spent
+    held = held_gcp(root, chosen, ~kept, table.domains, table.hierarchies)
+    return dm(counts, lost, len(table.codes)), c_avg(len(table.codes) - lost, len(counts), k), gcp, held, lost, spent
 
 
 METHODS: dict[str, Method] = {
@@ -178,65 +182,104 @@ METHODS: dict[str, Method] = {
 }
 
 
-def losses(table: Table) -> Iterator[str]:
+def losses(table: Table, folder: Path | None) -> Iterator[str]:
+    """DM, C_avg and GCP by k: the paper's first experiment, a picture per measure."""
     yield f"\nLosses, {len(table.codes):,} records\n"
     yield f"{'k':>4} {'method':<21}{'DM':>12}{'C_avg':>8}{'GCP':>8}{'GCP of sets':>13}{'suppressed':>12}{'CPU s':>8}"
+    found: dict[str, list[Row]] = {name: [] for name in METHODS}
     for k in KS:
         for name, method in METHODS.items():
-            loss, size, gcp, sets, lost, spent = method(table, k)
+            found[name].append(method(table, k))
+            loss, size, gcp, sets, lost, spent = found[name][-1]
             yield f"{k:>4} {name:<21}{loss:>12,.0f}{size:>8.3f}{gcp:>8.4f}{sets:>13.4f}{lost:>12,.0f}{spent:>8.3f}"
+    for place, (name, title, note) in enumerate(MEASURES):
+        series = {method: [row[place] for row in rows] for method, rows in found.items()}
+        picture(folder, name, f"{title}, Adult", f"{note}; less is better", series, [str(k) for k in KS], "k")
 
 
-def outliers(table: Table) -> Iterator[str]:
+MEASURES = (
+    ("dm", "DM", "sum of squared partition sizes, and s·N"),
+    ("c_avg", "C_avg", "records per partition in units of k"),
+    ("gcp", "GCP", "of what is published: ranges and common ancestors"),
+    ("gcp-of-sets", "GCP of values held", "as if partitions published the values in them"),
+)
+"""The first figures of a row: the name of the picture, its title, and what is measured."""
+
+
+def outliers(table: Table, folder: Path | None) -> Iterator[str]:
     """Table 3: detected, recovered, suppressed and merged partitions at n = 10,000."""
-    sample = table.first(10_000)
+    sample, ks = table.first(10_000), (5, 10, 15, 20, 25)
     yield "\nOutliers, 10,000 records (the paper's Table 3 has 3.1–4.2 % detected and 90.7–97.1 % of them recovered)\n"
     yield f"{'k':>4} {'method':<34}{'detected':>16}{'left':>7}{'recovered':>11}{'suppressed':>12}{'merged':>8}"
-    for k in (5, 10, 15, 20, 25):
+    shares: dict[str, dict[str, list[float | None]]] = {"detected": {}, "recovered": {}}
+    for k in ks:
         points, cut = gower_points(sample.codes, sample.domains), sample.mondrian(k)
         rows = {
             "mondrian + cof": handle_outliers(points, cut.partition(), OutlierStep(k, pool="suppress"), cut),
-            "rayden, median, paper's weights": rayden_step(
-                sample, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False
-            ),
-            "rayden, median, Tang's weights": rayden_step(
-                sample, k, OutlierStep(k, chaining="tang", pool="suppress"), Tree(k, "median"), by_hierarchy=False
-            ),
-            "rayden, multiples of k, bounded": rayden_step(sample, k, OutlierStep(k, leave="bounded"), Tree(k), by_hierarchy=True),
+            "median, paper": rayden_step(sample, k, OutlierStep(k, pool="suppress"), Tree(k, "median"), by_hierarchy=False),
+            "median, Tang": rayden_step(sample, k, OutlierStep(k, chaining="tang", pool="suppress"), Tree(k, "median"), by_hierarchy=False),
+            "bounded": rayden_step(sample, k, OutlierStep(k, leave="bounded"), Tree(k), by_hierarchy=True),
         }
         for name, found in rows.items():
             detected = f"{found.detected:,} ({found.detected / len(sample.codes):.1%})"
             recovered = f"{found.recovered / found.left:.1%}" if found.left else "–"
-            yield f"{k:>4} {name:<34}{detected:>16}{found.left:>7,}{recovered:>11}{found.suppressed:>12,}{found.merged:>8,}"
+            yield f"{k:>4} {NAMES[name]:<34}{detected:>16}{found.left:>7,}{recovered:>11}{found.suppressed:>12,}{found.merged:>8,}"
+            shares["detected"].setdefault(name, []).append(found.detected / len(sample.codes))
+            shares["recovered"].setdefault(name, []).append(found.recovered / found.left if found.left else None)
+    notes = {"detected": "share of 10,000 records of Adult", "recovered": "share of the outliers that left their partition"}
+    for what, series in shares.items():
+        picture(folder, f"outliers-{what}", f"Outliers {what}", notes[what], series, [str(k) for k in ks], "k", share)
 
 
-def speed(table: Table, title: str, k: int = 10) -> Iterator[str]:
-    yield f"\n{title}, {len(table.codes):,} records, k = {k}\n"
-    yield f"{'method':<21}{'CPU s':>8}{'GCP':>8}{'C_avg':>8}"
+NAMES = {
+    "mondrian + cof": "mondrian + cof",
+    "median, paper": "rayden, median, paper's weights",
+    "median, Tang": "rayden, median, Tang's weights",
+    "bounded": "rayden, multiples of k, bounded",
+}
+"""What the short names of the picture stand for in the table."""
+
+
+def speed(table: Table, title: str, k: int = 10) -> Iterator[tuple[str, float, str]]:
+    """The CPU seconds of every method that recodes single records: its name, what it took, and a line of the table."""
+    yield "", 0.0, f"\n{title}, {len(table.codes):,} records, k = {k}\n\n{'method':<21}{'CPU s':>8}{'GCP':>8}{'C_avg':>8}"
     for name, method in METHODS.items():
         if method is not full_domain:
             _, size, gcp, _, _, spent = method(table, k)
-            yield f"{name:<21}{spent:>8.2f}{gcp:>8.4f}{size:>8.3f}"
+            yield name, spent, f"{name:<21}{spent:>8.2f}{gcp:>8.4f}{size:>8.3f}"
+
+
+def scale(table: Table, folder: Path | None) -> Iterator[str]:
+    """Run time over the number of records, up to all of them: the paper's third experiment."""
+    sizes = (1_000, 1_500, 5_000, 10_000, 20_000, len(table.codes))
+    series: dict[str, list[float | None]] = {}
+    for rows in sizes:
+        for name, spent, line in speed(table.first(rows), "Adult"):
+            yield line
+            if name:
+                series.setdefault(name, []).append(spent)
+    note = "without start-up, reading and writing; k = 10; less is better"
+    picture(folder, "cpu", "CPU time, Adult", note, series, [short(rows) for rows in sizes], "records", seconds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("adult", type=Path)
     parser.add_argument("--medical", type=Path, help="a Parquet file from skald make-data medical")
-    parser.add_argument("--scale", action="store_true", help="Adult's first 1,000 to 30,000 records, as in the paper's third experiment")
+    parser.add_argument("--scale", action="store_true", help="1,000 records of Adult to all of them, as in the paper's third experiment")
+    parser.add_argument("--pictures", type=Path, help="a folder that gets a picture (SVG) of every measure")
     asked = parser.parse_args()
     table = adult(asked.adult)
     # The first call of every kernel compiles it or reads what was compiled.
     for method in METHODS.values():
         method(table, 50)
-    for line in [*losses(table), *outliers(table)]:
+    for line in [*losses(table, asked.pictures), *outliers(table, asked.pictures)]:
         print(line)
     if asked.scale:
-        for rows in (1_000, 1_500, 10_000, 20_000, 30_000):
-            for line in speed(table.first(rows), "Adult"):
-                print(line)
+        for line in scale(table, asked.pictures):
+            print(line)
     if asked.medical:
-        for line in speed(medical(asked.medical), "Medical"):
+        for _, _, line in speed(medical(asked.medical), "Medical"):
             print(line)
 
 

@@ -16,6 +16,7 @@ WIDTH, HEIGHT = 480, 310
 LEFT, RIGHT, TOP, BOTTOM = 58, 112, 52, 40
 ROW, BAR = 26, 15
 LABEL_GAP = 14
+HOLLOW = 5
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, Helvetica, Arial, sans-serif"
 
 _dark = "".join(
@@ -44,6 +45,11 @@ class Chart:
     spelt: Callable[[float], str] = short
 
     @property
+    def width(self) -> int:
+        """Of the picture: names of lines stand on the right, and long ones need more room."""
+        return WIDTH - RIGHT + max(RIGHT, 30 + 7 * max(map(len, self.series)))
+
+    @property
     def known(self) -> list[float]:
         """All figures that there are."""
         return [value for values in self.series.values() for value in values if value is not None]
@@ -61,7 +67,7 @@ def lines(chart: Chart, places: Sequence[str], axis: str) -> str:
     parts = [*_axes(chart, scale, places, axis)]
     for number, values in enumerate(chart.series.values()):
         parts += _line(number, [None if value is None else _point(scale, place, len(places), value) for place, value in enumerate(values)])
-    return _svg(chart, HEIGHT, [*parts, *_names(chart, scale)])
+    return _svg(chart, chart.width, HEIGHT, [*parts, *_names(chart, scale)])
 
 
 def bars(chart: Chart, chosen: str | None = None) -> str:
@@ -86,7 +92,7 @@ def bars(chart: Chart, chosen: str | None = None) -> str:
             f"<rect x='{LEFT + 36}' y='{y}' width='{width:.1f}' height='{BAR}' rx='2' class='bar-{row % len(LIGHT)}' fill='{colour}'/>"
         )
         parts.append(_text(LEFT + 42 + width, y + BAR - 3, chart.spelt(value), "ink"))
-    return _svg(chart, TOP + 16 + len(chart.series) * ROW, parts)
+    return _svg(chart, WIDTH, TOP + 16 + len(chart.series) * ROW, parts)
 
 
 def alone(svg: str) -> str:
@@ -96,10 +102,10 @@ def alone(svg: str) -> str:
     return f"{head}>{style}{PAPER}{body}\n"
 
 
-def _svg(chart: Chart, height: int, parts: Sequence[str]) -> str:
+def _svg(chart: Chart, width: int, height: int, parts: Sequence[str]) -> str:
     heading = [_text(8, 18, chart.title, "ink", size=14, bold=True), _text(8, 34, chart.note, "soft", size=11)]
     return (
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' height='{height}' role='img' "
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}' width='{width}' height='{height}' role='img' "
         f"font-family=\"{FONT}\" font-size='12'><title>{escape(chart.title)}</title>" + "".join([*heading, *parts]) + "</svg>"
     )
 
@@ -155,8 +161,9 @@ def _mark(number: int, x: float, y: float) -> str:
         f"<path d='M{x:.1f} {y - 5.2:.1f}l4.6 5.2l-4.6 5.2l-4.6 -5.2z'",
         f"<path d='M{x:.1f} {y + 5:.1f}l4.6 -8.4h-9.2z'",
         f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.6'",
+        f"<rect x='{x - 3.2:.1f}' y='{y - 3.2:.1f}' width='6.4' height='6.4'",
     )
-    hollow = number % len(shapes) == len(shapes) - 1
+    hollow = number % len(shapes) >= HOLLOW
     kind = f"line-{slot} hollow" if hollow else f"mark-{slot}"
     return f"{shapes[number % len(shapes)]} class='{kind}' stroke='{colour}' stroke-width='1.6' fill='{'#FFFFFF' if hollow else colour}'/>"
 

@@ -47,7 +47,7 @@ def compare_methods(
     """
     job = load_job(job_file, settings)
     check_hierarchies(job)
-    asked = Asked(job_file.absolute(), settings, job.method.name)
+    asked = Asked.of(job_file, settings, job)
     with open_run(job) as run:
         with run.phase("source"):
             source = read_source(job, run.store)
@@ -57,7 +57,7 @@ def compare_methods(
         if "skald" in methods:
             with run.phase("histogram"):
                 finest = load_coding(job, domain, run.store).finest
-                histogram = merge_histograms(run, domain, finest, count_histograms(run, source))
+                histogram = merge_histograms(run, domain, finest, count_histograms(run, source, domain, finest))
         with run.phase("methods"):
             runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain, histogram)
         check_unchanged(source)

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL
+from typing import Self
 
 from pydantic import ValidationError
 
@@ -47,17 +48,27 @@ class Asked:
         job_file: The job.
         settings: Overrides of the user.
         own: Name of the job's own method, whose options it keeps; others have their defaults.
+        identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
     """
 
     job_file: Path
     settings: tuple[str, ...]
     own: str
+    identifiers: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
+        """Returns what a job asks for."""
+        columns = job.columns
+        names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
+        return cls(job_file.absolute(), settings, job.method.name, tuple(names))
 
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
         """Returns the overrides of one run, which keeps everything in a folder."""
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
+        dropped = (f"columns.identifiers={json.dumps(self.identifiers, ensure_ascii=False)}",) if self.identifiers else ()
         folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
-        return (*self.settings, *other, f"privacy.k={k}", "artifacts=keep", *folders)
+        return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", *folders)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,38 @@
+"""The pictures of benchmarks/rayden.py: a line per method, one picture per measure, by the drawing of `skald compare --methods`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from core.chart_scales import short
+from core.charts import Chart, alone, lines
+
+Series = Mapping[str, Sequence[float | None]]
+
+
+def picture(
+    folder: Path | None,
+    name: str,
+    title: str,
+    note: str,
+    series: Series,
+    places: Sequence[str],
+    axis: str,
+    spelt: Callable[[float], str] = short,
+) -> None:
+    """Writes one picture as SVG, if a folder is given."""
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.svg").write_text(alone(lines(Chart(title, note, series, spelt), places, axis)), "utf-8")
+
+
+def share(value: float) -> str:
+    """Spells a share."""
+    return f"{100 * value:.4g} %"
+
+
+def seconds(value: float) -> str:
+    """Spells seconds."""
+    return f"{value:.3g} s"
