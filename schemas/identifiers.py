@@ -18,7 +18,9 @@ class Identifier(StrictModel):
     """A column that names a person and is published as pseudonyms."""
 
     name: str
+    """The column."""
     treatment: Treatment
+    """What is published instead: one of hash, mask, token, encrypt and shift."""
 
 
 def entries(value: object) -> object:

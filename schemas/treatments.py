@@ -29,6 +29,7 @@ class HashSettings(StrictModel):
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
     key: SecretPlace
+    """Where the key lies: 128 random bits at least."""
     length: Annotated[int, Field(ge=16, le=64)] = 64
     """Hexadecimal digits that are published; fewer make different persons share a pseudonym by chance."""
 
@@ -40,6 +41,7 @@ class MaskSettings(StrictModel):
     keep: Annotated[int, Field(ge=0, le=100)] | None = None
     """Characters that stay readable; a value that has no more than these is masked whole."""
     side: Annotated[Literal["start", "end"], Field(alias="from")] = "end"
+    """Where the characters that stay are counted from."""
     character: Annotated[Character, Field(alias="with")] = "*"
     """What stands for every other character."""
     pattern: str | None = None
@@ -84,6 +86,7 @@ class TokenSettings(StrictModel):
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"vault"})
     vault: SecretPlace
+    """Where the vault lies: a Parquet file with raw values, outside target and work folder."""
 
 
 class EncryptSettings(StrictModel):
@@ -91,6 +94,7 @@ class EncryptSettings(StrictModel):
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
     key: SecretPlace
+    """Where the key lies: 128 random bits at least."""
     alphabet: Literal["digits", "lower", "upper", "letters", "alphanumeric"] | None = None
     """The characters that are encrypted into each other."""
     characters: str | None = None
@@ -133,6 +137,7 @@ class ShiftSettings(StrictModel):
     days: Annotated[int, Field(ge=1, le=36_500)]
     """How far at most, in either direction."""
     key: SecretPlace
+    """Where the key lies: 128 random bits at least."""
 
 
 def _characters(text: str) -> str:
@@ -145,6 +150,7 @@ class HashTreatment(StrictModel):
     kind: ClassVar[str] = "hash"
     words: ClassVar[str] = "keyed hash (HMAC-SHA-256)"
     hash: HashSettings
+    """Its settings."""
 
     @property
     def form(self) -> str:
@@ -158,6 +164,7 @@ class MaskTreatment(StrictModel):
     kind: ClassVar[str] = "mask"
     words: ClassVar[str] = "masked in part"
     mask: MaskSettings
+    """Its settings."""
 
     @property
     def form(self) -> str:
@@ -178,6 +185,7 @@ class TokenTreatment(StrictModel):
     kind: ClassVar[str] = "token"
     words: ClassVar[str] = "random token from a vault"
     token: TokenSettings
+    """Its settings."""
 
     @property
     def form(self) -> str:
@@ -191,6 +199,7 @@ class EncryptTreatment(StrictModel):
     kind: ClassVar[str] = "encrypt"
     words: ClassVar[str] = "format-preserving encryption (FF1)"
     encrypt: EncryptSettings
+    """Its settings."""
 
     @property
     def form(self) -> str:
@@ -206,6 +215,7 @@ class ShiftTreatment(StrictModel):
     kind: ClassVar[str] = "shift"
     words: ClassVar[str] = "dates shifted per person"
     shift: ShiftSettings
+    """Its settings."""
 
     @property
     def form(self) -> str:
