@@ -66,7 +66,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
             for number, group in enumerate(made.groups, start=1)
         ]
         done = map_step(run, "fragments", workers.anonymise, calls)
-    # The recount takes half the memory; what fragments took is given back first.
+    # The recount has memory of its own; what fragments took is given back first.
     give_back()
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
