@@ -148,6 +148,15 @@ class PrivacyError(SkaldError):
         )
 
     @classmethod
+    def fragment_too_large(cls, method: str, records: int, needed: int) -> PrivacyError:
+        """Records that are too much alike to be cut apart, for an algorithm that holds every one of them."""
+        return cls(
+            f"{counted(records, 'record')} of one fragment are too much alike to be cut apart, and method '{method}' holds all of them at "
+            f"once, which takes about {needed // 1_000_000 + 1:,} MB. Raise memory, or use method 'skald', or 'mondrian' in strict mode, "
+            "which hold counts."
+        )
+
+    @classmethod
     def whole_fails(cls, models: Sequence[str]) -> PrivacyError:
         """Even one class of all records breaks a privacy model, so that no partition can keep it."""
         return cls(f"All records in one class would not keep {listed(models)}. Ask for less, or add data; nothing was published.")

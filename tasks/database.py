@@ -13,6 +13,7 @@ from schemas.errors import StorageError
 from schemas.job import Job
 
 SHARE_OF_MEMORY = 2
+ENOUGH = 256_000_000
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
 
 
@@ -26,13 +27,19 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def connect(job: Job, spill: Path) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
+def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:
     """Opens an in-memory database that takes at most half the job's memory and spills into ``spill``.
+
+    Args:
+        job: Gives memory and threads.
+        spill: Folder for what does not fit.
+        last: For a step at the end of a run: what the phases before it still hold leaves a third of a large memory.
 
     Raises:
         StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
     """
-    return database(job.memory, spill, job.threads)
+    left = min(job.memory, max(job.memory * 2 // 3, ENOUGH)) if last else job.memory
+    return database(left, spill, job.threads)
 
 
 @contextmanager

@@ -67,11 +67,10 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
         samples = mondrian_phases.draw_samples(run, source, domain, share)
         leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).leaves
     sampled = int(counts.sum())
-    on_cells = isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
-    rows = most_cells(coding.axes, coding.finest, coding.records) if on_cells else coding.records
+    rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
     needed = (mondrian if isinstance(job.method, MondrianMethod) else records).bytes_of(coding, rows)
     return LocalPlan(
-        rows="cells" if on_cells else "records",
+        rows="cells" if mondrian.on_cells(job) else "records",
         most_rows=rows,
         sampled=sampled,
         distinct=len(counts) / sampled if sampled else 1.0,

@@ -109,6 +109,11 @@ def bytes_of(coding: Coding, rows: int) -> int:
     return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
 
 
+def on_cells(job: Job) -> bool:
+    """Tells whether the job's method works on cells; others hold every single record."""
+    return isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
+
+
 def in_fragments(job: Job, coding: Coding) -> bool:
     """Tells whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
     method = method_of(job)

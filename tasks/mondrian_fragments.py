@@ -177,6 +177,28 @@ def _census(leaves: NDArray[np.int64], sensitive: NDArray[np.integer]) -> pa.Tab
     return pa.table({"column": columns, "leaf": leaf, "code": code, "count": count})
 
 
+def lots(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
+    """Returns the runs of all chunks, neighbours together as long as they hold no more than so many records of a fragment.
+
+    Args:
+        runs: The records of every chunk, apart by leaf.
+        censuses: How many those are, in the same order.
+        group: The leaves of the fragment.
+        most: Records that are worked on at a time; a single chunk may hold more.
+    """
+    found: list[list[Artifact]] = [[]]
+    held = 0
+    for run, table in zip(runs, censuses, strict=True):
+        mine = (table["column"].to_numpy() < 0) & np.isin(table["leaf"].to_numpy(), group)
+        records = int(table["count"].to_numpy()[mine].sum())
+        if held and held + records > most:
+            found.append([])
+            held = 0
+        found[-1].append(run)
+        held += records
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class Census:
     """How many records and sensitive values each leaf holds.

@@ -58,15 +58,15 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
     with run.phase(job.method.name):
         calls = [
             Call(
-                key=workers.fragment_key(job, coding, source, group, made.runs),
+                key=workers.fragment_key(job, coding, source, group, lots),
                 label=f"fragment {number} of {len(made.groups)}",
-                arguments=(job, domain, source, group, made.runs, store),
+                arguments=(job, domain, source, group, lots, store),
                 elsewhere=True,
             )
-            for number, group in enumerate(made.groups, start=1)
+            for number, (group, lots) in enumerate(zip(made.groups, made.lots, strict=True), start=1)
         ]
         done = map_step(run, "fragments", workers.anonymise, calls)
-    # The recount takes half the memory; what fragments took is given back first.
+    # The recount has memory of its own; what fragments took is given back first.
     give_back()
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
@@ -75,10 +75,10 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
 
 
 class Fragments(NamedTuple):
-    """The records of every chunk, apart by leaf; which leaves make a fragment; how many leaves there are and records in the sample."""
+    """Which leaves make a fragment, and its runs in lots that fit the memory; how many leaves there are and records in the sample."""
 
-    runs: Artifacts
     groups: list[Group]
+    lots: list[list[Artifacts]]
     leaves: int
     sampled: int
 
@@ -91,10 +91,10 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         share = fragments.sample_share(run.job, coding, attempt)
         samples = draw_samples(run, source, domain, share)
         tree = fragments.plant(run.job, coding, samples, share, attempt, most, run.store)
-        counted = fragments.known_censuses(coding, source, tree, run.store)
+        known = fragments.known_censuses(coding, source, tree, run.store)
         last = attempt == ATTEMPTS - 1
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
-        if counted and not last and _census(run, coding, tree, counted).records.max() > most:
+        if known and not last and _census(run, coding, tree, known).records.max() > most:
             continue
         parting = (fragments.VERSION, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
         parts = map_groups(run, "part", _part, source.chunks, parting, run.job, domain, source, tree, run.store)
@@ -103,10 +103,13 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
             break
         run.store.discard(parts[::2])
     groups = merge_thin(tree, census.keeps(run.job, coding))
-    if any(mondrian.bytes_of(coding, int(census.records[list(group)].sum())) > run.job.memory for group in groups):
-        raise PrivacyError.memory_too_small(run.job.memory)
+    largest = max(int(census.records[list(group)].sum()) for group in groups)
+    if not mondrian.on_cells(run.job) and mondrian.bytes_of(coding, largest) > run.job.memory:
+        raise PrivacyError.fragment_too_large(run.job.method.name, largest, mondrian.bytes_of(coding, largest))
     sampled = sum(int(read_table(run.store, sample)["count"].to_numpy().sum()) for sample in samples)
-    return Fragments(parts[::2], groups, tree.leaves, sampled)
+    counted = [read_table(run.store, table) for table in parts[1::2]]
+    limit = most if mondrian.on_cells(run.job) else largest
+    return Fragments(groups, [fragments.lots(parts[::2], counted, group, limit) for group in groups], tree.leaves, sampled)
 
 
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +13,26 @@ from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
 from core.coding import Words, single_word
+from core.histogram import count_cells, merge_parts
 from core.mondrian_fragments import Group
 from core.mondrian_recoding import Published, publish
 from core.ordering import first_files
+from core.recoding import Recoding
 from core.records import canonical, marks
 from core.rollups import packing_of
+from schemas.errors import PrivacyError
 from schemas.job import Job
 from schemas.mondrian import MondrianMethod
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
-from tasks.mondrian import cutting_of, recoding_key
+from tasks.mondrian import bytes_of, cutting_of, recoding_key
 from tasks.record_fragments import published_fragment
 from tasks.releases import set_apart, write_part
 from tasks.risk import Sizes, sizes_of_words
 from tasks.sources import Source
 
 VERSION = 2
+Part = tuple[NDArray[np.int32], pa.RecordBatch]
 
 
 class FragmentLosses(BaseModel):
@@ -59,12 +64,15 @@ class FragmentArtifacts(BaseModel):
     files: list[Artifact]
 
 
-def fragment_key(job: Job, coding: Coding, source: Source, group: Group, runs: Sequence[Artifact]) -> str:
+def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Artifact]]) -> str:
     """Returns the fingerprint of all that an anonymised fragment depends on."""
-    return key_of(VERSION, recoding_key(job, coding), group, sorted(run.sha256 for run in runs), source.payload_key, job.rows_per_file)
+    runs = sorted(run.sha256 for lot in lots for run in lot)
+    return key_of(VERSION, recoding_key(job, coding), group, runs, source.payload_key, job.rows_per_file)
 
 
-def anonymise(job: Job, domain: Artifact, source: Source, group: Group, runs: Sequence[Artifact], store: Store) -> FragmentArtifacts:
+def anonymise(
+    job: Job, domain: Artifact, source: Source, group: Group, lots: Sequence[Sequence[Artifact]], store: Store
+) -> FragmentArtifacts:
     """Anonymises one fragment and writes its files.
 
     Args:
@@ -72,21 +80,23 @@ def anonymise(job: Job, domain: Artifact, source: Source, group: Group, runs: Se
         domain: The domain table.
         source: Says what is published.
         group: The leaves that the fragment is made of.
-        runs: The records of every chunk, apart by leaf.
+        lots: The records of every chunk, apart by leaf; of several lots one is held at a time.
         store: Gets what is made.
+
+    Raises:
+        PrivacyError: the memory cannot hold the different combinations of the fragment.
     """
     coding = load_coding(job, domain, store)
-    key = fragment_key(job, coding, source, group, runs)
+    key = fragment_key(job, coding, source, group, lots)
     if found := _found(key, store):
         return found
-    words, payload = _gathered(coding, source, group, [store.path(run) for run in runs])
-    before = sizes_of_words(coding, words)
-    published, classes = _published(job, coding, words, payload)
+    published, before, parts = _classified(job, coding, source, group, [[store.path(run) for run in lot] for lot in lots])
     first, spread = first_files(published.sizes, job.rows_per_file)
-    run = store.make("runs", key, ".arrow", lambda path: set_apart(path, job, source, published.labels, published.sizes, classes, payload))
-    files = [
-        _written(key, number, published.labels, source, store.path(run), store) for number in range(int((first + spread).max(initial=0)))
-    ]
+    runs = []
+    for number, (classes, payload) in enumerate(parts):
+        write = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes, classes=classes, payload=payload)
+        runs.append(store.path(store.make("runs", key_of(key, number), ".arrow", write)))
+    files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
         losses=dict(published.losses),
         penalties=dict(published.penalties),
@@ -97,6 +107,22 @@ def anonymise(job: Job, domain: Artifact, source: Source, group: Group, runs: Se
     return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(told)), files=files)
 
 
+def _classified(
+    job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Path]]
+) -> tuple[Published, Sizes, Iterable[Part]]:
+    """Makes classes of a fragment and labels them.
+
+    Returns:
+        What is published, the class sizes of the records as they are, and lot by lot the class of each record and its payload.
+    """
+    if len(lots) > 1:
+        return _classified_cells(job, coding, source, group, lots)
+    words, payload = _gathered(coding, source, group, lots[0])
+    before = sizes_of_words(coding, words)
+    published, classes = _published(job, coding, words, payload)
+    return published, before, [(classes, payload)]
+
+
 def _found(key: str, store: Store) -> FragmentArtifacts | None:
     losses = store.find("losses", key)
     if losses is None:
@@ -105,8 +131,8 @@ def _found(key: str, store: Store) -> FragmentArtifacts | None:
     return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files})
 
 
-def _written(key: str, number: int, labels: pa.Table, source: Source, run: Path, store: Store) -> Artifact:
-    return store.make("files", key_of(key, number), ".parquet", lambda path: write_part(path, labels, source, [run], number))
+def _written(key: str, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
+    return store.make("files", key_of(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
 
 
 def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
@@ -148,3 +174,25 @@ def _published(job: Job, coding: Coding, words: Words, payload: pa.RecordBatch) 
     made = cutting.cut(rows, weights)
     published = publish(cutting, rows, weights, made)
     return published, published.numbers[made.of_rows()][cell].astype(np.int32)
+
+
+def _classified_cells(
+    job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Path]]
+) -> tuple[Published, Sizes, Iterable[Part]]:
+    """Does the same on the cells of a fragment whose records do not fit the memory.
+
+    Raises:
+        PrivacyError: the cells do not fit either.
+    """
+    cutting, packing = cutting_of(job, coding), packing_of(coding.finest, coding.axes)
+    words, counts = merge_parts((count_cells(_gathered(coding, source, group, lot)[0], packing.product) for lot in lots), packing.product)
+    needed = bytes_of(coding, len(counts))
+    if needed > job.memory:
+        raise PrivacyError.fragment_too_large(job.method.name, len(counts), needed)
+    rows = packing.unpack(words)
+    made = cutting.cut(rows, counts)
+    published = publish(cutting, rows, counts, made)
+    classes = published.numbers[made.of_rows()].astype(np.int32)
+    assigner = Recoding(coding.finest, packing, words, classes, published.labels, published.sizes).assigner
+    parts = ((assigner.assign(mine), payload) for mine, payload in (_gathered(coding, source, group, lot) for lot in lots))
+    return published, sizes_of_words(coding, words, counts), parts

@@ -123,11 +123,20 @@ def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: St
     return store.make("sizes", sizes_key(coding, files), ".json", write)
 
 
-def sizes_of_words(coding: Coding, words: Words) -> Sizes:
-    """Counts the combinations of QID values of some records, given as cells at the finest node: arrays of shape (n,)."""
+def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None) -> Sizes:
+    """Counts the combinations of QID values of some records by these.
+
+    Args:
+        coding: Of the run.
+        words: Cells at the finest node, arrays of shape (n,).
+        counts: Shape (n,), records per cell; one each if left out.
+    """
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     parts = [word // packing.weights[mine[-1]] for word, mine in zip(words, _qids_of_words(packing, qids), strict=True) if mine]
-    return Sizes.of(np.unique(single_word(tuple(parts)), return_counts=True)[1])
+    key = single_word(tuple(parts))
+    if counts is None:
+        return Sizes.of(np.unique(key, return_counts=True)[1])
+    return Sizes.of(np.bincount(np.unique(key, return_inverse=True)[1], weights=counts).astype(np.int64))
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:

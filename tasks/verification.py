@@ -54,7 +54,7 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
     if faults:
         raise VerificationError(what, faults)
     source, qids = _read(files), [quote(name) for name in published_qids(job)]
-    with connect(job, spill) as connection:
+    with connect(job, spill, last=True) as connection:
         try:
             classes = count_classes(connection, files, published_qids(job), job.privacy.k)
             spread, measured = _spread(job, connection, source, qids, _read(reference or files))

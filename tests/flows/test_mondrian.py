@@ -15,6 +15,8 @@ import pytest
 from core.risk import ClassSizes, risk_of
 from flows.methods import flow_of
 from schemas.errors import PrivacyError, SourceError
+from tasks.mondrian_fragments import lots, part_chunk
+from tasks.mondrian_phases import ATTEMPTS
 from tasks.publication import Published
 from tests.jobs import PAYLOAD, QIDS, class_sizes, digests, people, people_job, released, two_column_job
 
@@ -120,6 +122,43 @@ def test_small_memory_shares_records_out_by_itself(cut: Cut, tmp_path: Path, mon
     assert (made.manifest.released, made.manifest.min_class >= 5) == (3000, True)
 
 
+def alike() -> pa.Table:
+    """A thousand people, and one and a half thousand who share all quasi-identifiers, but not their diseases."""
+    some, rows = people(1000), [*range(1000)]
+    table = some.take(pa.array([*rows, *[7] * 1500])).set_column(0, "person", pa.array(range(2500)))
+    return table.set_column(table.column_names.index("disease"), "disease", some["disease"].take(pa.array([*rows, *rows, *rows[:500]])))
+
+
+@pytest.mark.parametrize("privacy", [{"k": 5}, {"k": 5, "l": {"disease": {"distinct": 2}}}])
+def test_records_too_much_alike_to_be_cut_apart_are_held_in_lots(
+    cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: dict
+) -> None:
+    table = alike()
+    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 50_000)
+    made = cut(people_job(tmp_path, table, method=MONDRIAN, memory="64MB", chunk_rows=200, privacy=privacy))
+    sizes = class_sizes(released(made.folder), QIDS)
+    assert max(sizes.values()) >= 1500 > 64_000_000 // 50_000
+    assert (sum(sizes.values()), min(sizes.values()) >= 5) == (2500, True)
+    job = people_job(tmp_path / "relaxed", table, method=MONDRIAN | {"mode": "relaxed"}, memory="64MB", chunk_rows=200)
+    with pytest.raises(PrivacyError, match=r"records of one fragment are too much alike .* method 'mondrian' holds all of them"):
+        cut(job)
+
+
+def test_lots_change_no_byte(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = ("chunk_rows=40", "rows_per_file=30", "privacy.l={disease: {distinct: 2}}")
+    one = cut(people_job(tmp_path / "one", method=MONDRIAN | FRAGMENTS), *settings)
+    numbers = []
+
+    def small(runs: Any, tables: Any, group: Any, most: int) -> list:
+        numbers.append(len(found := lots(runs, tables, group, 25)))
+        return found
+
+    monkeypatch.setattr("tasks.mondrian_fragments.lots", small)
+    two = cut(people_job(tmp_path / "two", method=MONDRIAN | FRAGMENTS), *settings)
+    assert digests(one.folder) == digests(two.folder)
+    assert min(numbers) > 1
+
+
 def test_generalisation_is_chosen_for_each_qid(cut: Cut, tmp_path: Path) -> None:
     ways = {"sex": "set", "age": "hierarchy", "zip": "prefix", "height": "set", "born": "interval"}
     frame = released(cut(people_job(tmp_path, method=MONDRIAN | {"generalisation": ways})).folder)
@@ -139,12 +178,13 @@ def test_intervals_of_words_are_refused(cut: Cut, tmp_path: Path) -> None:
 # What the reference implementation of the paper gets wrong, one promise each.
 
 
-@pytest.mark.parametrize("way", ["quantile", "multidimensional"])
-def test_a_fragment_of_few_distinct_values_publishes_no_class_below_k(cut: Cut, tmp_path: Path, way: str) -> None:
-    table = pa.table({"q": [1] * 2 + [2] * 40 + [3] * 2 + [4] * 3, "s": ["x"] * 47})
-    method = MONDRIAN | {"fragments": {"count": 4, "cut": way, "sample": 1}}
+@pytest.mark.parametrize("how", [{"cut": "quantile", "sample": 1}, {"cut": "multidimensional", "sample": 0.3, "seed": 6}])
+def test_a_fragment_of_few_distinct_values_publishes_no_class_below_k(cut: Cut, tmp_path: Path, how: dict) -> None:
+    table = pa.table({"q": [1] * 20 + [2] * 20 + [3] * 2, "s": ["x"] * 42})
+    method = MONDRIAN | {"fragments": {"count": 4} | how}
     made = cut(two_column_job(tmp_path, table, {"widths": [1, 2]}, method=method, privacy={"k": 5}))
-    assert made.manifest.released == 47
+    assert made.manifest.search["merged"] == 1, "no fragment was too thin by itself"
+    assert made.manifest.released == 42
     assert min(class_sizes(released(made.folder), ["q"]).values()) >= 5
 
 
@@ -155,6 +195,7 @@ def test_records_with_a_null_in_a_cut_column_are_anonymised_like_others(cut: Cut
     method = MONDRIAN | {"fragments": {"count": 4, "cut": way, "sample": 1}}
     made = cut(two_column_job(tmp_path, table, {"widths": [1, 2]}, method=method, privacy={"k": 5}))
     frame = released(made.folder)
+    assert made.manifest.search["fragments"] > 1
     assert len(frame) == 43
     assert min(class_sizes(frame, ["q"]).values()) >= 5
 
@@ -195,3 +236,28 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
         made = cut(job)
     assert digests(made.folder) == digests(undisturbed.folder)
     assert not cut(job).new
+
+
+def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
+    cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 50_000)
+    job = people_job(tmp_path, alike(), method=MONDRIAN, memory="64MB", chunk_rows=500)
+    parted: list[int] = []
+
+    def counting(*given: Any) -> Any:
+        parted.append(1)
+        return part_chunk(*given)
+
+    def ended(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tasks.mondrian_fragments.part_chunk", counting)
+    with monkeypatch.context() as patched:
+        patched.setattr("tasks.publication.recount", ended)
+        with pytest.raises(KeyboardInterrupt):
+            cut(job)
+    assert len(parted) == ATTEMPTS * 5
+    parted.clear()
+    assert cut(job).manifest.released == 2500
+    assert len(parted) == 5
