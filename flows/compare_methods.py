@@ -57,7 +57,7 @@ def compare_methods(
         if "skald" in methods:
             with run.phase("histogram"):
                 finest = load_coding(job, domain, run.store).finest
-                histogram = merge_histograms(run, domain, finest, count_histograms(run, source, domain, finest))
+                histogram = merge_histograms(run, domain, finest, count_histograms(run, source))
         with run.phase("methods"):
             runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain, histogram)
         check_unchanged(source)

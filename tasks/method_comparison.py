@@ -13,7 +13,7 @@ from schemas.method_comparison import Figures, MethodComparison, MethodRun
 from schemas.strict import plain
 from tasks.comparison_results import write_figure
 from tasks.method_page import render
-from tasks.report_words import promises
+from tasks.report_sentences import promises
 from tasks.sources import Source
 from tasks.versions import versions
 
@@ -32,7 +32,7 @@ def make_method_comparison(job: Job, source: Source, runs: Sequence[MethodRun]) 
         inputs=source.digest,
         records=source.records,
         quasi_identifiers=tuple(qid.name for qid in job.columns.quasi_identifiers),
-        promises=promises(job)[1:],
+        promises=promises(job.privacy.summary())[1:],
         limit=str(plain(job.suppression.limit)),
         memory=job.memory,
         threshold=float(THRESHOLD),
