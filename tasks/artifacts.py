@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from threading import get_ident
 from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -78,7 +79,8 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
     Raises:
         StorageError: The disk is full or the folder cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.part")
+    # Two equal files of a source have equal artefacts, which two threads may make at a time.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}.part")
     try:
         rows = write(temporary)
         temporary.chmod(mode)

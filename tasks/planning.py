@@ -18,14 +18,16 @@ from tasks.coding import Coding, load_coding
 from tasks.domains import axis_names, domains_key
 from tasks.drivers import Drivers, Exposed, uniqueness
 from tasks.examination import most_suppressed
+from tasks.extracts import forget_extract
 from tasks.local_planning import LocalPlan, make_local_plan
+from tasks.locations import find_names
 from tasks.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
 from tasks.pseudonyms import in_prefect, with_keys
 from tasks.publishing import published, release_id
 from tasks.recodings import check_hierarchies, choose_root
 from tasks.risk import MOST_ROWS
 from tasks.runs import Run, open_run
-from tasks.sources import Source, find_files, read_source
+from tasks.sources import Source, read_source
 
 
 class PlannedQid(BaseModel):
@@ -105,11 +107,14 @@ def published_already(job: Job) -> Manifest | None:
         SkaldError: a wrong hierarchy, a source without files; with a release in the target, whatever is wrong with the files.
     """
     check_hierarchies(job)
-    find_files(job)
+    find_names(job)
     if in_prefect(job) or not any(job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}")):
         return None
-    with open_run(job) as run:
-        return published(job, release_id(job, with_keys(job, read_source(job, run.store))))
+    with open_run(job, goes_on=True) as run:
+        found = published(job, release_id(job, with_keys(job, read_source(job, run.store))))
+        if found:
+            forget_extract(job, run.store)
+        return found
 
 
 def make_plan(job: Job, *, quick: bool = False) -> Plan:
@@ -143,7 +148,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             most_suppressed=most_suppressed(job, source.records),
             qids=_qids(coding, unique),
             memory=job.memory,
-            source_bytes=sum(file.stat[0] for file in source.files),
+            source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size for file in source.files),
             exposed=unique.drivers.whole if unique.drivers else None,
             risk=unique.risk,
             not_counted=unique.not_counted,

@@ -67,9 +67,8 @@ def verify_and_publish(
     with run.phase("verify"):
         staging = staging_folder(job, release)
         staged = stage_files(files, run.store, staging)
-        originals = [file.path for file in source.files]
         written = [staging / file.path for file in staged]
-        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", originals))
+        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", source.relation))
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)

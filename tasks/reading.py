@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from core.column_types import working
 from schemas.errors import SourceError
+from tasks.partitions import partition_column
 from tasks.sources import Chunk
 
 BATCH_ROWS = 131_072
@@ -23,21 +24,30 @@ def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
     Raises:
         SourceError: the file cannot be read to its end.
     """
+    named = {name for name, *_ in chunk.file.partition}
+    held = [name for name in columns if name not in named]
     try:
-        with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, columns)) as file:
+        with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, held)) as file:
             skip, groups = _row_groups(file.metadata, chunk)
             left = chunk.rows
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False):
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=held, use_threads=False):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
                 if rows.num_rows:
-                    yield pa.RecordBatch.from_arrays([working(rows.column(name)) for name in columns], names=list(columns))
+                    yield _with_partition(rows, chunk, columns)
                 if not left:
                     return
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(chunk.file.name, "parquet") from None
     raise SourceError.changed(chunk.file.name)
+
+
+def _with_partition(rows: pa.RecordBatch, chunk: Chunk, columns: Sequence[str]) -> pa.RecordBatch:
+    """Returns the columns in their order and working types, with those that the file's folders name."""
+    found = [partition_column(chunk.file.partition, name, rows.num_rows) for name in columns]
+    arrays = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
 def _text_columns(path: Path, columns: Sequence[str]) -> list[str]:

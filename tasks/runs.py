@@ -16,6 +16,7 @@ from schemas.errors import StorageError
 from schemas.increments import Increment
 from schemas.job import Job
 from tasks.artifacts import Artifact, Store, owner_only, private_folder
+from tasks.extracts import asked_once
 from tasks.publishing import clear_staging
 
 AFTER_PUBLICATION = ("runs", "files")
@@ -59,8 +60,12 @@ class Run:
 
 
 @contextmanager
-def open_run(job: Job) -> Iterator[Run]:
+def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
     """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
+
+    Args:
+        job: The job.
+        goes_on: Whether another step of the same command goes on with what this one read of a database.
 
     Raises:
         StorageError: another run is at work, or the folder cannot be written.
@@ -75,7 +80,8 @@ def open_run(job: Job) -> Iterator[Run]:
         for left in store.folder.glob("**/.*.part"):
             left.unlink(missing_ok=True)
         try:
-            yield Run(job, store, private_folder(spill))
+            with asked_once(job, store, goes_on=goes_on):
+                yield Run(job, store, private_folder(spill))
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)

@@ -1,16 +1,13 @@
-"""The source: which files, whether they are what the job says, and their chunks."""
+"""The source: which files or rows, whether they are what the job says, and their chunks."""
 
 from __future__ import annotations
 
-import glob
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from blake3 import blake3
 from pydantic import BaseModel, ConfigDict
 
 from core.column_types import plain_type
@@ -19,22 +16,25 @@ from schemas.columns import REST
 from schemas.errors import SourceError, nearest
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
-from tasks.artifacts import Store, key_of, write_whole
-from tasks.csv_files import convert
+from tasks.artifacts import Store, key_of
+from tasks.conversions import as_parquet
+from tasks.locations import located, stat_of
+from tasks.object_store import Stat
+from tasks.partitions import Partition, partitions, relation, with_partition
 from tasks.treated_types import treated_types
-
-Stat = tuple[int, int, int]
 
 
 class SourceFile(BaseModel):
     """One file of the source, as Parquet.
 
     Attributes:
-        name: Path as the user knows it.
-        path: The Parquet file to read: the file itself, or the artefact that a CSV file was converted to.
-        digest: BLAKE3 of the user's file, in hex.
-        stat: Size, mtime in ns and inode of the user's file when it was digested.
+        name: Path or address as the user knows it.
+        path: The Parquet file to read: the file itself, or the artefact that it was fetched, converted or extracted to.
+        digest: BLAKE3 of the user's file, in hex; with what its folders say of its records where they are partitions.
+        stat: Size, mtime in ns and inode of the user's file when it was digested; None for rows of a database, which are kept as they were.
         rows: Number of records.
+        partition: Columns that the file's folders name.
+        content: Digest of the rows whatever their order, where they come in none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,8 +42,10 @@ class SourceFile(BaseModel):
     name: str
     path: Path
     digest: str
-    stat: Stat
+    stat: Stat | None
     rows: int
+    partition: Partition = ()
+    content: str | None = None
 
 
 class Chunk(BaseModel):
@@ -97,23 +99,12 @@ class Source(BaseModel):
     @property
     def digest(self) -> str:
         """Fingerprint of the records, whatever the files are called and however they are listed."""
-        return key_of(sorted(file.digest for file in self.files))
+        return key_of(sorted(file.content or file.digest for file in self.files))
 
-
-def find_files(job: Job) -> list[Path]:
-    """Returns the files that the job's patterns match, each once, in the order of their names.
-
-    Raises:
-        SourceError: a pattern matches no file.
-    """
-    found: set[Path] = set()
-    for pattern, written in zip(job.source_pattern, job.source.path, strict=True):
-        matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
-        matched = {path for path in matched if path.is_file()}
-        if not matched:
-            raise SourceError.no_files(written)
-        found |= matched
-    return sorted(found)
+    @property
+    def relation(self) -> str:
+        """What DuckDB reads the source as."""
+        return relation([(str(file.path), file.partition) for file in self.files])
 
 
 def read_source(job: Job, store: Store) -> Source:
@@ -122,16 +113,16 @@ def read_source(job: Job, store: Store) -> Source:
     Raises:
         SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
     """
-    paths = find_files(job)
-    digests = _digests(job, paths, store)
+    found = located(job, store)
     files, schemas = [], []
-    for path in paths:
-        digest, stat = digests[path]
-        readable = path if job.source.format == "parquet" else store.path(convert(job, path, digest, store))
-        schema, rows = _footer(readable, path)
-        files.append(SourceFile(name=str(path), path=readable, digest=digest, stat=stat, rows=rows))
-        schemas.append(schema)
-    _same_columns(paths, schemas)
+    for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
+        readable = as_parquet(job, one, store)
+        schema, rows = _footer(readable.path, one.name)
+        digest = key_of(readable.digest, partition) if partition else readable.digest
+        read = readable._asdict() | {"digest": digest}
+        files.append(SourceFile(name=one.name, rows=rows, partition=partition, **read))
+        schemas.append(with_partition(schema, partition))
+    _same_columns([one.name for one in found], schemas)
     payload = _payload(job, schemas[0])
     treated = treated_types(job, schemas[0])
     if not any(file.rows for file in files):
@@ -154,54 +145,24 @@ def check_unchanged(source: Source) -> None:
         SourceError: a file is gone or has another size, time or inode.
     """
     for file in source.files:
-        path = Path(file.name)
-        if not path.exists() or _stat(path) != file.stat:
+        if file.stat is not None and stat_of(file.name) != file.stat:
             raise SourceError.changed(file.name)
 
 
-def _stat(path: Path) -> Stat:
-    stat = path.stat()
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
-
-
-def _digests(job: Job, paths: Sequence[Path], store: Store) -> dict[Path, tuple[str, Stat]]:
-    # Reading a large source only to digest it is dear, so a file whose size, time and inode are known is not read again.
-    memo = store.folder / "digests.json"
-    try:
-        known = {name: (entry[0], tuple(entry[1])) for name, entry in json.loads(memo.read_bytes()).items()}
-    except (OSError, ValueError, TypeError, IndexError, KeyError, AttributeError):
-        known = {}
-    digests: dict[Path, tuple[str, Stat]] = {}
-    for path in paths:
-        try:
-            stat = _stat(path)
-            seen = known.get(str(path))
-            digests[path] = (seen[0] if seen and seen[1] == stat else source_digest(path), stat)
-        except OSError:
-            raise SourceError.unreadable(str(path), job.source.format) from None
-    write_whole(memo, lambda part: part.write_text(json.dumps({str(path): entry for path, entry in digests.items()})))
-    return digests
-
-
-def source_digest(path: Path) -> str:
-    """Returns the BLAKE3 of a file, in hex; a source is far larger than what is written, and SHA-256 takes four times as long."""
-    return blake3().update_mmap(path).hexdigest()
-
-
-def _footer(path: Path, name: Path) -> tuple[pa.Schema, int]:
+def _footer(path: Path, name: str) -> tuple[pa.Schema, int]:
     try:
         with pq.ParquetFile(path) as file:
             return file.schema_arrow.remove_metadata(), file.metadata.num_rows
     except (pa.ArrowException, OSError):
-        raise SourceError.unreadable(str(name), "parquet") from None
+        raise SourceError.unreadable(name, "parquet") from None
 
 
-def _same_columns(paths: Sequence[Path], schemas: Sequence[pa.Schema]) -> None:
+def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
     first = {field.name: plain_type(field.type) for field in schemas[0]}
-    for path, schema in zip(paths[1:], schemas[1:], strict=True):
+    for name, schema in zip(names[1:], schemas[1:], strict=True):
         mine = {field.name: plain_type(field.type) for field in schema}
-        if differing := [name for name in sorted(first.keys() | mine.keys()) if first.get(name) != mine.get(name)]:
-            raise SourceError.schemas_differ(str(path), str(paths[0]), differing)
+        if differing := [column for column in sorted(first.keys() | mine.keys()) if first.get(column) != mine.get(column)]:
+            raise SourceError.schemas_differ(name, names[0], differing)
 
 
 def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:

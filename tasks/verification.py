@@ -24,6 +24,7 @@ from core.recoding import published_columns
 from core.risk import release_risk
 from core.verification import Recount, closeness_sql, column_faults, diversity_sql, manifest_faults, promise_faults, recount_sql
 from schemas.columns import QuasiIdentifier
+from schemas.connection import is_address
 from schemas.errors import SourceError, StorageError, VerificationError, counted
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
@@ -32,11 +33,12 @@ from schemas.release import Manifest, published_payload, published_qids
 from schemas.tables import release_schema
 from tasks.artifacts import file_digest
 from tasks.database import connect, literal, quote
-from tasks.sources import find_files
+from tasks.locations import find_files
+from tasks.partitions import partitions, relation
 from tasks.tables import checked
 
 
-def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: Sequence[Path] = ()) -> Recount:
+def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: str = "") -> Recount:
     """Counts the classes of the data files and checks columns, classes and the spread of sensitive values against the job.
 
     Args:
@@ -44,8 +46,8 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
         files: The written Parquet files.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-        reference: Parquet files of the source, from whose distribution t-closeness is measured; the data files themselves without any.
-            Pseudonyms are compared with the identifiers in them.
+        reference: What DuckDB reads the source as, from whose distribution t-closeness is measured; the data files themselves if empty.
+            Pseudonyms are compared with the identifiers in it.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or cannot be read.
@@ -57,7 +59,7 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
     with connect(job, spill, last=True) as connection:
         try:
             classes = count_classes(connection, files, published_qids(job), job.privacy.k)
-            spread, measured = _spread(job, connection, source, qids, _read(reference or files))
+            spread, measured = _spread(job, connection, source, qids, reference or source)
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, reference)
         except duckdb.OutOfMemoryException:
@@ -121,9 +123,7 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
     return faults
 
 
-def _pseudonym_faults(
-    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: Sequence[Path]
-) -> list[str]:
+def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str) -> list[str]:
     """Counts pseudonyms of another form, in masked records, or equal to values of the source."""
     faults, masks = [], job.suppression.treatment == "mask"
     for one in job.columns.pseudonyms:
@@ -131,7 +131,7 @@ def _pseudonym_faults(
         [counts] = connection.execute(forms_sql(source, qids, column, one)).fetchall()
         shared = None
         if is_compared(one) and reference:
-            [shared] = connection.execute(shared_sql(source, _read(reference), column)).fetchall()
+            [shared] = connection.execute(shared_sql(source, reference, column)).fetchall()
         faults += pseudonym_faults(one, masks, counts, shared)
     return faults
 
@@ -164,14 +164,15 @@ def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closene
     return levels
 
 
-def source_files(job: Job) -> list[Path]:
-    """Returns the source's Parquet files, or none where they are not there any more or are of another format."""
-    if job.source.format != "parquet":
-        return []
+def source_relation(job: Job) -> str:
+    """Returns what DuckDB reads the source as, or nothing where it is not there any more, is elsewhere or of another format."""
+    if job.source.format != "parquet" or any(map(is_address, job.source.path)):
+        return ""
     try:
-        return find_files(job)
+        files = [str(path) for path in find_files(job)]
+        return relation(list(zip(files, partitions(job, files), strict=True)))
     except SourceError:
-        return []
+        return ""
 
 
 def _columns(job: Job, files: Sequence[Path]) -> list[str]:
@@ -239,7 +240,7 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
     # DuckDB makes the folder if it has to spill; a run of the job has another one.
     spill = job.work_path / f"verify-{os.getpid()}"
     try:
-        found = recount(job, files, spill, f"'{release}'", source_files(job) if job.privacy.t or job.columns.pseudonyms else ())
+        found = recount(job, files, spill, f"'{release}'", source_relation(job) if job.privacy.t or job.columns.pseudonyms else "")
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     finally:

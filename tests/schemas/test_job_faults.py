@@ -77,7 +77,7 @@ SINGLE_FAULTS = {
     "no source paths": (with_source("[]"), "source.path: must be a path, a pattern"),
     "paths of two formats": (with_source("[a.csv, b.parquet]"), "source: the paths are of different formats"),
     "paths of two delimiters": (with_source("[a.csv, b.tsv]"), "source: the paths differ in their delimiter"),
-    "format": (with_source("a, format: orc"), "source.format: must be 'parquet' or 'csv'"),
+    "format": (with_source("a, format: orc"), "source.format: must be 'parquet', 'csv', 'arrow', 'duckdb' or 'postgresql'"),
     "csv key for parquet": (with_source("a, delimiter: ';'"), "source: 'delimiter' only fit CSV files"),
     "long delimiter": (with_source("a.csv, delimiter: ';;'"), "source.delimiter: must be a single character"),
     "null text twice": (with_source("a.csv, null_values: [NA, NA]"), "source.null_values: lists a text twice"),

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from schemas.errors import SourceError
 from schemas.job import load_job
 from tasks.artifacts import Store
+from tasks.locations import find_files
 from tasks.reading import read_chunk
-from tasks.sources import Source, check_unchanged, find_files, read_source
+from tasks.sources import Source, check_unchanged, read_source
 from tests.jobs import people, people_job
 
 TABLE = people(60)

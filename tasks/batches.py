@@ -1,0 +1,84 @@
+"""Batches of records from anywhere become a Parquet file in bounded memory, in row groups that do not depend on how they arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from core.column_types import plain_type, working
+from schemas.storage_errors import DatabaseError
+
+GROUP_ROWS = 122_880
+GROUP_BYTES = 64_000_000
+
+Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+def kept_schema(schema: pa.Schema) -> pa.Schema:
+    """Returns the columns as they are kept: without metadata, which may hold values, and with dictionaries that Parquet can hold.
+
+    Raises:
+        DatabaseError: columns of types that Parquet cannot hold.
+    """
+    if faults := [f"'{field.name}' ({_name(field.type)})" for field in schema if not _is_kept(field.type)]:
+        raise DatabaseError.no_such_type(faults)
+    return pa.schema([pa.field(field.name, _kept(field.type)) for field in schema])
+
+
+def _is_kept(dtype: pa.DataType) -> bool:
+    plain = plain_type(dtype)
+    if isinstance(plain, pa.OpaqueType):
+        return False
+    return not (pt.is_interval(plain) or pt.is_union(plain) or pt.is_run_end_encoded(plain))
+
+
+def _name(dtype: pa.DataType) -> str:
+    return str(dtype.type_name) if isinstance(dtype, pa.OpaqueType) else str(dtype)
+
+
+def _kept(dtype: pa.DataType) -> pa.DataType:
+    if pt.is_dictionary(dtype) and pt.is_string_view(dtype.value_type):
+        return pa.dictionary(dtype.index_type, pa.string(), dtype.ordered)
+    return dtype
+
+
+def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Writes batches as Parquet, 122,880 rows or 64 MB at a time, and returns how many rows there were.
+
+    Args:
+        path: The file.
+        schema: From ``kept_schema``.
+        batches: Of these columns, in this order; dictionaries may differ from batch to batch.
+    """
+    rows = size = 0
+    waiting: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(path, schema, compression="zstd", write_statistics=False) as writer:
+
+        def write(count: int) -> None:
+            nonlocal waiting, size
+            table = pa.Table.from_batches(waiting, schema)
+            writer.write_table(table.slice(0, count).unify_dictionaries())
+            waiting = table.slice(count).to_batches()
+            size = sum(batch.get_total_buffer_size() for batch in waiting) if len(waiting) > 1 else 0
+
+        for batch in batches:
+            waiting.append(_as_kept(batch, schema))
+            rows += batch.num_rows
+            size += batch.nbytes
+            while (held := sum(part.num_rows for part in waiting)) >= GROUP_ROWS or (size >= GROUP_BYTES and held):
+                write(min(held, GROUP_ROWS))
+        if rows:
+            write(sum(part.num_rows for part in waiting))
+    return rows
+
+
+def _as_kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [
+        working(column) if pt.is_dictionary(column.type) and column.type != field.type else column
+        for column, field in zip(batch.columns, schema, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -1,0 +1,89 @@
+"""Real servers for tests: PostgreSQL from its own binaries in a folder of ours, and an S3 server on a port of this machine."""
+
+from __future__ import annotations
+
+import glob
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+PATTERN = "/usr/lib/postgresql/*/bin"
+PATIENCE = 60
+
+
+def binaries() -> Path:
+    """Returns the folder of PostgreSQL's programs.
+
+    Raises:
+        RuntimeError: there is no server on this machine; nothing is skipped for the lack of one.
+    """
+    folders = sorted(glob.glob(PATTERN)) + [str(Path(found).resolve().parent) for found in [shutil.which("initdb")] if found]  # noqa: PTH207
+    for folder in folders:
+        if Path(folder, "initdb").exists() and Path(folder, "pg_ctl").exists():
+            return Path(folder)
+    raise RuntimeError("These tests need a PostgreSQL server: apt-get install postgresql, or PostgreSQL's programs on the PATH.")
+
+
+def as_owner(folder: Path) -> list[str]:
+    """Returns what goes before a command of the server, which refuses to run as root."""
+    if os.geteuid() != 0:
+        return []
+    shutil.chown(folder, "nobody")
+    return ["setpriv", "--reuid=nobody", "--clear-groups", "--"]
+
+
+@contextmanager
+def postgresql() -> Iterator[str]:
+    """Starts a server that listens on a socket in a folder of its own only; yields its address."""
+    programs = binaries()
+    # A socket's path is at most 107 bytes long, and pytest's folders are longer, and closed to the server's user.
+    folder = Path(mkdtemp(prefix="skald-pg-"))
+    owner = as_owner(folder)
+    settings = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c shared_buffers=8MB"
+    try:
+        made = [*owner, str(programs / "initdb"), "-D", str(folder / "data"), "-A", "trust", "-U", "reader", "-E", "UTF8", "--no-sync"]
+        subprocess.run([*made, "--locale=C"], check=True, capture_output=True, cwd=folder)
+        control = [*owner, str(programs / "pg_ctl"), "-D", str(folder / "data"), "-l", str(folder / "log")]
+        subprocess.run([*control, "-w", "-t", str(PATIENCE), "-o", settings, "start"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+        try:
+            yield f"postgresql:///postgres?host={folder}&user=reader"
+        finally:
+            subprocess.run([*control, "-m", "immediate", "stop"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def s3() -> Iterator[dict[str, str]]:
+    """Starts an S3 server; yields the environment that leads there, as a user would set it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                break
+            except OSError:
+                if time.monotonic() > deadline or server.poll() is not None:
+                    raise
+                time.sleep(0.05)
+        yield {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
+            "AWS_ACCESS_KEY_ID": "an-access-key",
+            "AWS_SECRET_ACCESS_KEY": "a-secret-key",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+    finally:
+        server.kill()
+        server.wait()
