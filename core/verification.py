@@ -43,13 +43,13 @@ class Recount:
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
-def recount_sql(files: Sequence[str], qids: Sequence[str], k: int) -> str:
+def recount_sql(source: str, qids: Sequence[str], k: int) -> str:
     """Returns the statement that counts the equivalence classes of the files.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
 
     Args:
-        files: Quoted paths.
+        source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
         k: What a class must reach.
     """
@@ -58,7 +58,7 @@ def recount_sql(files: Sequence[str], qids: Sequence[str], k: int) -> str:
     return f"""
         WITH classes AS (
             SELECT count(*) AS records, bool_and({starred}) AS masked
-            FROM read_parquet([{", ".join(files)}]) GROUP BY {columns}
+            FROM {source} GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),
             coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT, coalesce(sum(records) FILTER (masked), 0)::BIGINT,

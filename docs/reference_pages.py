@@ -23,6 +23,7 @@ from schemas.treatments import TREATMENTS
 Schema = Mapping[str, Any]
 PLACES = {
     "Source": "source",
+    "Connection": "source.connection",
     "Columns": "columns",
     "QuasiIdentifier": "columns.quasi_identifiers",
     "Privacy": "privacy",
@@ -30,6 +31,7 @@ PLACES = {
     "Recursive": "privacy.l: recursive",
     "ClosenessSpec": "privacy.t",
     "Suppression": "suppression",
+    "Output": "output",
     "Fragments": "method: fragments",
     "Identifier": "columns.identifiers",
     "Secret": "key, vault",

@@ -19,6 +19,7 @@ from schemas.job_yaml import parse, read_text
 from schemas.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.method import Method
 from schemas.mondrian import hidden_faults, mondrian_faults
+from schemas.output import Output, partition_faults, published_names
 from schemas.privacy import Privacy
 from schemas.source import Source
 from schemas.strict import ExactDecimal, FormatVersion, PathText, StrictModel, fault
@@ -79,6 +80,8 @@ class Job(StrictModel):
     """The memory budget: 1GB, 512MB, 2GiB or a number of bytes; always bytes once it is read."""
     target: PathText
     """The folder that gets the releases."""
+    output: Output = Field(default_factory=Output)
+    """How the released records are written; Parquet unless it is said."""
     artifacts: Literal["keep", "delete"] = "keep"
     """Whether the artefacts, which hold raw values, stay for the next run."""
     intervals: Literal["text", "bounds"] = "text"
@@ -103,6 +106,13 @@ class Job(StrictModel):
         if faults := fit_faults(dict(self)):
             raise fault(*faults)
         return self
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns what determines a release's content; jobs of before there were formats keep their digest."""
+        content = super().canonical()
+        if not content["output"]:
+            del content["output"]
+        return content
 
     @property
     def folder(self) -> Path:
@@ -145,6 +155,10 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
     faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    if isinstance(wanted := _mapping(job.get("output")).get("partition_by"), list) and wanted:
+        published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
+        others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
+        faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]

@@ -58,6 +58,7 @@ class Manifest(BaseModel):
         measured: By promise (``l``, ``t``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
         suppressed_for: Suppressed records by what they lacked: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
         source_sizes: Classes of the source as it is, by size, where they were counted.
+        columns: DuckDB's types of the columns, where the files do not tell them (CSV).
         lattice: What the search found out about the lattice, where it kept that.
         pseudonyms: What stands in the place of identifiers, by column. A release with any is pseudonymous: its records can be linked to
             those of every release with the same key or vault, and whoever holds that can undo them.
@@ -99,6 +100,7 @@ class Manifest(BaseModel):
     measured: dict[str, dict[str, float]] = {}
     suppressed_for: dict[str, int] = {}
     source_sizes: tuple[Band, ...] = ()
+    columns: dict[str, str] = {}
     lattice: LatticeFigures | None = None
     pseudonyms: dict[str, str] = {}
     sources: tuple[SourceDigest, ...] = ()

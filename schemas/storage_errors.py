@@ -97,3 +97,24 @@ class ObjectStoreError(StorageError):
         return cls(
             f"'{address}' was published by another run meanwhile and is not written over. Run again: the same job then does nothing."
         )
+
+
+class OutputError(StorageError):
+    """The released records cannot be written as the job asks."""
+
+    @classmethod
+    def too_many_folders(cls, most: int) -> OutputError:
+        """``partition_by`` has too many distinct values."""
+        return cls(f"output.partition_by would make more than {most:,} folders. Choose columns with fewer published values.")
+
+    @classmethod
+    def no_folder(cls, records: int) -> OutputError:
+        """Empty text, or the word by which Hive calls null."""
+        return cls(
+            f"output.partition_by: {counted(records, 'record')} with text that cannot be a folder's name (empty, or Hive's word for null)."
+        )
+
+    @classmethod
+    def long_folder(cls, values: int) -> OutputError:
+        """A file system takes names of 255 bytes."""
+        return cls(f"output.partition_by: {counted(values, 'value')} too long for a folder's name. Choose another column.")

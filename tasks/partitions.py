@@ -44,7 +44,7 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
     """
     if not job.source.hive:
         return [() for _ in files]
-    found = [_named(file) for file in files]
+    found = [named_by(file.split("/")[:-1]) for file in files]
     for file, columns in zip(files, found, strict=True):
         if differing := sorted(columns.keys() ^ found[0].keys()):
             raise SourceError.schemas_differ(file, files[0], differing)
@@ -56,9 +56,10 @@ def partitions(job: Job, files: Sequence[str]) -> list[Partition]:
     return [tuple((name, value, types[name]) for name, value in columns.items()) for columns in found]
 
 
-def _named(file: str) -> dict[str, str | None]:
+def named_by(folders: Sequence[str]) -> dict[str, str | None]:
+    """Returns the columns that folders name, with their values as text; None is null."""
     columns: dict[str, str | None] = {}
-    for folder in file.split("/")[:-1]:
+    for folder in folders:
         name, mark, value = folder.partition("=")
         if name and mark:
             columns[unquote(name)] = None if value == NULL else unquote(value)
@@ -102,13 +103,18 @@ def relation(files: Sequence[tuple[str, Partition]]) -> str:
     Args:
         files: Paths of Parquet files, each with its partition.
     """
-    if not any(partition for _, partition in files):
-        return f"read_parquet([{', '.join(literal(path) for path, _ in files)}])"
-    parts = []
+    alike: dict[Partition, list[str]] = {}
     for path, partition in files:
+        alike.setdefault(partition, []).append(path)
+    parts = []
+    for partition, paths in alike.items():
+        listed = ", ".join(map(literal, paths))
+        read = f"read_parquet([{listed}], hive_partitioning = false)"
+        if len(alike) == 1 and not partition:
+            return read
         extra = "".join(
             f", {'NULL' if value is None else literal(value)}::{SQL_TYPES.get(dtype, dtype.upper())} AS {quote(name)}"
             for name, value, dtype in partition
         )
-        parts.append(f"SELECT *{extra} FROM read_parquet({literal(path)}, hive_partitioning = false)")
+        parts.append(f"SELECT *{extra} FROM {read}")
     return f"({' UNION ALL BY NAME '.join(parts)})"

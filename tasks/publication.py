@@ -12,9 +12,10 @@ from tasks.artifacts import Artifact
 from tasks.increments import increment_of
 from tasks.ledger import write_entry
 from tasks.lineage import lineage_of
+from tasks.outputs import check_output, csv_layout, stage_output
 from tasks.overlaps import relations
 from tasks.pseudonyms import give_tokens, with_keys
-from tasks.publishing import publish, published, release_id, stage_files, staging_folder
+from tasks.publishing import publish, published, release_id, staging_folder
 from tasks.runs import Run
 from tasks.sources import Source, check_unchanged, read_source
 from tasks.steps import in_flow_run, step_here
@@ -38,6 +39,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     """
     with run.phase("source"):
         source = with_keys(run.job, read_source(run.job, run.store))
+        check_output(run.job, source)
         release = release_id(run.job, source)
         manifest = published(run.job, release)
         if manifest is None:
@@ -66,13 +68,13 @@ def verify_and_publish(
     job, release = run.job, release_id(run.job, source)
     with run.phase("verify"):
         staging = staging_folder(job, release)
-        staged = stage_files(files, run.store, staging)
+        staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
-        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", source.relation))
+        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", source.relation, layout))
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    manifest = describe(staged, counted).model_copy(update=related)
+    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
     write_entry(job, release, source, run.recoded, run.store)
     step_here("publish", "publish", lambda: publish(job, staging, manifest, counted), lineage_of(job, manifest))
     run.published()

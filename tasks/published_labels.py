@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +20,9 @@ from schemas.errors import StorageError, counted
 from schemas.job import Job
 from schemas.release import Manifest, published_qids
 from tasks.coding import Coding
-from tasks.database import connect, literal
+from tasks.database import connect
+from tasks.release_files import data_files, layout_of, relation_of
 from tasks.side_by_side import SideBySide
-from tasks.verification import data_files
 
 BATCH = 20_000
 """Labels whose values are written out at a time: ranges over a large domain have many each."""
@@ -66,11 +66,6 @@ class Labels:
             raise StorageError.not_a_release(str(release), reason) from None
 
 
-def read_files(files: Sequence[Path]) -> str:
-    """Returns what DuckDB reads Parquet files by."""
-    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
-
-
 def labels_of(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
     """Numbers and counts the labels of every QID, in job order.
 
@@ -110,7 +105,8 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
     """
     lost = 0.0
     with connect(job, spill) as connection:
-        bench = SideBySide(connection, "", read_files(data_files(release)))
+        files = data_files(release)
+        bench = SideBySide(connection, "", relation_of(connection, files, layout_of(files, manifest.columns)))
         for labels in labels_of(bench, job, coding, manifest.levels):
             for first in range(0, len(labels.texts), BATCH):
                 wide = penalties(labels.meaning(release, first, first + BATCH), labels.domain)

@@ -61,7 +61,7 @@ def staging_folder(job: Job, release: str) -> Path:
     clear_staging(job)
     try:
         (staging / "data").mkdir(parents=True)
-        _open_up(staging, staging / "data")
+        open_up(staging, staging / "data")
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     return staging
@@ -100,11 +100,11 @@ def _link_or_copy(source: Path, destination: Path) -> None:
         os.link(source, destination)
     except OSError:
         shutil.copyfile(source, destination)
-    _open_up(destination)
+    open_up(destination)
     _flush(destination)
 
 
-def _open_up(*paths: Path) -> None:
+def open_up(*paths: Path) -> None:
     """Gives a release's files the mode that the user's umask asks for: they are anonymous, unlike artefacts."""
     for path in paths:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
@@ -157,7 +157,7 @@ def write_report(folder: Path, report: Report) -> list[Path]:
 
 def _write(path: Path, text: str) -> Path:
     write_whole(path, lambda part: part.write_text(text, "utf-8"))
-    _open_up(path)
+    open_up(path)
     return path
 
 

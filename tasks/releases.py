@@ -169,7 +169,7 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
     rows = pa.array(order)
     columns = take_labels(labels, classes[order])
     columns |= {name: column.take(rows) for name, column in zip(source.payload, payload, strict=True)}
-    return _write_release(path, columns, published_schema(labels, source))
+    return write_release(path, columns, published_schema(labels, source))
 
 
 def _gathered(runs: Sequence[Path], number: int, source: Source) -> tuple[NDArray[np.int32], list[pa.Array]]:
@@ -222,7 +222,14 @@ def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
     return plain_type(columns.field(label.name).type)
 
 
-def _write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
+def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
+    """Writes a data file of a release, without statistics or source metadata; returns how many records it holds.
+
+    Args:
+        path: The file.
+        columns: In their working types; text may be a dictionary of what these records use, and of nothing else.
+        schema: What they are published as.
+    """
     table = pa.table({name: restored(column, schema.field(name).type) for name, column in columns.items()})
     # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
     declared = base64.b64encode(schema.serialize().to_pybytes())

@@ -15,9 +15,10 @@ from schemas.release import Manifest
 from schemas.report import Report
 from schemas.terms import Terms
 from tasks.database import database
+from tasks.release_files import data_files, layout_of, relation_of
 from tasks.report import make_report
 from tasks.terms import terms_of
-from tasks.verification import count_classes, data_files, file_faults, read_manifest, risk_faults
+from tasks.verification import count_classes, file_faults, read_manifest, risk_faults
 
 
 def report_again(release: Path, job: Job | None = None) -> Report:
@@ -38,9 +39,10 @@ def report_again(release: Path, job: Job | None = None) -> Report:
     if faults := file_faults(release, files, manifest):
         raise VerificationError(what, faults)
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
+    layout = layout_of(files, manifest.columns)
     with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection:
         try:
-            found = count_classes(connection, files, columns, manifest.privacy["k"])
+            found = count_classes(connection, relation_of(connection, files, layout), columns, manifest.privacy["k"])
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:

@@ -17,11 +17,12 @@ from schemas.job import Job
 from tasks.coding import Coding, load_coding
 from tasks.database import connect
 from tasks.phases import count_domains, merge_domains
-from tasks.published_labels import labels_of, read_files
+from tasks.published_labels import labels_of
+from tasks.release_files import data_files, layout_of, relation_of
 from tasks.runs import open_run
 from tasks.side_by_side import Attribute, SideBySide
 from tasks.sources import read_source
-from tasks.verification import data_files, read_manifest
+from tasks.verification import read_manifest
 
 MOST_CATEGORIES = 1000
 MOST_CLASSES = 100
@@ -123,8 +124,9 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         if target is not None and target not in others:
             raise UtilityError.no_target(target, others)
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
+        layout = layout_of(files, manifest.columns if manifest else {})
         with connect(job, run.spill) as connection:
-            bench = SideBySide(connection, source.relation, read_files(files))
+            bench = SideBySide(connection, source.relation, relation_of(connection, files, layout))
             qids = list(_qids(bench, job, coding, manifest.levels if manifest else None, release))
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
             asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]

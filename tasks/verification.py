@@ -6,14 +6,12 @@ import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import islice
 from math import isfinite
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ValidationError
 
 from core.domains import Domain
@@ -22,43 +20,46 @@ from core.hierarchy import build_hierarchy
 from core.pseudonym_recount import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recoding import published_columns
 from core.risk import release_risk
-from core.verification import Recount, closeness_sql, column_faults, diversity_sql, manifest_faults, promise_faults, recount_sql
+from core.verification import Recount, closeness_sql, diversity_sql, manifest_faults, promise_faults, recount_sql
 from schemas.columns import QuasiIdentifier
 from schemas.connection import is_address
 from schemas.errors import SourceError, StorageError, VerificationError, counted
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
 from schemas.privacy import ClosenessSpec
-from schemas.release import Manifest, published_payload, published_qids
-from schemas.tables import release_schema
+from schemas.release import Manifest, published_qids
 from tasks.artifacts import file_digest
-from tasks.database import connect, literal, quote
+from tasks.database import connect, quote
 from tasks.locations import find_files
 from tasks.partitions import partitions, relation
-from tasks.tables import checked
+from tasks.release_columns import column_faults_of, read_faults
+from tasks.release_files import TEXT, Csv, data_files, layout_of, relation_of
 
 
-def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: str = "") -> Recount:
+def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: str = "", layout: Csv = TEXT) -> Recount:
     """Counts the classes of the data files and checks columns, classes and the spread of sensitive values against the job.
 
     Args:
         job: All that is known.
-        files: The written Parquet files.
+        files: The written files.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
         reference: What DuckDB reads the source as, from whose distribution t-closeness is measured; the data files themselves if empty.
             Pseudonyms are compared with the identifiers in it.
+        layout: How CSV files are read.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or cannot be read.
     """
-    faults = _columns(job, files)
-    if faults:
+    if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)
-    source, qids = _read(files), [quote(name) for name in published_qids(job)]
+    qids = [quote(name) for name in published_qids(job)]
     with connect(job, spill, last=True) as connection:
         try:
-            classes = count_classes(connection, files, published_qids(job), job.privacy.k)
+            source = relation_of(connection, files, layout)
+            if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
+                raise VerificationError(what, faults)
+            classes = count_classes(connection, source, published_qids(job), job.privacy.k)
             spread, measured = _spread(job, connection, source, qids, reference or source)
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, reference)
@@ -72,22 +73,18 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
     return found
 
 
-def count_classes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: Sequence[str], k: int) -> Recount:
-    """Counts the classes of Parquet files.
+def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], k: int) -> Recount:
+    """Counts the classes of data files.
 
     Args:
         connection: The database.
-        files: The files.
+        source: What DuckDB reads them as.
         columns: Names of the published QID columns.
         k: What a class must reach.
     """
-    statement = recount_sql([literal(str(path)) for path in files], [quote(name) for name in columns], k)
+    statement = recount_sql(source, [quote(name) for name in columns], k)
     [(*numbers, sizes)] = connection.execute(statement).fetchall()
     return replace(Recount(*numbers), sizes=sizes)
-
-
-def _read(files: Sequence[Path]) -> str:
-    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
 
 
 def _spread(
@@ -175,42 +172,6 @@ def source_relation(job: Job) -> str:
         return ""
 
 
-def _columns(job: Job, files: Sequence[Path]) -> list[str]:
-    faults: list[str] = []
-    for path in files:
-        try:
-            names = pq.read_schema(path).names
-            faults += column_faults(job, names)
-            payload = published_payload(job)
-            qids = published_qids(job)
-            rest = [name for name in names if name not in qids] if payload is None else payload
-            if not faults:
-                text = qids if job.suppression.treatment == "mask" else []
-                checked(_first_rows(path), release_schema([*qids, *rest], text), "release")
-        except (OSError, pa.ArrowException):
-            faults.append("a data file cannot be read as Parquet")
-        except StorageError:
-            faults.append("a data file's columns are not those of the job, in its order and types")
-    return list(dict.fromkeys(faults))
-
-
-def _first_rows(path: Path) -> pa.Table:
-    with pq.ParquetFile(path) as file:
-        return pa.Table.from_batches(list(islice(file.iter_batches(1000), 1)), file.schema_arrow)
-
-
-def data_files(release: Path) -> list[Path]:
-    """Returns the data files of a release folder.
-
-    Raises:
-        StorageError: it has none.
-    """
-    files = sorted((release / "data").glob("*.parquet")) if release.is_dir() else []
-    if not files:
-        raise StorageError.not_a_release(str(release), "it has no data/*.parquet")
-    return files
-
-
 def read_manifest(release: Path) -> Manifest | None:
     """Returns the manifest of a release, or None if it has none.
 
@@ -240,7 +201,8 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
     # DuckDB makes the folder if it has to spill; a run of the job has another one.
     spill = job.work_path / f"verify-{os.getpid()}"
     try:
-        found = recount(job, files, spill, f"'{release}'", source_relation(job) if job.privacy.t or job.columns.pseudonyms else "")
+        layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
+        found = recount(job, files, spill, f"'{release}'", source_relation(job) if job.privacy.t or job.columns.pseudonyms else "", layout)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     finally:

@@ -36,7 +36,7 @@ def counted(files: list[list[tuple[Any, ...]]], k: int) -> Recount:
             columns = [pa.array([row[place] for row in rows], pa.string()) for place in range(len(NAMES))]
             pq.write_table(pa.table(columns, names=NAMES), path)
         quoted = ['"' + name.replace('"', '""') + '"' for name in NAMES]
-        row = connection.execute(recount_sql([f"'{path}'" for path in paths], quoted, k)).fetchone()
+        row = connection.execute(recount_sql(f"read_parquet({[str(path) for path in paths]})", quoted, k)).fetchone()
     assert row is not None
     return Recount(*row)
 
