@@ -105,7 +105,7 @@ def run(
             _say(f"Warning: {sentence}")
         _print_json(manifest.model_dump(mode="json"))
     else:
-        Console(soft_wrap=True).print(release_summary(manifest, str(loaded.target_path / manifest.release), new=new))
+        Console(soft_wrap=True).print(release_summary(manifest, loaded.place_of(manifest.release), new=new))
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def plan(
 
 @app.command()
 def verify(
-    release: Annotated[Path, typer.Argument(help="A release folder.", show_default=False)],
+    release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
     job: Annotated[Path, typer.Option("--job", help="The job whose promise is checked.", show_default=False)],
     settings: Settings = None,
     as_json: AsJson = False,
@@ -167,10 +167,12 @@ def verify(
     from core.risk import release_risk
     from flows.summary import verification_summary
     from schemas.job import load_job
+    from tasks.remote_target import at_hand
     from tasks.verification import verify_release
 
     loaded = load_job(job, settings or ())
-    recount, manifest = verify_release(loaded, release)
+    with at_hand(release) as folder:
+        recount, manifest = verify_release(loaded, folder)
     if as_json:
         suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
         figures = {name: value for name, value in vars(recount).items() if name != "sizes"}

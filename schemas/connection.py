@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
 
-from schemas.strict import PathText, StrictModel, fault
+from schemas.strict import PathText, StrictModel, as_path, fault
 
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 """Object stores, as fsspec calls them."""
@@ -44,6 +44,19 @@ def address_faults(text: str) -> list[str]:
     return []
 
 
+def as_target(value: object) -> Path | str:
+    """Returns a folder as a path, or an address in an object store as text, without a slash at its end.
+
+    Raises:
+        PydanticCustomError: neither of the two, or an address that holds a key.
+    """
+    if isinstance(value, str) and is_address(value):
+        if faults := address_faults(value):
+            raise fault(*faults)
+        return value.rstrip("/")
+    return as_path(value)
+
+
 def database_address(value: object) -> object:
     """Returns the address of a database.
 
@@ -69,6 +82,9 @@ def variable(value: str) -> str:
     if not _VARIABLE.fullmatch(value):
         raise fault("must be the name of an environment variable, not what it holds")
     return value
+
+
+Target = Annotated[Path | str, BeforeValidator(as_target), WithJsonSchema({"type": "string", "minLength": 1})]
 
 
 class Connection(StrictModel):

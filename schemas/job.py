@@ -11,6 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
 
 from schemas.columns import REST, ROLES, Columns, names, role_faults
+from schemas.connection import Target
 from schemas.errors import JobError, nearest
 from schemas.identifiers import subject_faults
 from schemas.job_faults import fault_lines
@@ -78,8 +79,8 @@ class Job(StrictModel):
     """The algorithm and its settings."""
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
     """The memory budget: 1GB, 512MB, 2GiB or a number of bytes; always bytes once it is read."""
-    target: PathText
-    """The folder that gets the releases."""
+    target: Target
+    """The folder that gets the releases, or an address in an object store such as s3://bucket/releases."""
     output: Output = Field(default_factory=Output)
     """How the released records are written; Parquet unless it is said."""
     artifacts: Literal["keep", "delete"] = "keep"
@@ -121,8 +122,17 @@ class Job(StrictModel):
 
     @property
     def target_path(self) -> Path:
-        """The folder that gets the releases, absolute."""
-        return self.resolve(self.target)
+        """The folder that gets the releases, absolute; for an object store the one in which they are made before they are copied."""
+        return self.work_path / "outbox" if isinstance(self.target, str) else self.resolve(self.target)
+
+    @property
+    def target_address(self) -> str | None:
+        """The address in an object store that gets the releases, if it is one."""
+        return self.target if isinstance(self.target, str) else None
+
+    def place_of(self, release: str) -> str:
+        """Returns where people find a release: a folder or an address."""
+        return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
 
     @property
     def work_path(self) -> Path:

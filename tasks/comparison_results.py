@@ -178,7 +178,8 @@ def spelt_levels(qid: QuasiIdentifier, hierarchy: Hierarchy) -> tuple[str, ...]:
 
 def comparison_folder(job: Job, to: Path | None) -> Path:
     """Returns where figures go: the folder that is asked for, or ``<target>-comparison``, beside the releases and never among them."""
-    return to or job.target_path.with_name(f"{job.target_path.name}-comparison")
+    beside = job.resolve(Path(job.name)) if job.target_address else job.target_path
+    return to or beside.with_name(f"{beside.name}-comparison")
 
 
 def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:

@@ -11,6 +11,7 @@ from schemas.release import Manifest
 from tasks.artifacts import key_of
 
 MOST_CHARACTERS = 500
+QUERY = "postgresql://query"
 _UNFIT = re.compile(r"[\s\0#?&%\"'<>\[\]{}|\\^`]")
 
 
@@ -43,9 +44,9 @@ def lineage_of(job: Job, manifest: Manifest) -> Lineage:
         "min_class": manifest.min_class,
         "optimal": manifest.optimal,
     }
-    plain = [_without_wildcards(path) for path in job.source.path]
+    plain = [_without_wildcards(path) for path in job.source.path or [QUERY]]
     sources = [address(path if "://" in path else str(job.folder / path)) for path in plain]
-    return Lineage(address(str(job.target_path / manifest.release)), tuple(dict.fromkeys(sources)), facts)
+    return Lineage(address(job.place_of(manifest.release)), tuple(dict.fromkeys(sources)), facts)
 
 
 def address(path: str) -> str:

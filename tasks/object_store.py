@@ -26,8 +26,7 @@ def file_system(address: str) -> tuple[Any, str]:
     with told(address):
         try:
             # Listings of an earlier run, or of before a crash, would hide what is there now.
-            options = {"use_listings_cache": False, "skip_instance_cache": True}
-            system, path = fsspec.core.url_to_fs(address, **options)
+            system, path = fsspec.core.url_to_fs(address, use_listings_cache=False)
         except ImportError:
             raise ObjectStoreError.not_installed(address.split("://", 1)[0]) from None
     return system, str(path)

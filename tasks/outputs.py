@@ -24,7 +24,7 @@ from schemas.storage_errors import OutputError
 from tasks.artifacts import Artifact, Store, file_digest
 from tasks.database import connect, literal, quote
 from tasks.partitions import NULL
-from tasks.publishing import open_up, stage_files
+from tasks.publishing import flush, open_up, stage_files
 from tasks.release_files import BOM, DATA, TABLE, Csv
 from tasks.releases import write_release
 from tasks.sources import Source
@@ -81,6 +81,7 @@ def stage_output(job: Job, files: Sequence[Artifact], store: Store, staging: Pat
 
 def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
     open_up(path)
+    flush(path)
     return PublishedFile(path=path.relative_to(staging).as_posix(), rows=rows, sha256=file_digest(path))
 
 
@@ -161,6 +162,7 @@ def _stage_partitions(job: Job, parts: Sequence[Path], staging: Path) -> list[Pu
     for folder in (staging / DATA).rglob("*"):
         if folder.is_dir():
             open_up(folder)
+            flush(folder)
     return staged
 
 

@@ -23,8 +23,9 @@ from tasks.local_planning import LocalPlan, make_local_plan
 from tasks.locations import find_names
 from tasks.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
 from tasks.pseudonyms import in_prefect, with_keys
-from tasks.publishing import published, release_id
+from tasks.publishing import release_id
 from tasks.recodings import check_hierarchies, choose_root
+from tasks.remote_target import any_release, is_published, recall
 from tasks.risk import MOST_ROWS
 from tasks.runs import Run, open_run
 from tasks.sources import Source, read_source
@@ -108,10 +109,10 @@ def published_already(job: Job) -> Manifest | None:
     """
     check_hierarchies(job)
     find_names(job)
-    if in_prefect(job) or not any(job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}")):
+    if in_prefect(job) or not any_release(job):
         return None
     with open_run(job, goes_on=True) as run:
-        found = published(job, release_id(job, with_keys(job, read_source(job, run.store))))
+        found = recall(job, release_id(job, with_keys(job, read_source(job, run.store))))
         if found:
             forget_extract(job, run.store)
         return found
@@ -139,7 +140,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         unique = Uniqueness(None, {}, "") if quick else _uniqueness(run, source, domain, method.get("local"))
         return Plan(
             release=release,
-            exists=(job.target_path / release).is_dir(),
+            exists=is_published(job, release),
             method=job.method.name,
             files=len(source.files),
             chunks=len(source.chunks),

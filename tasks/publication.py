@@ -15,7 +15,8 @@ from tasks.lineage import lineage_of
 from tasks.outputs import check_output, csv_layout, stage_output
 from tasks.overlaps import relations
 from tasks.pseudonyms import give_tokens, with_keys
-from tasks.publishing import publish, published, release_id, staging_folder
+from tasks.publishing import publish, release_id, staging_folder
+from tasks.remote_target import deliver, recall
 from tasks.runs import Run
 from tasks.sources import Source, check_unchanged, read_source
 from tasks.steps import in_flow_run, step_here
@@ -41,7 +42,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         source = with_keys(run.job, read_source(run.job, run.store))
         check_output(run.job, source)
         release = release_id(run.job, source)
-        manifest = published(run.job, release)
+        manifest = recall(run.job, release)
         if manifest is None:
             run.increment = increment_of(run, source)
     if manifest is None and run.job.columns.pseudonyms:
@@ -76,7 +77,12 @@ def verify_and_publish(
         related = relations(run, source, release)
     manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
     write_entry(job, release, source, run.recoded, run.store)
-    step_here("publish", "publish", lambda: publish(job, staging, manifest, counted), lineage_of(job, manifest))
+
+    def finish() -> None:
+        publish(job, staging, manifest, counted)
+        deliver(job, manifest)
+
+    step_here("publish", "publish", finish, lineage_of(job, manifest))
     run.published()
     return _told(Published(manifest, job.target_path / release, new=True))
 

@@ -101,7 +101,7 @@ def _link_or_copy(source: Path, destination: Path) -> None:
     except OSError:
         shutil.copyfile(source, destination)
     open_up(destination)
-    _flush(destination)
+    flush(destination)
 
 
 def open_up(*paths: Path) -> None:
@@ -119,7 +119,8 @@ def _user_umask() -> int:
 USER_UMASK = _user_umask()
 
 
-def _flush(path: Path) -> None:
+def flush(path: Path) -> None:
+    """Waits until a file or a folder is on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -140,10 +141,10 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
         written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
         written.append(_write(staging / "manifest.json", manifest.model_dump_json(indent=2) + "\n"))
         for path in (*written, staging / "data", staging):
-            _flush(path)
+            flush(path)
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
         staging.rename(job.target_path / manifest.release)
-        _flush(job.target_path)
+        flush(job.target_path)
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     point_current(job, manifest.release)

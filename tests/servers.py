@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 
+import fsspec
+
 PATTERN = "/usr/lib/postgresql/*/bin"
 PATIENCE = 60
 
@@ -78,6 +80,7 @@ def s3() -> Iterator[dict[str, str]]:
                 if time.monotonic() > deadline or server.poll() is not None:
                     raise
                 time.sleep(0.05)
+        forget()
         yield {
             "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "AWS_ACCESS_KEY_ID": "an-access-key",
@@ -85,5 +88,11 @@ def s3() -> Iterator[dict[str, str]]:
             "AWS_DEFAULT_REGION": "us-east-1",
         }
     finally:
+        forget()
         server.kill()
         server.wait()
+
+
+def forget() -> None:
+    """Lets fsspec make its connections anew: it keeps them for as long as a process lives, whose environment does not change elsewhere."""
+    fsspec.get_filesystem_class("s3").clear_instance_cache()

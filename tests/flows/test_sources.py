@@ -21,7 +21,7 @@ from tasks.artifacts import Store
 from tasks.planning import make_plan, published_already
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_job
-from tests.servers import postgresql, s3
+from tests.servers import forget, postgresql, s3
 
 TABLE = people(400)
 SETTINGS = ("privacy.k=4", "rows_per_file=150")
@@ -307,14 +307,14 @@ def bucket() -> Iterator[str]:
     with s3() as environment, pytest.MonkeyPatch.context() as patch:
         for name, value in environment.items():
             patch.setenv(name, value)
-        fsspec.filesystem("s3", skip_instance_cache=True).mkdir("source")
+        fsspec.filesystem("s3", use_listings_cache=False).mkdir("source")
         yield "s3://source"
 
 
 def put(address: str, content: bytes) -> None:
     import fsspec
 
-    fsspec.filesystem("s3", skip_instance_cache=True).pipe_file(address, content)
+    fsspec.filesystem("s3", use_listings_cache=False).pipe_file(address, content)
 
 
 def test_objects_give_the_release_of_files_and_are_fetched_once(
@@ -349,8 +349,10 @@ def test_what_is_not_in_the_bucket_is_told(anonymise: Anonymise, bucket: str, tm
         run(anonymise, tmp_path, {"path": f"{bucket}/none/*.parquet"})
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    forget()
     with pytest.raises(ObjectStoreError, match="cannot be read or written"):
         run(anonymise, tmp_path, {"path": f"{bucket}/people/000.parquet"})
+    forget()
 
 
 @pytest.mark.parametrize(

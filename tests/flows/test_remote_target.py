@@ -1,0 +1,148 @@
+"""Publication in an object store: a release is there whole or not at all, and is never written over."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from schemas.errors import JobError, StorageError
+from schemas.job import load_job
+from schemas.storage_errors import ObjectStoreError
+from tasks.planning import make_plan, published_already
+from tasks.remote_target import at_hand
+from tasks.verification import verify_release
+from tests.conftest import Anonymise, CommandLine
+from tests.jobs import digests, people, people_job
+from tests.servers import s3
+
+TABLE = people(400)
+MANY = ("privacy.k=4", "rows_per_file=25")
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[dict[str, str]]:
+    """An S3 server with a bucket, and the environment that leads there."""
+    with s3() as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        system().mkdir("bucket")
+        yield environment
+
+
+def system() -> Any:
+    return fsspec.filesystem("s3", use_listings_cache=False)
+
+
+def listed(prefix: str) -> list[str]:
+    """Names of all objects below a prefix."""
+    return [name.removeprefix(f"bucket/{prefix}/") for name in system().find(f"bucket/{prefix}")]
+
+
+def job_to(folder: Path, prefix: str, **parts: Any) -> Path:
+    return people_job(folder, TABLE, target=f"s3://bucket/{prefix}/", **parts)
+
+
+def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
+    anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path
+) -> None:
+    here = anonymise(people_job(tmp_path / "here", TABLE), *MANY)
+    job = job_to(tmp_path / "there", "whole")
+    made = anonymise(job, *MANY)
+    release = made.manifest.release
+    assert release == here.manifest.release
+    assert made.manifest.files == here.manifest.files
+    assert system().cat_file("bucket/whole/CURRENT") == f"{release}\n".encode()
+    files = sorted(name for name in listed("whole") if name.startswith(release))
+    expected = [*(file.path for file in here.manifest.files), "manifest.json", "report.html", "report.json"]
+    assert files == sorted(f"{release}/{name}" for name in expected)
+    with at_hand(f"s3://bucket/whole/{release}") as folder:
+        assert digests(folder) == digests(here.folder)
+        assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
+    assert not list((tmp_path / "there" / ".skald" / "people" / "outbox").glob("people-*"))
+    assert published_already(load_job(job, MANY)) == made.manifest
+    assert not anonymise(job, *MANY).new
+    assert make_plan(load_job(job, MANY)).exists
+    told = direct("verify", f"s3://bucket/whole/{release}", "--job", job, "--set", "privacy.k=4", "--set", "rows_per_file=25", **store)
+    assert (told.returncode, told.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_killed_publication_is_no_release_and_the_next_run_completes_or_clears_it(
+    anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path, changed: bool
+) -> None:
+    prefix = f"killed-{changed}"
+    job = job_to(tmp_path / "job", prefix)
+    started = direct.start("run", job, *(part for setting in MANY for part in ("--set", setting)), **store)
+    while started.poll() is None and len(listed(prefix)) < 3:
+        time.sleep(0.01)
+    started.kill()
+    started.communicate()
+    left = listed(prefix)
+    assert left
+    assert not any(name.endswith(("manifest.json", "CURRENT")) for name in left)
+    if changed:
+        people_job(tmp_path / "job", people(300), target=f"s3://bucket/{prefix}")
+    else:
+        # A part of a file, as an upload that was cut off may leave it on some stores.
+        name = next(name for name in left if name.endswith(".parquet"))
+        system().pipe_file(f"bucket/{prefix}/{name}", b"half")
+    made = anonymise(job, *MANY)
+    releases = {name.split("/")[0] for name in listed(prefix)} - {"CURRENT"}
+    assert releases == {made.manifest.release}
+    assert not any(".staging" in name for name in listed(prefix))
+    with at_hand(f"s3://bucket/{prefix}/{made.manifest.release}") as folder:
+        assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
+
+
+def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
+    job = job_to(tmp_path, "old")
+    made = anonymise(job, "privacy.k=4").manifest
+    place = f"bucket/old/{made.release}"
+    system().pipe_file(f"{place}/manifest.json", json.dumps({"not": "ours"}).encode())
+    with pytest.raises(StorageError, match="cannot be read as a manifest"):
+        anonymise(job, "privacy.k=4")
+    assert json.loads(system().cat_file(f"{place}/manifest.json")) == {"not": "ours"}
+    system().pipe_file(f"{place}/manifest.json", made.model_dump_json().encode())
+    system().rm_file(f"{place}/{made.files[0].path}")
+    with pytest.raises(StorageError, match="1 file of it are missing or altered"):
+        anonymise(job, "privacy.k=4")
+
+
+def test_of_two_runs_that_publish_the_same_release_one_is_told(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks import remote_target
+
+    job, put = job_to(tmp_path, "race"), remote_target._put
+    system_of = system()
+
+    def slow(remote_system: Any, path: Path, remote: str) -> None:
+        put(remote_system, path, remote)
+        root = remote.split("/data/", maxsplit=1)[0].split("/report", maxsplit=1)[0]
+        if path.name == "report.json":
+            system_of.pipe_file(f"{root}/manifest.json", b"of another run")
+
+    monkeypatch.setattr(remote_target, "_put", slow)
+    with pytest.raises(ObjectStoreError, match="published by another run meanwhile"):
+        anonymise(job, "privacy.k=4")
+    [manifest] = [name for name in listed("race") if name.endswith("manifest.json")]
+    assert system().cat_file(f"bucket/race/{manifest}") == b"of another run"
+
+
+def test_a_bucket_that_is_not_there_is_told_and_nothing_is_lost(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE, target="s3://no-such-bucket/releases")
+    with pytest.raises(ObjectStoreError, match="the same command continues from there"):
+        anonymise(job, "privacy.k=4")
+
+
+@pytest.mark.parametrize("target", ["s3://key:secret7@bucket/x", "ftp://host/x"])
+def test_a_target_that_holds_a_key_or_is_unknown_is_refused(tmp_path: Path, target: str) -> None:
+    with pytest.raises(JobError, match="target: ") as refused:
+        load_job(people_job(tmp_path, TABLE, target=target))
+    assert "secret7" not in str(refused.value)
