@@ -6,6 +6,7 @@ light, in the dark and on paper, and is the same for the same figures.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from xml.etree.ElementTree import Element, tostring
@@ -90,6 +91,8 @@ def bars(title: str, labels: Sequence[str], series: Series, percent: Callable[[f
     from pygal import HorizontalBar  # noqa: PLC0415
     from pygal.style import Style  # noqa: PLC0415
 
+    # Its finder of map plugins is older than find_spec, so that every later import of what is not there would warn.
+    sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
     sizes = dict.fromkeys(("label_font_size", "major_label_font_size", "value_font_size", "legend_font_size"), 13)
     chart = HorizontalBar(
         style=Style(**sizes),
