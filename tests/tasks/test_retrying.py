@@ -6,11 +6,13 @@ import errno
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import pytest
 
 from schemas.errors import SkaldError, SourceError, StorageError
+from tasks.elsewhere import release_versions, run_call, write_call
 from tasks.retrying import is_transient
 from tasks.steps import guarded
 from tests.conftest import CommandLine
@@ -86,11 +88,13 @@ def unreadable(code: int) -> None:
     ("code", "transient"),
     [(errno.EIO, True), (errno.ESTALE, True), (errno.ETIMEDOUT, True), (errno.ENOSPC, False), (errno.EACCES, False), (errno.ENOENT, False)],
 )
-def test_what_lies_beneath_an_error_of_ours_decides(code: int, transient: bool) -> None:
+def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(tmp_path: Path, code: int, transient: bool) -> None:
     with pytest.raises(SkaldError) as raised:
         guarded(unreadable)(code)
     assert raised.value.transient == transient
     assert raised.value.__context__ is None
+    back = run_call(str(write_call(tmp_path, unreadable, (code,))), release_versions())
+    assert back.error().transient == transient
     error = duckdb.IOException(f'Could not read from file "x": {os.strerror(code)}')
     assert is_transient(error) == transient
 
