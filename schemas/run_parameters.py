@@ -40,8 +40,8 @@ class RunParameters(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True, title="Job")
 
-    job_file: Annotated[JobPath, Field(title="Job file", examples=["/jobs/medical.yaml"])]
-    """Path of the YAML file, as the worker sees it."""
+    job_file: Annotated[JobPath, Field(title="Job file", json_schema_extra={"pattern": "^/[^\\r\\n]+$"})]
+    """Absolute path of the YAML file, as the worker sees it."""
     k: Annotated[int, Field(ge=1, strict=True)] | None = Field(default=None, title="k", json_schema_extra=_optional)
     """Least number of records that share a published combination; the job's own if left out."""
     limit: Annotated[float, Field(ge=0, le=1)] | None = Field(default=None, title="Suppression limit", json_schema_extra=_optional)

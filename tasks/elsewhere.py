@@ -30,15 +30,19 @@ class Failure:
     Attributes:
         kind: An error of ours.
         sentence: Its message.
+        transient: Whether another try may help.
     """
 
     kind: type[SkaldError]
     sentence: str
+    transient: bool = False
 
     def error(self) -> SkaldError:
         """Returns the error as it was raised."""
         # Some kinds make their sentence of other arguments; here it is made.
-        return self.kind.__new__(self.kind, self.sentence)
+        error = self.kind.__new__(self.kind, self.sentence)
+        error.transient = self.transient
+        return error
 
 
 def write_call(folder: Path, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Path:
@@ -74,7 +78,7 @@ def run_call(path: str, wanted: Mapping[str, str]) -> Any:
     try:
         return guarded(_run)(Path(path), wanted)
     except SkaldError as error:
-        return Failure(type(error), str(error))
+        return Failure(type(error), str(error), error.transient)
 
 
 def _run(path: Path, wanted: Mapping[str, str]) -> Any:

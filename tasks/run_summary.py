@@ -23,7 +23,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
     facts = [
         ("records", f"{out.records:,}"),
         ("released", f"{out.released:,}" + (f", {out.masked:,} of them masked" if out.masked else "")),
-        ("suppressed", f"{out.suppressed:,} ({out.suppressed / out.records:.2%}; at most {report.asked.most_suppressed:,} asked)"),
+        ("suppressed", f"{out.suppressed:,} ({out.suppressed / out.records:.2%}; the job allows {report.asked.most_suppressed:,})"),
         ("classes", f"{out.classes:,}, the smallest of {counted(out.min_class, 'record')}"),
         ("method", report.asked.method),
         ("optimum", report.optimal),
@@ -42,7 +42,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
             f"## {_text(report.release)}",
             *(() if new else ("Published already: the same job on the same data. Nothing was done.",)),
             "\n".join(f"- {_text(promise)}" for promise in report.asked.promises),
-            _table(("", ""), facts),
+            _table(facts[0], facts[1:]),
             "### What became of each quasi-identifier",
             _table(("column", "level", "published as", "NCP"), qids),
             f"[The whole report]({link})" if not link.startswith("file:") else f"The whole report: `{link}`",

@@ -1,48 +1,176 @@
-"""What the deployments name is there: flows that import from modules and take the parameters, and a container with every package."""
+"""The deployments on a real server with a real worker: what is refused, what is continued, what is left to look at; and the containers."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import re
+import signal
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import psutil
+import pytest
 import yaml
 
 from flows.methods import FLOWS
-from tests.conftest import ROOT, CommandLine
+from schemas.job import load_job
+from tasks.verification import verify_release
+from tests.conftest import ROOT, Anonymise, CommandLine
+from tests.jobs import digests, people, people_job
+from tests.prefect_server import PrefectServer, serving, until
 
 FOLDER = ROOT / "deployments"
-LOADED = """
-import json, sys
-from prefect.flows import load_flow_from_entrypoint
-told = {}
-for entrypoint, parameters in json.load(sys.stdin):
-    flow = load_flow_from_entrypoint(entrypoint, use_placeholder_flow=False)
-    told[entrypoint] = [flow.name, sorted(flow.validate_parameters(parameters))]
-json.dump(told, sys.stdout)
-"""
+TABLE = people(1500)
+SETTINGS = ["chunk_rows=100"]
+TREE = "columns.quasi_identifiers.0.hierarchy.tree={a cell value: b}"
 
 
-def test_every_method_has_a_deployment_whose_flow_imports_and_takes_its_parameters(prefect: CommandLine) -> None:
-    deployments = yaml.safe_load((FOLDER / "prefect.yaml").read_text())["deployments"]
-    given = [(deployment["entrypoint"], deployment["parameters"]) for deployment in deployments]
-    assert sorted(entrypoint for entrypoint, _ in given) == sorted(FLOWS.values())
-    options = prefect.options(DO_NOT_TRACK="1")
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED], **options, input=json.dumps(given), capture_output=True, text=True, check=False, timeout=180
-    )
-    assert done.returncode == 0, done.stderr
-    names = {entrypoint: [entrypoint.split(":")[1].replace("_", "-"), ["job_file", "settings"]] for entrypoint in FLOWS.values()}
-    told = {entrypoint: [name.replace("_", "-"), taken] for entrypoint, (name, taken) in json.loads(done.stdout).items()}
-    assert told == names
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[PrefectServer]:
+    """A server with all deployments."""
+    with serving(CommandLine("prefect", tmp_path_factory.mktemp("served"), prefect_home), prefect_home) as running:
+        people_job(running.line.folder, TABLE)
+        running.ask("POST", "/work_pools/", {"name": "skald", "type": "process"})
+        done = running.prefect("--no-prompt", "deploy", "--all", "--prefect-file", str(FOLDER / "prefect.yaml"))
+        assert done.returncode == 0, done.stdout + done.stderr
+        yield running
 
 
-def test_schedules_are_off_until_they_are_switched_on_and_runs_of_one_deployment_do_not_meet() -> None:
-    for deployment in yaml.safe_load((FOLDER / "prefect.yaml").read_text())["deployments"]:
-        assert [schedule["active"] for schedule in deployment["schedules"]] == [False]
-        assert deployment["concurrency_limit"] == {"limit": 1, "collision_strategy": "CANCEL_NEW"}
+def deployment(server: PrefectServer, flow: str = "skald") -> dict[str, Any]:
+    answer: dict[str, Any] = server.ask("GET", f"/deployments/name/{flow}/nightly").json()
+    return answer
+
+
+def start(server: PrefectServer, parameters: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    """Asks for a run of the first deployment; returns the API's status and answer. A busy database is asked again, as clients do."""
+    content = {"parameters": parameters, "state": {"type": "SCHEDULED"}}
+    path = f"/deployments/{deployment(server)['id']}/create_flow_run"
+    answer = until(lambda: (given := server.ask("POST", path, content)).status_code != 503 and [given])[0]
+    return answer.status_code, answer.json()
+
+
+def test_every_method_is_deployed_with_one_form_off_until_switched_on_and_one_run_at_a_time(server: PrefectServer) -> None:
+    for method in FLOWS:
+        found = deployment(server, method)
+        assert found["enforce_parameter_schema"]
+        assert found["work_pool_name"] == "skald"
+        assert "skald" in found["tags"]
+        assert [schedule["active"] for schedule in found["schedules"]] == [False]
+        assert (found["global_concurrency_limit"]["limit"], found["concurrency_options"]["collision_strategy"]) == (1, "CANCEL_NEW")
+        schema = found["parameter_openapi_schema"]
+        assert list(schema["properties"]) == schema["required"] == ["job"]
+        (form,) = schema["definitions"].values()
+        assert form["required"] == ["job_file"]
+        assert {name: entry["type"] for name, entry in form["properties"].items()} == {
+            "job_file": "string",
+            "k": "integer",
+            "limit": "number",
+            "memory": "string",
+            "settings": "array",
+        }
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"job": {}},
+        {"job": {"job_file": "relative.yaml"}},
+        {"job": {"job_file": "/jobs/job.yaml", "k": 0}},
+        {"job": {"job_file": "/jobs/job.yaml", "k": "many"}},
+        {"job": {"job_file": "/jobs/job.yaml", "limit": 1.5}},
+        {"job": {"job_file": "/jobs/job.yaml", "memory": "much"}},
+        {"job": {"job_file": "/jobs/job.yaml", "password": "secret"}},
+        {"job": {"job_file": "/jobs/job.yaml", "settings": ["no setting"]}},
+        {"job": {"job_file": "/jobs/job.yaml", "settings": [TREE]}},
+        {"job": {"job_file": "/jobs/job.yaml", "settings": ["source.null_values=[a cell value]"]}},
+    ],
+    ids=lambda parameters: json.dumps(parameters)[:60],
+)
+def test_the_api_refuses_bad_parameters_before_a_run_begins(server: PrefectServer, parameters: dict[str, Any]) -> None:
+    before = server.rows("SELECT count(*) FROM flow_run")
+    status, answer = start(server, parameters)
+    assert status == 409, answer
+    assert "Validation failed" in answer["detail"]
+    assert server.rows("SELECT count(*) FROM flow_run") == before
+    assert b"a cell value" not in server.content()
+
+
+def running_process(worker: psutil.Process, folder: Path) -> psutil.Process:
+    """Freezes the process of a run in the middle of its second phase."""
+    made = folder / ".skald" / "people" / "artifacts" / "histograms"
+    until(lambda: made.is_dir() and any(made.glob("*.record")))
+    found = [child for child in worker.children(recursive=True) if "prefect.engine" in child.cmdline()]
+    found[-1].suspend()
+    return found[-1]
+
+
+def test_a_run_that_is_killed_continues_by_retry_to_the_same_bytes_and_a_second_one_meanwhile_is_refused(
+    server: PrefectServer, anonymise: Anonymise, tmp_path: Path
+) -> None:
+    folder = server.line.folder
+    worker = server.start_worker()
+    status, first = start(server, {"job": {"job_file": str(folder / "job.yaml"), "k": 4, "settings": SETTINGS}})
+    assert status == 201, first
+    run = running_process(worker, folder)
+    status, second = start(server, {"job": {"job_file": str(folder / "job.yaml")}})
+    assert status == 201, second
+    refused = server.ended(second["id"])
+    assert (refused["type"], refused["message"]) == ("CANCELLED", "Deployment concurrency limit reached.")
+    run.send_signal(signal.SIGKILL)
+    assert server.ended(first["id"])["type"] == "CRASHED"
+    assert not list((folder / "releases").glob("people-*"))
+    counted = {path: path.stat().st_mtime_ns for path in (folder / ".skald").rglob("*.record")}
+    # The worker looks for hooks in a process of its own and says once more that the run crashed: a retry before that would be undone.
+    until(lambda: not worker.children())
+    retried = server.prefect("flow-run", "retry", first["id"])
+    assert retried.returncode == 0, retried.stdout + retried.stderr
+    until(lambda: server.state(first["id"])["type"] != "CRASHED")
+    assert server.ended(first["id"])["type"] == "COMPLETED", (folder / "worker.log").read_text()
+    release = folder / "releases" / (folder / "releases" / "CURRENT").read_text().strip()
+    assert {path: path.stat().st_mtime_ns for path in counted} == counted
+    undisturbed = anonymise(people_job(tmp_path, TABLE), "privacy.k=4", *SETTINGS)
+    assert (release.name, digests(release)) == (undisturbed.folder.name, digests(undisturbed.folder))
+    verify_release(load_job(folder / "job.yaml", ["privacy.k=4"]), release)
+    left_to_look_at(server, release)
+
+
+def left_to_look_at(server: PrefectServer, release: Path) -> None:
+    """What the run shows: tasks under stable keys, artifacts, and the asset with what it was made of."""
+    tasks = dict(server.rows("SELECT name, task_key FROM task_run"))
+    assert tasks["phase 1 · domains 3 of 15"] == "skald.domains"
+    assert tasks["phase 2 · search"] == "skald.search"
+    assert tasks["phase 4 · publish"] == "skald.publish"
+    shown = {key: data for key, data in server.rows("SELECT key, data FROM artifact ORDER BY created")}
+    assert shown.keys() == {"people-progress", "people-summary", "people-figures", "people-report"}
+    assert float(shown["people-progress"]) == 100
+    assert "at least 4 records" in shown["people-summary"]
+    assert "certified" in shown["people-summary"]
+    assert {"Highest risk", "GCP"} <= {row["figure"] for row in json.loads(json.loads(shown["people-figures"]))}
+    assert (release / "report.html").as_uri() in shown["people-report"]
+    made = until(lambda: server.rows("SELECT resource_id, related FROM events WHERE event = 'prefect.asset.materialization.succeeded'"))
+    assert [asset for asset, _ in made] == [f"file://{release}"]
+    assert f"file://{release.parent.parent / 'people'}" in {related["prefect.resource.id"] for related in json.loads(made[0][1])}
+
+
+def test_a_server_that_dies_ends_the_run_in_one_sentence_and_what_is_finished_stays(server: PrefectServer, anonymise: Anonymise) -> None:
+    folder = server.line.folder
+    settings = ["privacy.k=6", "work=other", *SETTINGS]
+    process = server.line.start("run", "job.yaml", *(part for one in settings for part in ("--set", one)), **server.environment)
+    made = folder / "other" / "artifacts" / "histograms"
+    until(lambda: process.poll() is not None or (made.is_dir() and any(made.glob("*.record"))))
+    server.process.kill()
+    _, told = process.communicate(timeout=90)
+    assert process.returncode == 2, told
+    assert told.startswith("Prefect's server")
+    assert "the same command continues" in told
+    assert told.count("\n") == 1
+    counted = {path: path.stat().st_mtime_ns for path in made.parent.rglob("*.record")}
+    assert counted
+    assert anonymise(folder / "job.yaml", *settings).new
+    assert {path: path.stat().st_mtime_ns for path in counted} == counted
 
 
 def test_the_container_holds_every_package_and_runs_as_no_root() -> None:
@@ -52,3 +180,26 @@ def test_the_container_holds_every_package_and_runs_as_no_root() -> None:
     assert {package.split(".")[0] for package in packages} <= copied
     assert all(Path(ROOT, name).exists() for name in copied if name != "pyproject.toml")
     assert "USER skald" in lines
+
+
+def test_the_compose_file_keeps_secrets_out_and_names_only_what_there_is() -> None:
+    from prefect import settings
+
+    compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    example = dict(line.split("=", 1) for line in (FOLDER / "example.env").read_text().splitlines() if line and line[0] != "#")
+    asked = set(re.findall(r"\$\{(\w+):\?", (FOLDER / "compose.yaml").read_text()))
+    assert asked == {"SKALD_DATABASE_PASSWORD", "SKALD_API_AUTH", "SKALD_JOBS"}
+    assert {example[name] for name in asked} == {""}
+    services = compose["services"]
+    assert services.keys() == {"database", "server", "deploy", "worker"}
+    for service in services.values():
+        secret = {name: value for name, value in service["environment"].items() if "PASSWORD" in name or "AUTH" in name}
+        assert secret
+        assert all(value.startswith("${SKALD_") and ":?" in value for value in secret.values())
+        assert all(hasattr(settings, name) for name in service["environment"] if name.startswith("PREFECT_"))
+        assert set(service["networks"]) <= compose["networks"].keys()
+        assert {volume.split(":")[0] for volume in service.get("volumes", []) if volume[0] not in "$./"} <= compose["volumes"].keys()
+        for name, condition in service.get("depends_on", {}).items():
+            assert "healthcheck" in services[name] if condition["condition"] == "service_healthy" else services[name]["restart"] == "no"
+    assert services["server"]["ports"] == ["127.0.0.1:4200:4200"]
+    assert "/deployments/.env" in (ROOT / ".gitignore").read_text().splitlines()

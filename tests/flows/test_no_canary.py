@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +12,7 @@ import yaml
 
 from tests.conftest import CommandLine
 from tests.jobs import write_parquet
+from tests.prefect_server import serving, until
 
 CANARY = "CANARY"
 ROWS = 200
@@ -100,25 +99,21 @@ def test_a_failing_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path, f
     assert not list(tmp_path.glob("releases/*"))
 
 
-def test_a_servers_database_holds_no_cell_value(tmp_path: Path) -> None:
-    """A run whose flow and tasks are recorded by a real server, on a file database."""
-    canary_job(tmp_path)
-    database = tmp_path / "recorded.db"
-    script = (
-        "import os; from pathlib import Path\n"
-        "from prefect.testing.utilities import prefect_test_harness\n"
-        "with prefect_test_harness(server_startup_timeout=180):\n"
-        "    from flows.skald import skald\n"
-        "    assert skald(Path('job.yaml')).new\n"
-        "    import sqlite3, prefect.settings as s\n"
-        "    url = s.get_current_settings().server.database.connection_url.get_secret_value()\n"
-        "    source = sqlite3.connect(url.split('///')[1]); target = sqlite3.connect('recorded.db'); source.backup(target)\n"
-    )
-    options = CommandLine("prefect", tmp_path).options(DO_NOT_TRACK="1")
-    done = subprocess.run([sys.executable, "-c", script], **options, capture_output=True, text=True, check=False, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert CANARY not in done.stdout + done.stderr
-    with sqlite3.connect(database) as recorded:
-        assert recorded.execute("SELECT count(*) FROM flow_run").fetchone()[0] >= 1
-    recorded.close()
-    assert CANARY.encode() not in database.read_bytes()
+def test_a_servers_database_holds_no_cell_value(tmp_path: Path, prefect_home: Path) -> None:
+    """Runs that a real server records on a file database, with their parameters, tasks, artifacts, assets and events; good and bad."""
+    path = canary_job(tmp_path)
+    with serving(CommandLine("prefect", tmp_path, prefect_home), prefect_home) as server:
+        done = server.line("run", "job.yaml", **server.environment)
+        assert done.returncode == 0, done.stderr
+        assert_no_canary(tmp_path, done)
+        path.write_text(path.read_text().replace(f"{CANARY}-t-1", f"{CANARY}-t-99"))
+        failed = server.line("run", "job.yaml", **server.environment)
+        assert failed.returncode == 2, failed.stderr
+        assert_no_canary(tmp_path, failed)
+        until(lambda: server.rows("SELECT id FROM events WHERE event = 'prefect.asset.materialization.succeeded'"))
+        until(lambda: server.rows("SELECT id FROM events WHERE event = 'prefect.flow-run.Failed'"))
+        kinds = {kind for (kind,) in server.rows("SELECT type FROM artifact")}
+        assert kinds >= {"progress", "markdown", "table"}
+        assert server.rows("SELECT count(*) FROM flow_run") == [(2,)]
+        assert server.rows("SELECT count(*) FROM task_run")[0][0] > 8
+        assert CANARY.encode() not in server.content()

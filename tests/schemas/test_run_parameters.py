@@ -1,0 +1,68 @@
+"""Parameters that Prefect keeps: figures and names, nothing that could be a value of a cell or a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from schemas.errors import JobError
+from schemas.run_parameters import RunParameters
+
+VALUE = "a cell value"
+KEPT = [
+    "privacy.k=10",
+    "privacy.l.disease.distinct=3",
+    "privacy.t.disease.t=0.2",
+    "suppression.limit=0.05",
+    "method.fragments.count=4",
+    "memory=2GB",
+    "columns.insensitive=[note, score]",
+    "columns.quasi_identifiers.1.hierarchy.widths=[1, 2]",
+    "columns.quasi_identifiers.2.hierarchy.prefix.0=4",
+    "source.path=people/*.parquet",
+    "work=other",
+]
+REFUSED = [
+    f"columns.quasi_identifiers.0.hierarchy.tree={{{VALUE}: [x]}}",
+    f"columns.quasi_identifiers.0.hierarchy.tree.{VALUE}=x",
+    f"columns.quasi_identifiers.0.hierarchy={{tree: {{{VALUE}: [x]}}}}",
+    f"columns={{quasi_identifiers: [{VALUE}]}}",
+    f"source.null_values=[{VALUE}]",
+    f"source={{null_values: [{VALUE}]}}",
+    f"privacy.t.disease.hierarchy.tree={{{VALUE}: [x]}}",
+    f"privacy={{t: {VALUE}}}",
+    f"treatments.key={VALUE}",
+    f"privacy.k=3\n{VALUE}",
+    VALUE,
+    "",
+]
+
+
+@pytest.mark.parametrize("setting", KEPT)
+def test_settings_without_values_of_cells_are_parameters(setting: str) -> None:
+    assert RunParameters.of(Path("job.yaml"), [setting]).overrides == (setting,)
+
+
+@pytest.mark.parametrize("setting", REFUSED)
+def test_settings_that_could_hold_values_of_cells_are_refused_by_their_position_alone(setting: str) -> None:
+    with pytest.raises(JobError, match="'--set 2'; write them into the job file, or run with --direct") as refused:
+        RunParameters.of(Path("job.yaml"), ["privacy.k=3", setting])
+    assert VALUE not in str(refused.value)
+    with pytest.raises(ValidationError) as faults:
+        RunParameters(job_file="job.yaml", settings=[setting])
+    assert VALUE not in str(faults.value)
+
+
+def test_what_the_form_asks_for_by_name_comes_last_and_wins() -> None:
+    given = RunParameters(job_file="/jobs/job.yaml", k=7, limit=0.00001, memory="1GB", settings=["privacy.k=3"])
+    assert given.overrides == ("privacy.k=3", "privacy.k=7", "suppression.limit=1e-05", "memory=1GB")
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"k": 0}, {"k": True}, {"limit": 1.1}, {"limit": -0.1}, {"memory": "lots"}, {"other": 1}, {"job_file": ""}]
+)
+def test_figures_out_of_range_and_unknown_fields_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        RunParameters.model_validate({"job_file": "job.yaml"} | wrong)

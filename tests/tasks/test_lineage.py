@@ -1,0 +1,62 @@
+"""Where a release comes from, as addresses that Prefect takes, and what a person sees of it in Markdown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.job import load_job
+from schemas.report import Report
+from tasks.lineage import address, lineage_of
+from tasks.run_summary import figures, summary
+from tests.conftest import Anonymise
+from tests.jobs import people, people_job
+
+
+@settings(deadline=None)  # the import
+@given(st.text(max_size=700))
+def test_every_path_becomes_an_address_that_prefect_takes(path: str) -> None:
+    from prefect.types.names import validate_valid_asset_key
+
+    made = address(f"/srv/{path}")
+    assert validate_valid_asset_key(made) == made
+    assert made.startswith("file:///srv")
+
+
+@pytest.mark.parametrize(
+    ("paths", "sources"),
+    [
+        ("people/*.parquet", ["people"]),
+        (["people/2026-*/x.parquet", "people/2027.parquet"], ["people", "people/2027.parquet"]),
+        (["people/[ab].parquet", "people/*.parquet"], ["people"]),
+    ],
+)
+def test_a_release_comes_from_the_folders_and_files_that_the_job_names(
+    anonymise: Anonymise, tmp_path: Path, paths: object, sources: list[str]
+) -> None:
+    job = people_job(tmp_path, people(100), suppression={"limit": 1})
+    done = anonymise(job, "columns.quasi_identifiers.1.hierarchy.widths=[1]")
+    lineage = lineage_of(load_job(job, [f"source.path={json.dumps(paths)}"]), done.manifest)
+    assert lineage.sources == tuple(address(str(tmp_path / source)) for source in sources)
+    assert lineage.release == address(str(done.folder))
+    assert lineage.facts["released"] == done.manifest.released
+
+
+def test_a_summary_in_markdown_keeps_its_shape_whatever_columns_are_called(anonymise: Anonymise, tmp_path: Path) -> None:
+    done = anonymise(people_job(tmp_path, people(300)))
+    report = Report.model_validate_json((done.folder / "report.json").read_bytes())
+    strange = report.qids[0].model_copy(update={"name": "a|b <script>\n# `c`"})
+    text = summary(report.model_copy(update={"qids": (strange, *report.qids[1:])}), done.folder, "file:///x/report.html", new=False)
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {3, 5}
+    assert "<script>" not in text
+    assert f"{done.manifest.suppressed:,} (" in text
+    assert "Published already" in text
+    assert "[The whole report](https://x)" in summary(report, done.folder, "https://x", new=True)
+    table = {row["figure"]: row for row in figures(report)}
+    assert table["Smallest class"]["after"] == str(done.manifest.min_class)
+    assert table["GCP"]["after"] == f"{done.manifest.loss['gcp']:.4f}"

@@ -1,0 +1,106 @@
+"""A task is tried again where another try can help, and nowhere else."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from schemas.errors import SkaldError, SourceError, StorageError
+from tasks.elsewhere import release_versions, run_call, write_call
+from tasks.retrying import is_transient
+from tasks.steps import guarded
+from tests.conftest import CommandLine
+from tests.jobs import people, people_job
+
+TRIED = """
+import errno, os, time
+from pathlib import Path
+from flows.quiet_prefect import api, prepare
+
+with api(prepare()):
+    from flows.skald import skald
+    from schemas.errors import PrivacyError, StorageError
+    from schemas.run_parameters import RunParameters
+    from tasks import domains, prefect_steps
+
+    prefect_steps.RETRY_SECONDS = (0.01, 0.01)
+    real, tries = domains.count_domains, []
+
+    def tried(error):
+        def count(*arguments):
+            tries.append(error)
+            if len(tries) == 1:
+                raise error
+            return real(*arguments)
+        tries.clear()
+        domains.count_domains = count
+
+    tried(OSError(errno.EIO, os.strerror(errno.EIO)))
+    assert skald(RunParameters.of(Path("job.yaml"))).new
+    assert len(tries) == 2, tries
+
+    for refusal, raised in (PrivacyError.too_few_records(5, 1), PrivacyError), (OSError(errno.ENOSPC, "full"), StorageError):
+        tried(refusal)
+        try:
+            skald(RunParameters.of(Path("job.yaml"), ["work=other", "privacy.k=6"]))
+        except raised as error:
+            assert len(tries) == 1, tries
+        else:
+            raise AssertionError
+
+    def hang(*arguments):
+        tries.append("slow")
+        while True:
+            time.sleep(0.01)
+
+    tries.clear()
+    domains.count_domains, prefect_steps.CHUNKS_SECONDS = hang, 0.3
+    try:
+        skald(RunParameters.of(Path("job.yaml"), ["work=other", "privacy.k=6"]))
+    except StorageError as error:
+        assert "Step 'domains' had not ended" in str(error), error
+        assert len(tries) == 3, tries
+    else:
+        raise AssertionError
+"""
+
+
+def test_a_fault_of_the_system_is_tried_again_a_refusal_never_and_a_task_that_hangs_is_given_up(prefect: CommandLine) -> None:
+    people_job(prefect.folder, people(200))
+    done = subprocess.run([sys.executable, "-c", TRIED], **prefect.options(), capture_output=True, text=True, check=False, timeout=180)
+    assert done.returncode == 0, done.stderr
+
+
+def unreadable(code: int) -> None:
+    try:
+        raise OSError(code, os.strerror(code), "a file")
+    except OSError:
+        raise SourceError.unreadable("a file", "parquet") from None
+
+
+@pytest.mark.parametrize(
+    ("code", "transient"),
+    [(errno.EIO, True), (errno.ESTALE, True), (errno.ETIMEDOUT, True), (errno.ENOSPC, False), (errno.EACCES, False), (errno.ENOENT, False)],
+)
+def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(tmp_path: Path, code: int, transient: bool) -> None:
+    with pytest.raises(SkaldError) as raised:
+        guarded(unreadable)(code)
+    assert raised.value.transient == transient
+    assert raised.value.__context__ is None
+    back = run_call(str(write_call(tmp_path, unreadable, (code,))), release_versions())
+    assert back.error().transient == transient
+    error = duckdb.IOException(f'Could not read from file "x": {os.strerror(code)}')
+    assert is_transient(error) == transient
+
+
+def test_a_refusal_is_never_transient_and_says_so_for_the_next_one_that_handles_it() -> None:
+    assert not is_transient(SourceError.empty(1))
+    handled = StorageError.not_writable("folder", "reason")
+    handled.transient = True
+    assert is_transient(handled)
