@@ -14,10 +14,10 @@ from schemas.errors import JobError, listed
 from schemas.memory import PATTERN as MEMORY_PATTERN
 
 _KEYS = (
-    r"name|memory|threads|chunk_rows|rows_per_file|intervals|artifacts|target|work",
+    r"name|memory|threads|chunk_rows|rows_per_file|intervals|artifacts",
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
     r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
-    r"source\.(path|format|delimiter|types)(\.[^=]+)?",
+    r"source\.(format|delimiter|types)(\.[^=]+)?",
     r"columns\.(sensitive|insensitive)(\.[0-9]+)?",
     r"columns\.quasi_identifiers\.[0-9]+\.(name|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
 )
@@ -25,7 +25,9 @@ _KEYS = (
 
 # Names alone: a treatment could hold a key that somebody wrote there by mistake, or text of cells in a pattern.
 _NAMES = r"columns\.identifiers(\.[0-9]+)? *=[^\r\n{}:]*"
-Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES})$", max_length=2000)]
+# No user and password before an address.
+_PLACES = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
+Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_PLACES})$", max_length=2000)]
 JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=4096)]
 
 

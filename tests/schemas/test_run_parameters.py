@@ -22,6 +22,8 @@ KEPT = [
     "columns.quasi_identifiers.1.hierarchy.widths=[1, 2]",
     "columns.quasi_identifiers.2.hierarchy.prefix.0=4",
     "source.path=people/*.parquet",
+    "source.path.0=s3://bucket/people/*.parquet",
+    "target=s3://bucket/releases",
     "work=other",
 ]
 REFUSED = [
@@ -34,6 +36,9 @@ REFUSED = [
     f"privacy.t.disease.hierarchy.tree={{{VALUE}: [x]}}",
     f"privacy={{t: {VALUE}}}",
     f"treatments.key={VALUE}",
+    f"source.connection.password={VALUE}",
+    f"source.path=s3://user:{VALUE}@host/bucket",
+    f"target=s3://user:{VALUE}@host/bucket",
     f"privacy.k=3\n{VALUE}",
     VALUE,
     "",
