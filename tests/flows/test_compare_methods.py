@@ -17,6 +17,7 @@ import typer
 from core.recommendation import advise
 from flows.compare_command import _methods
 from flows.methods import FLOWS, flow_of
+from schemas.job import load_job
 from schemas.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.method_page import render
 from tasks.method_runs import Asked, Ended, _sentence
@@ -190,6 +191,15 @@ def test_the_jobs_own_method_keeps_its_options_and_others_have_their_defaults(tm
     assert 'method={"name": "canon"}' in other
     assert own[0] == "suppression.limit=0"
     assert "privacy.k=7" in own
+
+
+def test_a_comparison_draws_no_pseudonyms(tmp_path: Path) -> None:
+    job = small_job(tmp_path)
+    settings = ('columns.identifiers=[{name: person, treatment: {token: {vault: {file: "vault.parquet"}}}}, age, height, born]',)
+    asked = Asked.of(job, settings, load_job(job, settings))
+    assert set(asked.identifiers) == {"person", "age", "height", "born"}
+    assert not load_job(job, asked.settings_of("rayden", 4, tmp_path / "scratch")).columns.pseudonyms
+    assert Asked.of(job, (), load_job(job)).identifiers == ()
 
 
 def test_a_process_that_was_ended_is_told_in_a_sentence(tmp_path: Path) -> None:
