@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from core.domains import Domain
 from core.hierarchy import Hierarchy
+from core.histogram import Histogram
 from core.lattice import Lattice, Node
 from core.losses import group_penalties
 
@@ -61,7 +62,9 @@ class Prices:
         return total
 
 
-def prices_of(objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0) -> Prices | None:
+def prices_of(
+    objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None
+) -> Prices | None:
     """Returns the prices of an objective, or None for one that needs counts.
 
     Args:
@@ -71,6 +74,7 @@ def prices_of(objective: str, hierarchies: Sequence[Hierarchy], domains: Sequenc
         hierarchies: One per QID in job order.
         domains: One per QID, with the counts of all records.
         others: Axes of sensitive columns, which cost nothing.
+        left: Cells of the records whose cost is asked for, all of them if left out. Nodes below theirs have no cost.
     """
     if objective not in PRICED:
         return None
@@ -81,18 +85,20 @@ def prices_of(objective: str, hierarchies: Sequence[Hierarchy], domains: Sequenc
         return Prices((*steps, *(free,) * others))
     base: list[Floats] = []
     extra: list[tuple[Floats, ...]] = []
-    for hierarchy, domain in zip(hierarchies, domains, strict=True):
-        values = np.append(domain.counts, domain.nulls)[: domain.size]
-        costs, more = [], []
-        for level in range(hierarchy.levels):
-            counts = np.bincount(hierarchy.groups[level], weights=values)
+    for qid, (hierarchy, domain) in enumerate(zip(hierarchies, domains, strict=True)):
+        first, records = _first_level(domain, qid, left)
+        costs, more = [0.0] * first, [np.zeros(len(labels)) for labels in hierarchy.labels[:first]]
+        for level in range(first, hierarchy.levels):
             if objective == "entropy":
-                costs.append(_bits(counts) - _bits(values))
-                more.append(log2(domain.records) - np.log2(counts))
+                penalties, withheld = bits(hierarchy, domain, level), log2(domain.records)
             else:
                 penalties = group_penalties(hierarchy, domain, level) if objective == "gcp" else covered(hierarchy, domain, level)
-                costs.append(float(np.dot(penalties, counts)))
-                more.append(1 - penalties)
+                withheld = 1.0
+            costs.append(float(np.dot(penalties, np.bincount(hierarchy.rolled(first, level), weights=records, minlength=len(penalties)))))
+            more.append(withheld - penalties)
+        if objective == "entropy":
+            # What the finest level cannot tell is lost already.
+            costs = [cost - costs[first] for cost in costs]
         base.append(np.array(costs))
         extra.append(tuple(more))
     return Prices((*base, *(free,) * others), (*extra, *nothing))
@@ -104,6 +110,16 @@ def covered(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
     return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
 
 
-def _bits(counts: NDArray[np.int64] | Floats) -> float:
-    """Returns Σ n log2 n."""
-    return float(np.dot(counts, np.log2(counts)))
+def bits(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
+    """Returns log2 of the records of each group in the whole source, shape (groups,): what a record loses against its value is the
+    difference to that at level 0.
+    """
+    values = np.append(domain.counts, domain.nulls)[: domain.size]
+    return np.log2(np.bincount(hierarchy.groups[level], weights=values))
+
+
+def _first_level(domain: Domain, qid: int, left: Histogram | None) -> tuple[int, NDArray[np.int64]]:
+    """Returns the finest level that records are counted at, and how many there are of each of its groups."""
+    if left is None:
+        return 0, np.append(domain.counts, domain.nulls)[: domain.size]
+    return left.node[qid], np.bincount(left.codes[:, qid], weights=left.counts, minlength=left.packing.sizes[qid]).astype(np.int64)

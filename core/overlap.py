@@ -17,7 +17,7 @@ from core.coding import Packing, Words
 from core.histogram import COMPACT_KEYS, count_cells, merge_parts
 from core.kernels import add_cells, number_cells, occupied
 from core.projections import Bundles, Worth
-from core.recoding import SUPPRESSED, Recoding
+from core.recoding import SUPPRESSED, Stage
 
 Maps = Sequence[NDArray[np.integer[Any]]]
 
@@ -26,7 +26,8 @@ class Joint:
     """Adds histograms of chunks up to the cells that several recodings at once tell apart.
 
     Args:
-        groups: Per recoding and QID, shape (codes,): the group of each code of the whole at which the recoding tells cells apart.
+        groups: Per stage of the recodings, one after the other, and QID, shape (codes,): the group of each code of the whole at which the
+            stage tells cells apart.
         others: Axes after the QIDs, which tell nothing apart here, by their numbers of codes.
         most_cells: Most cells of an array with an entry per possible cell, and most occupied ones otherwise.
     """
@@ -57,14 +58,22 @@ class Joint:
                 self._parts = [merge_parts(self._parts, self.packing.product)]
                 self.fits = len(self._parts[0][1]) <= self._most
 
-    def classes(self, recodings: Sequence[Recoding]) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
-        """Returns the class of each cell in each recoding, in the order of ``groups``, and its records."""
+    def classes(self, recodings: Sequence[Sequence[Stage]]) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+        """Returns the class of each cell in each recoding, from the first of its stages that has it, and its records.
+
+        Args:
+            recodings: The stages of each, in the order of ``groups``.
+        """
         words, counts = self._cells()
         codes = self.packing.unpack(words)
-        found = []
-        for number, recoding in enumerate(recodings):
-            groups = [distinct[codes[:, qid], number] for qid, distinct in enumerate(self._of)]
-            found.append(recoding.assigner.assign(recoding.packing.pack(groups)))
+        found, number = [], 0
+        for stages in recodings:
+            classes = np.full(len(counts), SUPPRESSED)
+            for stage in stages:
+                groups = [distinct[codes[:, qid], number] for qid, distinct in enumerate(self._of)]
+                classes = np.where(classes == SUPPRESSED, stage.assigner.assign(stage.packing.pack(groups)), classes)
+                number += 1
+            found.append(classes)
         return found, counts
 
     def _cells(self) -> tuple[Words, NDArray[np.int64]]:

@@ -17,37 +17,65 @@ from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import Node
 from core.privacy import PrivacyModel, Spreads
+from core.rollups import packing_of
 
-Treatment = Literal["drop", "mask"]
+Treatment = Literal["drop", "mask", "cell"]
 Intervals = Literal["text", "bounds"]
 LOOK_UP_CELLS = 1 << 24
+LATER_CELLS = 1 << 18
 SUPPRESSED = np.int32(-1)
 
 
 @dataclass(frozen=True)
-class Recoding:
-    """Which class each cell belongs to, and what the classes publish.
+class Stage:
+    """Which class each cell of a node belongs to.
 
     Attributes:
         node: The level of each QID at which cells are told apart.
         packing: How groups make up a cell at that node.
-        words: Arrays of shape (cells,), ascending: the cells that are published. A cell that is not there is suppressed.
-        classes: Shape (cells,), int32: row of ``labels``.
-        labels: One row per class, in the order of the release: the published columns.
-        sizes: Shape (classes,), int64: records per class.
+        words: Arrays of shape (cells,), ascending: the cells that are published. A cell that is not there is in no class of the stage.
+        classes: Shape (cells,), int32: row of the labels.
     """
 
     node: Node
     packing: Packing
     words: Words
     classes: NDArray[np.int32]
-    labels: pa.Table
-    sizes: NDArray[np.int64]
 
     @cached_property
     def assigner(self) -> Assigner:
         """What finds the class of a record; its table is made once."""
-        return Assigner(self)
+        return Assigner(self, self._look_up_cells)
+
+    @property
+    def _look_up_cells(self) -> int:
+        # Few records come to a later stage, and there may be many stages.
+        return min(LOOK_UP_CELLS, LATER_CELLS)
+
+
+@dataclass(frozen=True)
+class Recoding(Stage):
+    """Which class each record belongs to, by its cell, and what the classes publish.
+
+    Attributes:
+        labels: One row per class, in the order of the release: the published columns.
+        sizes: Shape (classes,), int64: records per class.
+        later: Where a record is looked up, one stage after the other, if its cell is not in the recoding itself. One that is nowhere is
+            suppressed.
+    """
+
+    labels: pa.Table
+    sizes: NDArray[np.int64]
+    later: tuple[Stage, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The recoding itself and the later stages, in the order in which a record is looked up."""
+        return (self, *self.later)
+
+    @property
+    def _look_up_cells(self) -> int:
+        return LOOK_UP_CELLS
 
 
 def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
@@ -104,13 +132,13 @@ def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Interv
 
 
 class Assigner:
-    """Finds the class of each record from its packed cell."""
+    """Finds the class of each record from its packed cell, in a table with an entry per possible cell where these are few enough."""
 
-    def __init__(self, recoding: Recoding) -> None:
+    def __init__(self, recoding: Stage, look_up_cells: int | None = None) -> None:
         self._classes = recoding.classes
         self._words = recoding.words
         self._table: NDArray[np.int32] | None = None
-        if len(recoding.words) == 1 and recoding.packing.product <= LOOK_UP_CELLS:
+        if len(recoding.words) == 1 and recoding.packing.product <= (LOOK_UP_CELLS if look_up_cells is None else look_up_cells):
             self._table = np.full(recoding.packing.product, SUPPRESSED)
             self._table[recoding.words[0]] = recoding.classes
 
@@ -143,7 +171,7 @@ def recoding_tables(recoding: Recoding) -> tuple[pa.Table, pa.Table]:
 
 def read_recoding(cells: pa.Table, classes: pa.Table, node: Node, hierarchies: Sequence[Hierarchy], intervals: Intervals) -> Recoding:
     """Inverse of ``recoding_tables``."""
-    packing = Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
+    packing = packing_of(node, hierarchies)
     words = tuple(cells[f"cell_{number}"].to_numpy() for number in range(len(packing.words)))
     labels = classes.drop_columns(["records"]).rename_columns(release_columns(hierarchies, intervals))
     return Recoding(node, packing, words, cells["class"].to_numpy(), labels, classes["records"].to_numpy())

@@ -31,6 +31,7 @@ class Recount:
         masked: Records with ``*`` in every QID.
         sizes: Number of classes by size.
         measured: By promise (``l``, ``t``) and sensitive column, the worst of all classes, in the unit of the promise.
+        withheld: Records with ``*`` by QID; empty where that was not counted.
     """
 
     records: int
@@ -41,9 +42,10 @@ class Recount:
     masked: int
     sizes: Mapping[int, int] = field(default_factory=dict)
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    withheld: Mapping[str, int] = field(default_factory=dict)
 
 
-def recount_sql(source: str, qids: Sequence[str], k: int) -> str:
+def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False) -> str:
     """Returns the statement that counts the equivalence classes of the files.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
@@ -52,17 +54,22 @@ def recount_sql(source: str, qids: Sequence[str], k: int) -> str:
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
         k: What a class must reach.
+        by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order.
     """
     columns = ", ".join(qids)
-    starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids)
+    stars = [f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids]
+    starred = " AND ".join(stars)
+    each = "".join(f", {star} AS star_{number}" for number, star in enumerate(stars)) if by_qid else ""
+    sums = ", ".join(f"coalesce(sum(records) FILTER (star_{number}), 0)::BIGINT" for number in range(len(qids)))
+    listed_sums = f", [{sums}]" if by_qid else ""
     return f"""
         WITH classes AS (
-            SELECT count(*) AS records, bool_and({starred}) AS masked
+            SELECT count(*) AS records, bool_and({starred}) AS masked{each}
             FROM {source} GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),
             coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT, coalesce(sum(records) FILTER (masked), 0)::BIGINT,
-            coalesce(histogram(records), MAP {{}})
+            coalesce(histogram(records), MAP {{}}){listed_sums}
         FROM classes
     """
 
@@ -180,9 +187,26 @@ def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
     """Returns where a manifest and the counted files disagree, and whether the suppression limit was kept."""
-    faults = count_faults(manifest, recount) + suppression_faults(job, manifest.suppressed, manifest.records)
+    faults = count_faults(manifest, recount) + suppression_faults(job, manifest.failed, manifest.records)
+    if job.suppression.is_local:
+        faults += remainder_faults(manifest, recount)
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
+    return faults
+
+
+def remainder_faults(manifest: Manifest, recount: Recount) -> list[str]:
+    """Returns where a manifest is wrong about what became of the records that fail at the node of all."""
+    remainder = manifest.remainder
+    if remainder is None:
+        return ["the manifest does not say what became of the records that fail at its levels"]
+    faults = [
+        f"the manifest says that {counted(said, 'record')} publish * in '{qid}', the files hold {recount.withheld.get(qid, 0):,}"
+        for qid, said in remainder.withheld.items()
+        if said != recount.withheld.get(qid, 0)
+    ]
+    if sum(one.records for one in remainder.rounds) + remainder.starred + manifest.suppressed > remainder.records:
+        faults.append("the manifest's records of rounds, starred and suppressed are more than fail at its levels")
     return faults
 
 

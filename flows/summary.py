@@ -14,7 +14,7 @@ from rich.text import Text
 from core.risk import THRESHOLD, kept_preset, least_class, release_risk
 from core.verification import Recount
 from schemas.errors import counted
-from schemas.release import Manifest
+from schemas.release import Manifest, Remainder
 from tasks.local_planning import LocalPlan
 from tasks.planning import Plan
 from tasks.progress import STEPS, listening
@@ -51,6 +51,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     table.add_row("records", f"{manifest.records:,}")
     table.add_row("released", f"{manifest.released:,}")
     table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
+    for name, text in remainder_rows(manifest.remainder):
+        table.add_row(name, text)
     table.add_row("classes", f"{manifest.classes:,}, the smallest of {counted(manifest.min_class, 'record')} (k = {manifest.privacy['k']})")
     if manifest.levels:
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
@@ -77,6 +79,18 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     if (report := Path(folder, "report.html")).is_file():
         table.add_row("report", str(report))
     return table if new else Group("Already published: the same job on the same data. Nothing was done.", table)
+
+
+def remainder_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
+    """Yields a row of what failed at the levels, one per further round, and one of what was starred."""
+    if remainder is None:
+        return
+    yield "failed", f"{counted(remainder.records, 'record')} at the levels below"
+    for number, one in enumerate(remainder.rounds, start=1):
+        yield f"round {number}", f"{counted(one.records, 'record')} in classes of levels {list(one.node)}: {one.classes:,}"
+    if remainder.stars:
+        least = f" (at least {remainder.least:,})" if remainder.least is not None else ""
+        yield "starred", f"{counted(remainder.starred, 'record')}, {counted(remainder.stars, 'value')}{least}"
 
 
 def _masked(manifest: Manifest) -> str:

@@ -4,7 +4,6 @@ import glob
 import os
 import re
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -23,7 +22,8 @@ from schemas.mondrian import hidden_faults, mondrian_faults
 from schemas.output import Output, partition_faults, published_names
 from schemas.privacy import Privacy
 from schemas.source import Source
-from schemas.strict import ExactDecimal, FormatVersion, PathText, StrictModel, fault
+from schemas.strict import FormatVersion, PathText, StrictModel, fault
+from schemas.suppression import Suppression, suppression_faults
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
 
@@ -37,26 +37,6 @@ def job_name(value: str) -> str:
     if not _NAME.fullmatch(value):
         raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
     return value
-
-
-def share(value: Decimal) -> Decimal:
-    """Returns a share of the records.
-
-    Raises:
-        PydanticCustomError: outside [0, 1].
-    """
-    if not 0 <= value <= 1:
-        raise fault("must be a share of the records, from 0 to 1")
-    return value
-
-
-class Suppression(StrictModel):
-    """How many records may be taken out, and how."""
-
-    limit: Annotated[ExactDecimal, AfterValidator(share)] = Decimal(0)
-    """The greatest share of all records that may be suppressed."""
-    treatment: Literal["drop", "mask"] = "drop"
-    """Whether suppressed records are left out, or published with * in every quasi-identifier."""
 
 
 class Job(StrictModel):
@@ -153,9 +133,7 @@ class Job(StrictModel):
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
     """Returns what does not fit between parts of a job, read or not yet read, each with its place."""
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
-    faults = []
-    if suppression.get("treatment") == "mask" and job.get("intervals") == "bounds":
-        faults.append("suppression.treatment: bounds cannot tell a masked record from a null; use intervals: text")
+    faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
     known = {name for role in ROLES for name in names(columns.get(role))}
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
     for kind in ("l", "t"):

@@ -25,6 +25,40 @@ class PublishedFile(BaseModel):
     sha256: str
 
 
+class Round(BaseModel):
+    """A further choice of levels: its node, the records that it published, and their classes before equal labels are one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node: tuple[int, ...]
+    records: int
+    classes: int
+
+
+class Remainder(BaseModel):
+    """What became of the records that fail at the node of all, where they are not simply dropped or masked.
+
+    Attributes:
+        records: How many there are; what the limit of suppression is about.
+        dm_star: DM* of the node, all of them counted as suppressed: what the search compared nodes by. The losses are of what is published.
+        rounds: In their order.
+        starred: Records of which some values are starred, but not all.
+        stars: Starred values, those of masked records included.
+        least: How many stars these records cannot do without at the levels where they are starred; None if that is not known.
+        withheld: By QID, the values ``*`` in the release, whether a star or a level made them.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    records: int
+    dm_star: int
+    rounds: tuple[Round, ...]
+    starred: int
+    stars: int
+    least: int | None
+    withheld: dict[str, int]
+
+
 class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
@@ -37,7 +71,7 @@ class Manifest(BaseModel):
         privacy: What was promised.
         records: N, records of the source.
         released: Records in the data files.
-        suppressed: Records in classes that fail, dropped or masked.
+        suppressed: Records that are dropped or masked.
         masked: How many of the suppressed are published with ``*``.
         classes: Published equivalence classes, as recounted from the files.
         min_class: Size of the smallest, as recounted.
@@ -67,6 +101,8 @@ class Manifest(BaseModel):
         increment: What became of the source since the last release, and what of it had been counted before.
         overlaps: Other releases in the target that are made of some of the same files, the newest first; of ``unmeasured_overlaps`` more,
             older ones, nothing is said.
+        remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
+            the suppressed ones.
         replay_of: The release whose recoding was applied; None where one was looked for.
     """
 
@@ -109,6 +145,17 @@ class Manifest(BaseModel):
     overlaps: tuple[Overlap, ...] = ()
     unmeasured_overlaps: int = 0
     replay_of: str | None = None
+    remainder: Remainder | None = None
+
+    @property
+    def levels_of_all(self) -> dict[str, int] | None:
+        """Level by QID that every published label is of, but for ``*``; None where there is no such level."""
+        return None if self.remainder and self.remainder.rounds else self.levels
+
+    @property
+    def failed(self) -> int:
+        """Records that fail at the node of all, whatever became of them; what the limit of suppression is about."""
+        return self.remainder.records if self.remainder else self.suppressed
 
 
 def published_qids(job: Job) -> list[str]:

@@ -21,7 +21,7 @@ class Asked(_Part):
         privacy: The same as the job's figures, without hierarchies.
         limit: Greatest share of records that may be suppressed, as it is written.
         most_suppressed: How many records that is.
-        treatment: ``drop`` or ``mask``.
+        treatment: ``drop``, ``mask`` or ``cell``, and ``treatment_words`` what that does to the records that fail.
         method: The algorithm, and ``method_words`` what it does.
         identifiers, quasi_identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
         memory: The budget in bytes.
@@ -32,7 +32,8 @@ class Asked(_Part):
     privacy: dict[str, Any]
     limit: str
     most_suppressed: int
-    treatment: Literal["drop", "mask"]
+    treatment: Literal["drop", "mask", "cell"]
+    treatment_words: str
     method: str
     method_words: str
     identifiers: tuple[str, ...]
@@ -76,6 +77,7 @@ class CameOut(_Part):
         source_bands: The same of the source as it is; empty where that was not counted.
         why_suppressed: How many records were suppressed, why and how, a sentence each.
         files: Number of data files.
+        remainder: What became of records that fail at the levels of the columns, a sentence each; empty where they are just suppressed.
     """
 
     records: int
@@ -89,6 +91,7 @@ class CameOut(_Part):
     source_bands: tuple[Band, ...]
     why_suppressed: tuple[str, ...]
     files: int
+    remainder: tuple[str, ...] = ()
 
 
 class ReportedQid(_Part):

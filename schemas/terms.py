@@ -41,7 +41,7 @@ class Terms(BaseModel):
 
     Attributes:
         limit: Greatest share of records that may be suppressed, as it is written.
-        treatment: ``drop`` or ``mask``.
+        treatment: ``drop``, ``mask`` or ``cell``, and after how many ``rounds`` at most.
         objective: What the search of the lattice minimised; None for other methods.
         identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
         quasi_identifiers: In job order.
@@ -51,7 +51,8 @@ class Terms(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     limit: str
-    treatment: Literal["drop", "mask"]
+    treatment: Literal["drop", "mask", "cell"]
+    rounds: int = 0
     objective: str | None
     identifiers: tuple[str, ...]
     quasi_identifiers: tuple[QidTerms, ...]

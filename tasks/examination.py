@@ -14,6 +14,7 @@ from core.lattice import LARGEST, Lattice, Node
 from core.objectives import prices_of
 from core.privacy import PrivacyModel
 from core.roots import BYTES_PER_CELL, BYTES_PER_CODE
+from core.rounds import LIMIT
 from core.search import Found, Search
 from schemas.job import Job
 from schemas.method import full_domain
@@ -84,6 +85,24 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         prices,
     )
     return examination.run(first, count, crowded)
+
+
+def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Histogram) -> Found | None:
+    """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        model: What a class must satisfy.
+        left: Cells of these records.
+    """
+    method, most = full_domain(job.method), floor(LIMIT * left.records)
+    prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left)
+    if _branches(coding, left.node):
+        kept = job.memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
+        return Branching(left, coding.axes, model, most, method.objective, method.effort, kept, coding.sensitive, prices).run()
+    cells = job.memory // BYTES_PER_CELL
+    return Search(left, coding.axes, model, most, method.objective, cells, sensitive=coding.sensitive, prices=prices).run()
 
 
 def _branches(coding: Coding, root: Node) -> bool:

@@ -11,7 +11,7 @@ from core.risk import release_risk
 from core.verification import Recount
 from schemas.errors import counted
 from schemas.job_digest import job_digest
-from schemas.release import Manifest, PublishedFile, pseudonym_words
+from schemas.release import Manifest, PublishedFile, Remainder, pseudonym_words
 from tasks.memory import peak_rss
 from tasks.publishing import release_id
 from tasks.recodings import Outcome
@@ -78,6 +78,7 @@ def make_manifest(
         asked=terms_of(job, outcome.node, tops),
         measured={promise: dict(columns) for promise, columns in recount.measured.items()},
         suppressed_for=outcome.suppressed_for,
+        remainder=Remainder.model_validate(outcome.local.model_dump(exclude={"stages"})) if outcome.local else None,
         source_sizes=bands(before.by_size, job.privacy.k),
         lattice=lattice_figures(drawn) if drawn else None,
         pseudonyms=pseudonym_words(job),

@@ -49,23 +49,28 @@ class Asked:
         settings: Overrides of the user.
         own: Name of the job's own method, whose options it keeps; others have their defaults.
         identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
+        treatment: Of suppressed records by methods that choose no levels, where the job's own needs levels.
     """
 
     job_file: Path
     settings: tuple[str, ...]
     own: str
     identifiers: tuple[str, ...] = ()
+    treatment: str | None = None
 
     @classmethod
     def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
         """Returns what a job asks for."""
         columns = job.columns
         names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
-        return cls(job_file.absolute(), settings, job.method.name, tuple(names))
+        plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None
+        return cls(job_file.absolute(), settings, job.method.name, tuple(names), plain_treatment)
 
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
         """Returns the overrides of one run, which keeps everything in a folder."""
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
+        if self.treatment and method != "skald":
+            other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
         dropped = (f"columns.identifiers={json.dumps(self.identifiers, ensure_ascii=False)}",) if self.identifiers else ()
         folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
         return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", *folders)
@@ -169,7 +174,7 @@ def _figures(
     risk = release_risk(recount, manifest.suppressed, manifest.masked)
     released = int(risk["records"])
     held = manifest.loss.get("gcp_set")
-    if manifest.node is not None and histogram is not None:
+    if manifest.node is not None and histogram is not None and manifest.remainder is None:
         held = held_gcp(job, coding, histogram, manifest.node, store)
     return Figures(
         released=released,

@@ -138,7 +138,7 @@ def recode(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | No
     """
     coding = load_coding(job, domain, store)
     key = key_of(recoding_key(job, coding), histogram.sha256)
-    kept = {step: store.find(step, key) for step in RecodingArtifacts.model_fields}
+    kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     counted = load_histogram(histogram, coding, coding.finest, store)

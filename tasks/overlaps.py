@@ -26,6 +26,7 @@ from tasks.ledger import Entry, Recoded, hierarchies_of, read_entry
 from tasks.recodings import read_recoding_of
 from tasks.runs import Run
 from tasks.sources import Source
+from tasks.steps import artifacts_of
 from tasks.tables import read_table
 from tasks.verification import read_manifest
 
@@ -87,9 +88,10 @@ class Seen(NamedTuple):
     recoding: Recoding
 
     @property
-    def groups(self) -> list[NDArray[np.integer[Any]]]:
-        """Per QID the group of each code at which the recoding tells cells apart."""
-        return [of.groups[level] for of, level in zip(self.coding.hierarchies, self.recoding.node, strict=True)]
+    def groups(self) -> list[list[NDArray[np.integer[Any]]]]:
+        """Per stage of the recoding and QID the group of each code at which the stage tells cells apart."""
+        stages = self.recoding.stages
+        return [[of.groups[level] for of, level in zip(self.coding.hierarchies, stage.node, strict=True)] for stage in stages]
 
 
 def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
@@ -124,7 +126,7 @@ def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
     if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
         raise UnmeasuredError("its quasi-identifiers or hierarchies are not those of this job")
     recoding = entry.recoded.recoding
-    if not all(run.store.whole(artifact) for artifact in (entry.recoded.domain, recoding.outcome, recoding.cells, recoding.classes)):
+    if not all(run.store.whole(artifact) for artifact in (entry.recoded.domain, *artifacts_of(recoding))):
         raise UnmeasuredError("its artefacts are gone")
     return entry, entry.recoded
 
@@ -162,7 +164,7 @@ def _left(run: Run, entry: Entry, source: Source) -> list[Artifact]:
 
 def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], k: int) -> int:
     """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k."""
-    maps = [_maps(coding, release) for release in releases]
+    maps = [groups for release in releases for groups in _maps(coding, release)]
     joint = Joint(maps, [domain.size for domain in coding.sensitive], run.job.memory // BYTES_PER_CELL)
     for bundles, codes, counts in bundled_cells(coding, parts, run.store):
         if not joint.fits:
@@ -170,13 +172,13 @@ def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence
         joint.add(bundles, codes, counts)
     if not joint.fits:
         raise UnmeasuredError("together they tell more combinations apart than the job's memory holds")
-    return at_risk(*joint.classes([release.recoding for release in releases]), k)
+    return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)
 
 
-def _maps(coding: Coding, release: Seen) -> list[NDArray[np.integer[Any]]]:
-    """Returns the group of each code in a release; that of a value which the release does not know is of no account, and 0."""
-    found = []
-    for whole, domain, groups in zip(coding.domains, release.coding.domains, release.groups, strict=True):
-        codes = codes_in(whole, domain)
-        found.append(np.where(codes < 0, 0, groups.astype(np.int64)[np.maximum(codes, 0)]))
-    return found
+def _maps(coding: Coding, release: Seen) -> list[list[NDArray[np.integer[Any]]]]:
+    """Returns, per stage and QID, the group of each code in a release; that of a value which it does not know is of no account, and 0."""
+    codes = [codes_in(whole, domain) for whole, domain in zip(coding.domains, release.coding.domains, strict=True)]
+    return [
+        [np.where(mine < 0, 0, groups.astype(np.int64)[np.maximum(mine, 0)]) for mine, groups in zip(codes, stage, strict=True)]
+        for stage in release.groups
+    ]

@@ -107,7 +107,7 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
     with connect(job, spill) as connection:
         files = data_files(release)
         bench = SideBySide(connection, "", relation_of(connection, files, layout_of(files, manifest.columns)))
-        for labels in labels_of(bench, job, coding, manifest.levels):
+        for labels in labels_of(bench, job, coding, manifest.levels_of_all):
             for first in range(0, len(labels.texts), BATCH):
                 wide = penalties(labels.meaning(release, first, first + BATCH), labels.domain)
                 lost += float(np.dot(wide, labels.counts[first : first + BATCH]))

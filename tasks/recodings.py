@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from threading import Lock
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,11 @@ from pydantic import BaseModel, ConfigDict
 from core.hierarchy import build_hierarchy, check_static
 from core.histogram import Histogram
 from core.lattice import Lattice, Node
-from core.losses import c_avg, certainty_penalty, dm
+from core.local_recoding import read_stages, stages_table
 from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, all_of
-from core.recoding import Recoding, read_recoding, recode, recoding_tables
-from core.rollups import roll_up
+from core.recoding import Recoding, read_recoding, recoding_tables
 from core.roots import dense_root, occupied_root
 from core.search import Found
-from core.sensitive import classes_of, without_sensitive
 from schemas.columns import QuasiIdentifier
 from schemas.errors import PrivacyError
 from schemas.job import Job
@@ -35,6 +34,9 @@ from tasks.coding import Coding, load_coding
 from tasks.examination import Sought, below, examine, most_suppressed
 from tasks.histograms import load_histogram
 from tasks.lattice_maps import has_map, keep_map
+from tasks.local_recodings import VERSION as LOCAL
+from tasks.local_recodings import recode_locally
+from tasks.node_recodings import Local, Made, recode_node
 from tasks.tables import read_table
 
 VERSION = 2
@@ -48,6 +50,7 @@ class Outcome(BaseModel):
         root: The first and most precise root, and all ``roots`` in the order in which they were searched.
         suppressed: s, records in classes that fail.
         masked: How many of them are published with ``*``.
+        local: What became of records that fail at ``node``, where they are published otherwise; then they are not among ``suppressed``.
         classes: Published classes, the mask included.
         passing: Nodes that are known to pass, of ``nodes``, or None if they were not counted; ``evaluated`` were rolled up.
         unexamined: Nodes that could be better; 0 certifies the optimum.
@@ -79,16 +82,23 @@ class Outcome(BaseModel):
     loss: dict[str, int | float]
     ncp: dict[str, float]
     suppressed_for: dict[str, int] = {}
+    local: Local | None = None
 
 
 class RecodingArtifacts(BaseModel):
-    """The outcome (JSON), the cells with their classes, and the classes with their labels (Parquet)."""
+    """The outcome (JSON), the cells with their classes, the classes with their labels, and cells of later stages, if any (Parquet)."""
 
     model_config = ConfigDict(frozen=True)
 
     outcome: Artifact
     cells: Artifact
     classes: Artifact
+    later: Artifact | None = None
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """What the class of a record depends on."""
+        return tuple(part.sha256 for part in (self.cells, self.classes, self.later) if part)
 
 
 def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
@@ -153,6 +163,7 @@ def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str
     return key_of(
         VERSION, histogram.sha256, coding.key, root, privacy_content(job), most_suppressed(job, coding.records),
         method.objective, method.roots, method.effort, job.suppression.treatment, job.intervals,
+        *([LOCAL, job.suppression.rounds] if job.suppression.is_local else []),
     )  # fmt: skip
 
 
@@ -172,7 +183,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     """
     coding = load_coding(job, domain, store)
     key = search_key(job, coding, root, histogram)
-    if (kept := _kept(store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
+    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
     found = examine(job, coding, Sought(model, coding.records, job.privacy.k), counted, parts, store)
@@ -180,50 +191,37 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     if found is None or found.loss.suppressed == coding.records:
         raise PrivacyError.nothing_left(coding.records)
     counted = below(job, coding, found, counted, parts, store)
-    cells = roll_up(counted, found.node, coding.axes)
-    chosen, spreads = without_sensitive(cells, coding.hierarchies), classes_of(cells, coding.sensitive).spreads
-    recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals, spreads)
-    published = Published(chosen, ~model.fails(chosen.counts, spreads))
-    outcome = _outcome(job, coding, counted, found, published, recoding)
-    cells, classes = recoding_tables(recoding)
+    if job.suppression.is_local:
+        made = recode_locally(job, coding, model, found, counted, parts, store)
+    else:
+        made = recode_node(job, coding, model, found, counted)
+    outcome = _outcome(coding, counted, found, made)
+    cells, classes = recoding_tables(made.recoding)
     if found.statuses is not None:
         keep_map(job, found.statuses, outcome.node, store, key)
     return RecodingArtifacts(
         outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
         cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),
         classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
+        later=store.make("later", key, ".parquet", lambda path: _write(path, stages_table(made.recoding.later))) if made.local else None,
     )
 
 
-class Published(NamedTuple):
-    """The cells of the chosen node, and which of them are published."""
-
-    cells: Histogram
-    kept: NDArray[np.bool_]
-
-
-def _kept(store: Store, key: str) -> RecodingArtifacts | None:
-    found = {step: store.find(step, key) for step in RecodingArtifacts.model_fields}
+def _kept(job: Job, store: Store, key: str) -> RecodingArtifacts | None:
+    steps = ("outcome", "cells", "classes", *(["later"] if job.suppression.is_local else []))
+    found = {step: store.find(step, key) for step in steps}
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
 
 
-def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Published, recoding: Recoding) -> Outcome:
-    records, suppressed, qids = coding.records, found.loss.suppressed, len(coding.hierarchies)
-    node, cells, kept = found.node[:qids], chosen.cells, chosen.kept
-    groups, counts, lost = [codes[kept] for codes in cells.groups], cells.counts[kept], cells.counts[~kept]
-    few = int(lost[lost < job.privacy.k].sum())
-    ncp = {
-        hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
-        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, node, groups, strict=True)
-    }
-    allowed = Lattice.allowed(coding.hierarchies)
+def _outcome(coding: Coding, root: Histogram, found: Found, made: Made) -> Outcome:
+    qids = len(coding.hierarchies)
     return Outcome(
-        node=node,
+        node=found.node[:qids],
         root=found.roots[0][:qids],
         roots=tuple(root[:qids] for root in found.roots),
-        suppressed=suppressed,
-        masked=int(recoding.sizes.sum()) - (records - suppressed),
-        classes=len(recoding.sizes),
+        suppressed=made.suppressed,
+        masked=made.masked,
+        classes=len(made.recoding.sizes),
         passing=found.passing,
         nodes=found.nodes,
         evaluated=found.evaluated,
@@ -231,19 +229,11 @@ def _outcome(job: Job, coding: Coding, root: Histogram, found: Found, chosen: Pu
         bound=found.bound,
         gap=found.gap,
         cells=root.cells,
-        whole=found.roots[0][:qids] == allowed.root,
-        loss={
-            "dm": dm(counts, suppressed, records),
-            "dm_star": found.loss.dm_star,
-            "dm_all": found.loss.dm_all,
-            "gcp": sum(ncp.values()) / len(ncp),
-            "precision": float(allowed.precision(node)),
-            "c_avg": c_avg(records - suppressed, len(counts), job.privacy.k),
-            "suppression_rate": suppressed / records,
-        }
-        | found.measured,
-        ncp=ncp,
-        suppressed_for={what: number for what, number in (("k", few), ("spread", int(lost.sum()) - few)) if number},
+        whole=found.roots[0][:qids] == Lattice.allowed(coding.hierarchies).root,
+        loss=made.loss,
+        ncp=made.ncp,
+        suppressed_for=made.suppressed_for,
+        local=made.local,
     )
 
 
@@ -258,7 +248,7 @@ _loading = Lock()
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
     """Reads a recoding from its tables, once per process."""
-    key = (*coding.key, artifacts.cells.sha256, artifacts.classes.sha256, job.intervals)
+    key = (*coding.key, *artifacts.digests, job.intervals)
     with _loading:
         if key not in _loaded:
             _loaded.clear()
@@ -269,8 +259,13 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
     """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
     cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
-    node = json.loads(store.path(artifacts.outcome).read_bytes()).get("node", coding.finest[: len(coding.hierarchies)])
-    return read_recoding(cells, classes, tuple(node), coding.hierarchies, intervals)
+    outcome = json.loads(store.path(artifacts.outcome).read_bytes())
+    node = outcome.get("node", coding.finest[: len(coding.hierarchies)])
+    recoding = read_recoding(cells, classes, tuple(node), coding.hierarchies, intervals)
+    if artifacts.later is None:
+        return recoding
+    nodes = [tuple(stage) for stage in outcome["local"]["stages"]]
+    return replace(recoding, later=read_stages(read_table(store, artifacts.later), nodes, coding.hierarchies))
 
 
 def _write(path: Path, table: pa.Table) -> int:

@@ -90,7 +90,7 @@ def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) 
     """
     coding = load_coding(job, domain, store)
     key = recoding_key(job, coding, parts)
-    kept = {name: store.find(step, key) for name, step in zip(RecodingArtifacts.model_fields, STEPS, strict=True)}
+    kept = {name: store.find(step, key) for name, step in zip(("outcome", "cells", "classes"), STEPS, strict=True)}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     records = gather(job, coding, parts, store)

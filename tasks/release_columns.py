@@ -33,7 +33,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
                 faults.append("a data file is not in the folders that output.partition_by asks for")
             expected = [name for name in _expected(job, names) if name not in folders]
             if not faults:
-                text = [name for name in published_qids(job) if job.suppression.treatment == "mask"]
+                text = published_qids(job) if job.suppression.as_text else []
                 checked(_first_rows(path), release_schema(expected, text), "release")
         except (OSError, pa.ArrowException):
             faults.append("a data file cannot be read as Parquet")
@@ -48,7 +48,7 @@ def read_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) ->
     names = list(types)
     if faults := column_faults(job, names):
         return faults
-    masked = job.suppression.treatment == "mask" and any(types[name] != "VARCHAR" for name in published_qids(job))
+    masked = job.suppression.as_text and any(types[name] != "VARCHAR" for name in published_qids(job))
     return [STRANGE] if masked or names != _expected(job, names) else []
 
 

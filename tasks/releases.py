@@ -21,7 +21,7 @@ from pyarrow import ipc
 from core.coding import smallest_type
 from core.column_types import plain_type, restored, working_type
 from core.ordering import assign_files, canonical_order, dense_ranks, first_files
-from core.recoding import Recoding, take_labels
+from core.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.release import MASK
@@ -43,7 +43,7 @@ def output_files(recoding: Recoding, rows_per_file: int) -> int:
 
 def rewrite_key(job: Job, source: Source, domain: Artifact, artifacts: RecodingArtifacts) -> tuple[object, ...]:
     """Returns all that a run depends on besides its chunk."""
-    return VERSION, domain.sha256, artifacts.cells.sha256, artifacts.classes.sha256, source.payload_key, job.rows_per_file
+    return VERSION, domain.sha256, *artifacts.digests, source.payload_key, job.rows_per_file
 
 
 def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
@@ -58,18 +58,18 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         classes, payload = _assigned(job, coding, recoding, source, chunk)
         return set_apart(path, job, source, recoding.labels, recoding.sizes, classes, payload)
 
-    key = key_of(chunk.key, coding.key, artifacts.cells.sha256, artifacts.classes.sha256, source.payload_key, job.rows_per_file, VERSION)
+    key = key_of(chunk.key, coding.key, *artifacts.digests, source.payload_key, job.rows_per_file, VERSION)
     return store.make("runs", key, ".arrow", write)
 
 
 def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
     """Returns the class and the payload of the released records of a chunk."""
-    coder, assigner = CellCoder.at(coding, recoding.node), recoding.assigner
+    stages = [(CellCoder.at(coding, stage.node), stage.assigner) for stage in recoding.stages]
     names = qid_names(job)
     classes, parts = [np.empty(0, np.int32)], []
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload]):
-            assigned = assigner.assign(coder.cells(batch.columns[: len(names)]))
+            assigned = assign(stages, batch.columns[: len(names)])
             kept = assigned >= 0
             classes.append(assigned[kept])
             parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
@@ -79,6 +79,23 @@ def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chun
         return np.concatenate(classes), pa.RecordBatch.from_arrays([], names=[])
     table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
     return np.concatenate(classes), table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
+    """Returns the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED.
+
+    Raises:
+        LookupError: a value is not in its domain.
+    """
+    (coder, assigner), *later = stages
+    classes = assigner.assign(coder.cells(columns))
+    for coder, assigner in later:
+        left = np.flatnonzero(classes == SUPPRESSED)
+        if not len(left):
+            break
+        rows = pa.array(left)
+        classes[left] = assigner.assign(coder.cells([column.take(rows) for column in columns]))
+    return classes
 
 
 def set_apart(
@@ -108,7 +125,7 @@ def set_apart(
 
 def _withheld(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> pa.RecordBatch:
     """Takes the pseudonyms of records with ``*`` in every quasi-identifier away: a masked record would be linked by them all the same."""
-    if not source.treatments or job.suppression.treatment != "mask":
+    if not source.treatments or not job.suppression.masks:
         return payload
     starred = np.ones(len(labels), np.bool_)
     for column in labels.columns:

@@ -13,6 +13,7 @@ from schemas.release import Manifest
 from schemas.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.terms import Band, QidTerms, Terms
 from tasks.pseudonym_limits import PSEUDONYMOUS
+from tasks.report_remainder import TREATMENTS, remainder_words
 from tasks.report_sentences import certificate, limits, overlap_limits, promises, proofs, suppression, verification
 from tasks.report_words import LOSSES, METHODS, RISKS
 
@@ -60,6 +61,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
         limit=terms.limit,
         most_suppressed=floor(Fraction(Decimal(terms.limit)) * manifest.records),
         treatment=terms.treatment,
+        treatment_words=TREATMENTS[terms.treatment],
         method=manifest.method,
         method_words=METHODS.get(manifest.method, ""),
         identifiers=terms.identifiers,
@@ -86,6 +88,7 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
         source_bands=manifest.source_sizes,
         why_suppressed=suppression(manifest, terms),
         files=len(manifest.files),
+        remainder=remainder_words(manifest),
     )
 
 

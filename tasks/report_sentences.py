@@ -90,6 +90,12 @@ MEASURES = {
 """The objectives in words."""
 
 
+LEVELS_ALONE = (
+    "That is about the levels of the columns, compared as if all records that fail at them were suppressed. What became of these "
+    "afterwards was chosen step by step and is not part of it; the losses above are those of what was published."
+)
+
+
 def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
     """Returns in plain words whether a better release of the same kind was possible."""
     nodes, passing = manifest.search.get("nodes"), manifest.search.get("passing")
@@ -98,7 +104,7 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
             "It claims to be safe, which was verified, not to be the best.",
         )
-    measure = MEASURES[objective]
+    measure, alone = MEASURES[objective], (LEVELS_ALONE,) if manifest.remainder else ()
     ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
     if manifest.optimal == "certified":
         known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
@@ -106,10 +112,12 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
             f"{ways}{known}",
             f"Certified: none that keeps it has a smaller loss by {measure}. Every combination was counted, or excluded because it cannot "
             "keep the promise or cannot lose less.",
+            *alone,
         )
     return (
         ways,
         f"Not certified: this is the {manifest.optimal}. It is safe all the same; a combination with a smaller {measure} may exist.",
+        *alone,
     )
 
 
@@ -125,11 +133,12 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
     if not told:
         told.append(f"{counted(lost, 'record')}: {SUPPRESSED.get(manifest.method, 'in no class that keeps the promise')}.")
-    if terms.treatment == "mask":
+    if terms.treatment != "drop":
         dropped = lost - manifest.masked
         told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
         if dropped:
-            told.append(f"{counted(dropped, 'record')} of them are left out, because a mask that holds so few would give them away.")
+            mask = "of them would be no safe class" if manifest.remainder else "that holds so few would give them away"
+            told.append(f"{counted(dropped, 'record')} of them are left out, because a mask {mask}.")
     else:
         told.append("They are left out of the files and of every risk below; losses count them as withheld.")
     return tuple(told)
@@ -181,6 +190,8 @@ def limits(privacy: Mapping[str, Any], terms: Terms) -> tuple[Limit, ...]:
     if rest:
         which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
         told.append(Limit(text=f"{which}: published as in the source and in no risk. Whoever knows such a value can use it.", source=""))
+    if terms.treatment == "cell" or terms.rounds:
+        told.append(Limit(text=RARE, source=MINIMALITY))
     return (*told, *ALWAYS)
 
 
@@ -200,6 +211,11 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
 
 COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"
 DIVERSITY = "Machanavajjhala et al., l-Diversity, TKDD 2007"
+MINIMALITY = "Wong et al., Minimality Attack in Privacy Preserving Data Publishing, VLDB 2007"
+RARE = (
+    "A starred value, or a level that only few records have, shows that a record's combination was rare. Its class holds only such "
+    "records, so that who knows that a person's combination is common can exclude it."
+)
 CLOSENESS = "Li, Li and Venkatasubramanian, t-Closeness, ICDE 2007"
 ALWAYS = (
     Limit(

@@ -31,6 +31,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
     return Terms(
         limit=plain(job.suppression.limit),
         treatment=job.suppression.treatment,
+        rounds=job.suppression.rounds,
         objective=job.method.objective if isinstance(job.method, SkaldMethod) else None,
         identifiers=tuple(columns.dropped),
         quasi_identifiers=tuple(asked),

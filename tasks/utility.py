@@ -127,7 +127,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         layout = layout_of(files, manifest.columns if manifest else {})
         with connect(job, run.spill) as connection:
             bench = SideBySide(connection, source.relation, relation_of(connection, files, layout))
-            qids = list(_qids(bench, job, coding, manifest.levels if manifest else None, release))
+            qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
             asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]
             told = bench.category(len(qids) + source.payload.index(target), target) if target else None

@@ -59,7 +59,7 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
             source = relation_of(connection, files, layout)
             if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
                 raise VerificationError(what, faults)
-            classes = count_classes(connection, source, published_qids(job), job.privacy.k)
+            classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
             spread, measured = _spread(job, connection, source, qids, reference or source)
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, reference)
@@ -73,7 +73,7 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
     return found
 
 
-def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], k: int) -> Recount:
+def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], k: int, *, by_qid: bool = False) -> Recount:
     """Counts the classes of data files.
 
     Args:
@@ -81,10 +81,11 @@ def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: S
         source: What DuckDB reads them as.
         columns: Names of the published QID columns.
         k: What a class must reach.
+        by_qid: Whether the records with ``*`` are counted for each column too.
     """
-    statement = recount_sql(source, [quote(name) for name in columns], k)
-    [(*numbers, sizes)] = connection.execute(statement).fetchall()
-    return replace(Recount(*numbers), sizes=sizes)
+    statement = recount_sql(source, [quote(name) for name in columns], k, by_qid=by_qid)
+    [(*numbers, sizes, withheld)] = [row if by_qid else (*row, ()) for row in connection.execute(statement).fetchall()]
+    return replace(Recount(*numbers), sizes=sizes, withheld=dict(zip(columns, withheld, strict=False)))
 
 
 def _spread(
@@ -122,7 +123,7 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
 
 def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str) -> list[str]:
     """Counts pseudonyms of another form, in masked records, or equal to values of the source."""
-    faults, masks = [], job.suppression.treatment == "mask"
+    faults, masks = [], job.suppression.masks
     for one in job.columns.pseudonyms:
         column = quote(one.name)
         [counts] = connection.execute(forms_sql(source, qids, column, one)).fetchall()

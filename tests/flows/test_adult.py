@@ -55,6 +55,20 @@ def test_optimum_is_that_of_an_exhaustive_search(anonymise: Anonymise, job: Path
     assert manifest.loss["dm_star"] == sum(size * size for size in sizes.values()) + lost * lost
 
 
+def test_rare_records_need_one_star_each_and_fewer_than_k_are_left_out(anonymise: Anonymise, job: Path) -> None:
+    made = anonymise(job, "privacy.k=10", "suppression={limit: 0.05, treatment: cell}")
+    manifest, frame = made.manifest, released(made.folder)
+    remainder = manifest.remainder
+    assert remainder is not None
+    # Node and DM* are those of the exhaustive search above.
+    assert (manifest.node, remainder.dm_star, remainder.records) == ((1, 0, 1, 2, 3, 2, 2, 0), 3_382_742, 1_043)
+    assert (remainder.starred, remainder.stars, remainder.least, manifest.suppressed) == (1_034, 1_034, 1_034, 9)
+    assert manifest.loss["dm_star"] == sum(size * size for size in class_sizes(frame, QIDS).values()) + 81
+    again = anonymise(job, "privacy.k=10", "suppression={limit: 0.05, rounds: 2}").manifest
+    assert [one.records for one in again.remainder.rounds] == [930, 95]
+    assert (again.suppressed, len(frame)) == (18, 30_162 - 9)
+
+
 def test_two_salaries_in_every_class(anonymise: Anonymise, job: Path) -> None:
     made = anonymise(job, "privacy={k: 5, l: {salary-class: {distinct: 2}}}", "suppression.limit=0.05")
     manifest, frame = made.manifest, released(made.folder)

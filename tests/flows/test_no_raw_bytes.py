@@ -57,7 +57,7 @@ def values_of(frame: pl.DataFrame) -> set[Any]:
     return {value for column in frame for value in column.drop_nulls().to_list()}
 
 
-@pytest.mark.parametrize("treatment", ["drop", "mask"])
+@pytest.mark.parametrize("treatment", ["drop", "mask", "cell"])
 @pytest.mark.parametrize(
     ("k", "limit", "node"),
     [(1, 0, (0, 0)), (8, 0.4, (0, 0)), (40, 0.2, None), (200, 0.3, None), (600, 0, (2, 2))],

@@ -45,6 +45,7 @@ def current(folder: Path) -> str:
         (["privacy.k=9"], FOUND),
         (["suppression.limit=0.2"], FOUND),
         (["suppression.treatment=mask"], FOUND),
+        (["suppression.rounds=2"], FOUND | {"later"}),
         (["method.objective=dm_all"], FOUND),
         (["intervals=bounds"], FOUND),
         (["rows_per_file=50"], set()),

@@ -68,11 +68,12 @@ def test_an_unchanged_copy_answers_everything_exactly(tmp_path: Path) -> None:
     [
         ["intervals=bounds"],
         ["suppression.treatment=mask", "suppression.limit=0.3"],
+        ["suppression={limit: 0.3, treatment: cell, rounds: 1}"],
         ["method={name: rayden}", "suppression.limit=0.5"],
         ["method={name: clustering}"],
         ["method={name: rayden}", "suppression.limit=0.5", "intervals=bounds"],
     ],
-    ids=["bounds", "masked records", "local", "clustering", "local bounds"],
+    ids=["bounds", "masked records", "starred values and a round", "local", "clustering", "local bounds"],
 )
 def test_every_kind_of_release_can_be_read(tmp_path: Path, settings: list[str]) -> None:
     from flows.methods import flow_of
