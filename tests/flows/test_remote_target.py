@@ -22,7 +22,7 @@ from tests.jobs import digests, people, people_job
 from tests.servers import s3
 
 TABLE = people(400)
-MANY = ("privacy.k=4", "rows_per_file=25")
+MANY = ("privacy.k=4", "rows_per_file=40")
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
     assert published_already(load_job(job, MANY)) == made.manifest
     assert not anonymise(job, *MANY).new
     assert make_plan(load_job(job, MANY)).exists
-    told = direct("verify", f"s3://bucket/whole/{release}", "--job", job, "--set", "privacy.k=4", "--set", "rows_per_file=25", **store)
+    told = direct("verify", f"s3://bucket/whole/{release}", "--job", job, "--set", "privacy.k=4", "--set", "rows_per_file=40", **store)
     assert (told.returncode, told.stderr) == (0, "")
 
 

@@ -95,20 +95,20 @@ def test_compressed_csv_gives_the_release_of_parquet(anonymise: Anonymise, expec
 
 
 def hive(folder: Path) -> None:
-    """Writes the records apart by sex and age, with nulls and a value that needs escaping."""
-    for number, values in enumerate(TABLE.group_by(["sex", "age"]).aggregate([]).to_pylist()):
-        rows = [row for row in TABLE.to_pylist() if (row["sex"], row["age"]) == (values["sex"], values["age"])]
+    """Writes the records apart by sex and smoker, nulls too."""
+    for number, values in enumerate(TABLE.group_by(["sex", "smoker"]).aggregate([]).to_pylist()):
+        rows = [row for row in TABLE.to_pylist() if (row["sex"], row["smoker"]) == (values["sex"], values["smoker"])]
         names = [name for name in TABLE.column_names if name not in values]
         part = pa.Table.from_pylist(rows, TABLE.schema).select(names)
-        folders = [f"{name}={'__HIVE_DEFAULT_PARTITION__' if value is None else value}" for name, value in values.items()]
-        target = folder.joinpath("people", *folders)
+        spelled = {name: "__HIVE_DEFAULT_PARTITION__" if value is None else str(value).lower() for name, value in values.items()}
+        target = folder.joinpath("people", *(f"{name}={value}" for name, value in spelled.items()))
         target.mkdir(parents=True, exist_ok=True)
         pq.write_table(part, target / f"{number}.parquet")
 
 
 def test_hive_partitions_are_columns(anonymise: Anonymise, expected: list[str], tmp_path: Path) -> None:
     hive(tmp_path)
-    source = {"path": "people/**/*.parquet", "hive": True}
+    source = {"path": "people/**/*.parquet", "hive": True, "types": {"smoker": "boolean"}}
     assert run(anonymise, tmp_path, source) == expected
     closeness = {"k": 4, "t": {"sex": {"t": 1}}}
     roles = job_of()["columns"]
@@ -124,7 +124,7 @@ def test_hive_partitions_are_columns(anonymise: Anonymise, expected: list[str], 
 
 def test_types_of_hive_partitions_are_those_of_the_job_or_refused(anonymise: Anonymise, tmp_path: Path) -> None:
     hive(tmp_path)
-    with pytest.raises(SourceError, match=r"3 folders|folders whose 'sex' is not of the type"):
+    with pytest.raises(SourceError, match=r"folders whose 'sex' is not of the type"):
         run(anonymise, tmp_path, {"path": "people/**/*.parquet", "hive": True, "types": {"sex": "integer"}})
 
 
