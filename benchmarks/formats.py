@@ -3,7 +3,7 @@
     python -m benchmarks.formats [--rows 1000000]
 
 A way in is ``read_source``: digest, conversion to Parquet in the run's folder, footers; a way out is ``stage_output`` of a release's
-Parquet files. Start-up (imports) is measured by itself and taken off both sides. DuckDB has no reader for PostgreSQL without a download, so that
+Parquet files. Start-up (imports) is measured by itself and taken off both sides. DuckDB has no reader for PostgreSQL without a download, so
 its row is compared with DuckDB's conversion of the same rows from CSV; an S3 server on this machine is compared with a copy of the file.
 """
 
