@@ -56,7 +56,9 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
     precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""
     table.add_row("loss", f"DM* {manifest.loss['dm_star']:,} · GCP {manifest.loss['gcp']:.4f}{precision}")
-    if isinstance(nodes := manifest.search.get("nodes"), int):
+    if manifest.replay_of:
+        table.add_row("replay of", manifest.replay_of)
+    elif isinstance(nodes := manifest.search.get("nodes"), int):
         passing = manifest.search.get("passing")
         passed = f"{passing:,} of {counted(nodes, 'node')} passed" if passing is not None else f"{counted(nodes, 'node')} in all"
         table.add_row("optimum", f"{manifest.optimal}: {passed}")

@@ -91,6 +91,8 @@ class Job(StrictModel):
     """Records of a data file of the release, about."""
     threads: Annotated[int, Field(ge=1)] | None = None
     """Threads that work at a time; all of the machine's unless it is said."""
+    replay: PathText | None = None
+    """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     def model_post_init(self, context: Any) -> None:
@@ -103,6 +105,12 @@ class Job(StrictModel):
         if faults := fit_faults(dict(self)):
             raise fault(*faults)
         return self
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns what determines a release; of a release that is replayed its id, and nothing where there is none."""
+        content = super().canonical()
+        replay = content.pop("replay")
+        return content if replay is None else content | {"replay": Path(replay).name}
 
     @property
     def folder(self) -> Path:
@@ -120,6 +128,13 @@ class Job(StrictModel):
         return self.resolve(self.work or Path(".skald", self.name))
 
     @property
+    def replay_path(self) -> Path:
+        """The folder of the release that is replayed: in the target, or else relative to the job file."""
+        assert self.replay is not None
+        known = self.target_path / self.replay
+        return known if known.is_dir() else self.resolve(self.replay)
+
+    @property
     def source_pattern(self) -> list[str]:
         """The source's paths and patterns, absolute; addresses with a scheme (``s3://…``) as they are."""
         anchor = Path(glob.escape(str(self.folder)))
@@ -128,6 +143,10 @@ class Job(StrictModel):
     def resolve(self, path: Path) -> Path:
         """Returns a path of the job (such as a hierarchy's file) as an absolute one."""
         return self.folder / path
+
+
+REPLAYED = ("skald",)
+"""Methods whose releases can be applied to other data."""
 
 
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
@@ -145,6 +164,9 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
     faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    method = _mapping(job.get("method")).get("name")
+    if job.get("replay") is not None and method not in REPLAYED:
+        faults.append(f"replay: {method} gives every class labels of its own, which say nothing of other records; leave replay out")
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]

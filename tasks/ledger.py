@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from schemas.job import Job
-from schemas.job_digest import digest_of, quasi_identifiers_content
+from schemas.job_digest import hierarchies_of
 from tasks.artifacts import Artifact, Store, private_folder, write_whole
 from tasks.domains import axis_names
 from tasks.recodings import RecodingArtifacts
@@ -47,12 +47,6 @@ class Entry(BaseModel):
     names: tuple[str, ...]
     hierarchies: dict[str, str]
     recoded: Recoded | None
-
-
-def hierarchies_of(job: Job) -> dict[str, str]:
-    """Returns the digest of each QID with its hierarchy, in job order."""
-    qids = job.columns.quasi_identifiers
-    return {qid.name: digest_of(content)[:32] for qid, content in zip(qids, quasi_identifiers_content(job), strict=True)}
 
 
 def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact, RecodingArtifacts] | None, store: Store) -> None:

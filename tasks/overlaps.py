@@ -16,13 +16,14 @@ from core.translation import codes_in
 from schemas.errors import StorageError
 from schemas.increments import Overlap
 from schemas.job import Job
+from schemas.job_digest import hierarchies_of
 from schemas.release import Manifest
 from tasks.artifacts import Artifact, key_of
 from tasks.chunk_cells import OF_CHUNK, bundled_cells
 from tasks.coding import Coding, load_coding
 from tasks.domains import VERSION, axis_names, domains_key
 from tasks.increments import source_digests
-from tasks.ledger import Entry, Recoded, hierarchies_of, read_entry
+from tasks.ledger import Entry, Recoded, read_entry
 from tasks.recodings import read_recoding_of
 from tasks.runs import Run
 from tasks.sources import Source
@@ -48,6 +49,7 @@ def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
         "increment": run.increment,
         "overlaps": tuple(overlaps),
         "unmeasured_overlaps": len(earlier) - len(overlaps),
+        "replay_of": run.job.replay.name if run.job.replay else None,
     }
 
 

@@ -15,6 +15,7 @@ from tasks.lineage import lineage_of
 from tasks.overlaps import relations
 from tasks.pseudonyms import give_tokens, with_keys
 from tasks.publishing import publish, published, release_id, stage_files, staging_folder
+from tasks.replay import replayed
 from tasks.runs import Run
 from tasks.sources import Source, check_unchanged, read_source
 from tasks.steps import in_flow_run, step_here
@@ -36,6 +37,8 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     Raises:
         SkaldError: the source or the release is not as it should be.
     """
+    if run.job.replay is not None:
+        replayed(run.job)
     with run.phase("source"):
         source = with_keys(run.job, read_source(run.job, run.store))
         release = release_id(run.job, source)
