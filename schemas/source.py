@@ -87,6 +87,7 @@ class Source(StrictModel):
     """The files that hold the records."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"path"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift"})
     path: Paths
     """A path or pattern relative to the job file, or a list of them; always a list once it is read."""
     format: Literal["parquet", "csv"] = Field(default_factory=inferred_format)
@@ -97,6 +98,8 @@ class Source(StrictModel):
     """What stands for null in a CSV file, as it is written there."""
     types: dict[str, ColumnType] = Field(default_factory=dict)
     """Types of a CSV file's columns: text, integer, double, decimal(p,s), boolean, date, timestamp."""
+    drift: Literal["freeze", "evolve"] = Field(default="freeze", alias="schema")
+    """Whether files whose columns differ are refused, or read alike: what a file lacks is null there, narrower types are widened."""
 
     @model_validator(mode="after")
     def _keys_fit_the_format(self) -> Self:

@@ -46,6 +46,7 @@ def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
     return {
         "sources": source_digests(source),
         "hierarchies": hierarchies_of(run.job),
+        "evolved": source.evolved,
         "increment": run.increment,
         "overlaps": tuple(overlaps),
         "unmeasured_overlaps": len(earlier) - len(overlaps),

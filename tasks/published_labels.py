@@ -66,9 +66,9 @@ class Labels:
             raise StorageError.not_a_release(str(release), reason) from None
 
 
-def read_files(files: Sequence[Path]) -> str:
-    """Returns what DuckDB reads Parquet files by."""
-    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
+def read_files(files: Sequence[Path], *, alike: bool = True) -> str:
+    """Returns what reads files in a statement; files that are not ``alike`` in their columns by the names of these."""
+    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}]{'' if alike else ', union_by_name = true'})"
 
 
 def labels_of(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:

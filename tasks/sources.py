@@ -15,12 +15,14 @@ from pydantic import BaseModel, ConfigDict
 
 from core.column_types import plain_type
 from core.recoding import published_columns
+from core.schema_drift import told
 from schemas.columns import REST
 from schemas.errors import SourceError, nearest
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
 from tasks.artifacts import Store, key_of, write_whole
 from tasks.csv_files import convert
+from tasks.evolving import differences, evolved
 from tasks.treated_types import treated_types
 
 Stat = tuple[int, int, int]
@@ -35,15 +37,17 @@ class SourceFile(BaseModel):
         digest: BLAKE3 of the user's file, in hex.
         stat: Size, mtime in ns and inode of the user's file when it was digested.
         rows: Number of records.
+        drift: Columns that the file lacks or writes in another type than they are read in; None if there is none.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     name: str
     path: Path
     digest: str
     stat: Stat
     rows: int
+    drift: pa.Schema | None = None
 
 
 class Chunk(BaseModel):
@@ -56,9 +60,10 @@ class Chunk(BaseModel):
     rows: int
 
     @property
-    def key(self) -> tuple[str, int, int]:
+    def key(self) -> tuple[str | int, ...]:
         """What the chunk's content depends on."""
-        return self.file.digest, self.first, self.rows
+        drift = self.file.drift or ()
+        return self.file.digest, self.first, self.rows, *(f"{field.name}: {field.type}" for field in drift)
 
 
 class Source(BaseModel):
@@ -68,10 +73,11 @@ class Source(BaseModel):
         files: In the order of their names.
         chunks: Row ranges that cover all files.
         payload: Sensitive and insensitive columns and pseudonyms, in the order of the release.
-        columns: Names and types of the source.
+        columns: Names and types as which all files are read.
         published: Types of the payload.
         keys: Fingerprints of keys and ids of vaults by pseudonymised column, once they are read.
         treatments: How these columns are treated, in canonical form, and suppressed records with them.
+        evolved: By column that files write differently, what was made of it.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -83,6 +89,7 @@ class Source(BaseModel):
     published: tuple[pa.DataType, ...]
     keys: dict[str, str] = {}
     treatments: dict[str, Any] = {}
+    evolved: dict[str, str] = {}
 
     @property
     def records(self) -> int:
@@ -131,9 +138,14 @@ def read_source(job: Job, store: Store) -> Source:
         schema, rows = _footer(readable, path)
         files.append(SourceFile(name=str(path), path=readable, digest=digest, stat=stat, rows=rows))
         schemas.append(schema)
-    _same_columns(paths, schemas)
-    payload = _payload(job, schemas[0])
-    treated = treated_types(job, schemas[0])
+    if job.source.drift == "evolve":
+        columns = evolved([file.name for file in files], schemas)
+        files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
+    else:
+        _same_columns(paths, schemas)
+        columns = schemas[0]
+    payload = _payload(job, columns)
+    treated = treated_types(job, columns)
     if not any(file.rows for file in files):
         raise SourceError.empty(len(files))
     chunks = [chunk for file in files for chunk in _chunks(file, job.chunk_rows)]
@@ -141,9 +153,10 @@ def read_source(job: Job, store: Store) -> Source:
         files=tuple(files),
         chunks=tuple(chunks),
         payload=(*payload, *treated),
-        columns=schemas[0],
-        published=(*(plain_type(schemas[0].field(name).type) for name in payload), *treated.values()),
+        columns=columns,
+        published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
         treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
+        evolved=told(columns, schemas),
     )
 
 

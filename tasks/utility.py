@@ -124,7 +124,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
             raise UtilityError.no_target(target, others)
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         with connect(job, run.spill) as connection:
-            bench = SideBySide(connection, read_files([file.path for file in source.files]), read_files(files))
+            bench = SideBySide(connection, read_files([file.path for file in source.files], alike=not source.evolved), read_files(files))
             qids = list(_qids(bench, job, coding, manifest.levels if manifest else None, release))
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
             asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]

@@ -57,7 +57,7 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
     with connect(job, spill, last=True) as connection:
         try:
             classes = count_classes(connection, files, published_qids(job), job.privacy.k)
-            spread, measured = _spread(job, connection, source, qids, _read(reference or files))
+            spread, measured = _spread(job, connection, source, qids, _read(reference or files, job.source.drift == "evolve"))
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, reference)
         except duckdb.OutOfMemoryException:
@@ -84,8 +84,8 @@ def count_classes(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], 
     return replace(Recount(*numbers), sizes=sizes)
 
 
-def _read(files: Sequence[Path]) -> str:
-    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}])"
+def _read(files: Sequence[Path], drift: bool = False) -> str:
+    return f"read_parquet([{', '.join(literal(str(path)) for path in files)}]{', union_by_name = true' if drift else ''})"
 
 
 def _spread(
