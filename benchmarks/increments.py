@@ -3,9 +3,9 @@
     python -m benchmarks.increments [--files 5] [--rows 200000] [--memory 1GB] [--data FOLDER]
 
 The data, files of ``--rows`` patients, are made once in ``benchmarks/.data`` (or ``--data``) and kept. Scanned are the records that phases
-1 and 2 read; the search, and phase 3, which rewrites all records, cost the same in every run. The last row replays yesterday's levels instead
-of searching. At risk are the records that yesterday's and today's release put at risk together. Ends with 1 if two runs over the same files
-differ in a byte.
+1 and 2 read; the search, and phase 3, which rewrites all records, cost the same in every run. The last row replays yesterday's levels and
+does not search. At risk are the records that yesterday's and today's release put at risk together. Ends with 1 if two runs over the same
+files differ in a byte.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ class PrivacyError(SkaldError):
     def replay_fails(cls, release: str, suppressed: int, records: int, most: int) -> PrivacyError:
         """The classes of an earlier release do not keep the promise on these data."""
         return cls(
-            f"The levels of release '{release}' do not hold here: {counted(suppressed, 'record')} of {records:,} are in classes that "
+            f"The classes of release '{release}' do not hold here: {counted(suppressed, 'record')} of {records:,} are in classes that "
             f"fail, and suppression.limit allows {most:,}. Leave replay out, so that others are looked for; nothing was published."
         )
 

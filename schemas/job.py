@@ -145,7 +145,7 @@ class Job(StrictModel):
         return self.folder / path
 
 
-REPLAYED = ("skald",)
+REPLAYED = ("skald", "mondrian")
 """Methods whose releases can be applied to other data."""
 
 
@@ -166,7 +166,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     method = _mapping(job.get("method")).get("name")
     if job.get("replay") is not None and method not in REPLAYED:
-        faults.append(f"replay: {method} gives every class labels of its own, which say nothing of other records; leave replay out")
+        faults.append(f"replay: {method} recodes single records, and its classes say nothing of others; leave replay out")
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]

@@ -41,7 +41,9 @@ class UnmeasuredError(Exception):
 
 def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
     """Returns what the manifest says of other releases and of the files, by field."""
-    earlier = list(_overlapping(run.job, source, release))
+    replayed = run.job.replay.name if run.job.replay else None
+    # What was replayed comes first: it is what readers will lay beside this one.
+    earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)
     overlaps = [_measured(run, source, manifest) for manifest in earlier[:MOST]]
     return {
         "sources": source_digests(source),
@@ -50,7 +52,7 @@ def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
         "increment": run.increment,
         "overlaps": tuple(overlaps),
         "unmeasured_overlaps": len(earlier) - len(overlaps),
-        "replay_of": run.job.replay.name if run.job.replay else None,
+        "replay_of": replayed,
     }
 
 

@@ -1,4 +1,4 @@
-"""Replays: the node of an earlier release, applied to other data instead of a search, as long as it means the same there and is safe."""
+"""Replays: the classes of an earlier release, applied to other data instead of a search, as long as they mean the same and are safe."""
 
 from __future__ import annotations
 
@@ -41,13 +41,37 @@ class ReplayError(SkaldError):
         )
 
     @classmethod
+    def other_cuts(cls, release: str) -> ReplayError:
+        """The cuts of a partition are found again by the settings that made them."""
+        return cls(
+            f"Release '{release}' was cut under other promises or settings of the method. Its cuts are replayed by a job of the same "
+            "privacy and method; leave replay out."
+        )
+
+    @classmethod
+    def not_kept(cls, release: str) -> ReplayError:
+        """The cuts of a partition are found again from its counts, and these are gone."""
+        return cls(
+            f"The counts of release '{release}', from which its cuts are found again, are not in this run folder any more. Leave replay "
+            "out, and keep the artefacts (artifacts: keep)."
+        )
+
+    @classmethod
+    def in_fragments(cls, release: str) -> ReplayError:
+        """Fragments, and relaxed cuts, are not replayed."""
+        return cls(
+            f"Release '{release}' cannot be replayed, because it or this source is cut in fragments or by relaxed cuts. Raise memory, or "
+            "leave replay out."
+        )
+
+    @classmethod
     def not_recorded(cls, release: str) -> ReplayError:
         """The release is older than the record of its hierarchies, and another job's."""
         return cls(f"Release '{release}' does not say which hierarchies it was made with. Run its job again and replay that release.")
 
 
 def replayed(job: Job) -> Manifest:
-    """Returns the manifest of the release that the job replays, if its node means the same in this job.
+    """Returns the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed.
 
     Raises:
         StorageError: it is not a release.
@@ -58,8 +82,11 @@ def replayed(job: Job) -> Manifest:
     manifest = read_manifest(folder) if folder.is_dir() else None
     if manifest is None:
         raise StorageError.not_a_release(str(job.replay), "replay names a release of the target, or its folder relative to the job file")
-    if manifest.method != job.method.name or manifest.node is None:
+    if manifest.method != job.method.name:
         raise ReplayError.other_method(manifest.release, manifest.method, job.method.name)
+    if manifest.replay_of is not None:
+        # What it replayed was replayed unchanged.
+        return replayed(job.model_copy(update={"replay": folder.parent / manifest.replay_of}))
     mine = hierarchies_of(job)
     if not manifest.hierarchies:
         if manifest.job != job_digest(job.model_copy(update={"replay": None})):

@@ -72,17 +72,17 @@ def test_levels_are_replayed_under_other_promises_and_roots(
     assert made.suppressed
 
 
-def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(skald: CommandLine, tmp_path: Path) -> None:
+def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, TABLE)
-    first = skald("run", "job.yaml", "--json")
+    first = direct("run", "job.yaml", "--json")
     release = json.loads(first.stdout)["release"]
     pq.write_table(MORE, tmp_path / "people" / "zzz.parquet")
-    done = skald("run", "job.yaml", "--replay", release, "--set", "suppression.limit=0")
+    done = direct("run", "job.yaml", "--replay", release, "--set", "suppression.limit=0")
     assert done.returncode == 3, done.stderr
-    assert f"The levels of release '{release}' do not hold here" in done.stderr
+    assert f"The classes of release '{release}' do not hold here" in done.stderr
     assert "of 550 are in classes that fail, and suppression.limit allows 0" in done.stderr
     assert [path.name for path in (tmp_path / "releases").glob("people-*")] == [release]
-    kept = skald("run", "job.yaml", "--replay", f"releases/{release}", "--set", "suppression.limit=0.2", "--json")
+    kept = direct("run", "job.yaml", "--replay", f"releases/{release}", "--set", "suppression.limit=0.2", "--json")
     assert kept.returncode == 0, kept.stderr
     assert json.loads(kept.stdout)["replay_of"] == release
 
@@ -91,11 +91,12 @@ def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(skald: 
     ("settings", "error", "said"),
     [
         (["columns.quasi_identifiers.1.hierarchy.widths=[1, 4]"], ReplayError, r"\('age'\), so its levels do not mean the same here"),
-        (["method.name=mondrian"], JobError, "replay: mondrian gives every class labels of its own"),
+        (["method.name=mondrian"], ReplayError, "was made by method 'skald' and cannot be replayed by 'mondrian'"),
+        (["method.name=rayden"], JobError, "replay: rayden recodes single records"),
         (["privacy.k=500"], PrivacyError, "do not hold here"),
         (["replay=nowhere"], StorageError, "'nowhere' is not a release"),
     ],
-    ids=["another hierarchy", "another method", "another k", "no release"],
+    ids=["another hierarchy", "another method", "a method of records", "another k", "no release"],
 )
 def test_what_does_not_mean_the_same_is_refused(
     anonymise: Anonymise, tmp_path: Path, yesterday: str, settings: list[str], error: type[Exception], said: str
