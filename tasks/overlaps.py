@@ -120,12 +120,12 @@ def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | s
 def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
     """Returns what is kept of an earlier release, if its classes can be compared with those of this run."""
     if run.recoded is None:
-        raise UnmeasuredError(f"method {run.job.method.name} recodes single records here, and only classes of combinations are compared")
+        raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
     entry = read_entry(release, run.store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because another job made it or its artefacts were removed")
     if entry.recoded is None:
-        raise UnmeasuredError("it was made by a method that recodes single records")
+        raise UnmeasuredError("equal records may have come to different classes there, and classes are compared by combinations")
     if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
         raise UnmeasuredError("its quasi-identifiers or hierarchies are not those of this job")
     recoding = entry.recoded.recoding

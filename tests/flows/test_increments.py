@@ -225,7 +225,7 @@ def test_classes_of_other_methods_are_compared_where_they_are_classes_of_combina
         assert "Fewer than k = 5" in overlap.sentence()
     else:
         assert overlap.shared_at_risk is None
-        assert "recodes single records" in overlap.sentence()
+        assert "equal records may come to different classes here" in overlap.sentence()
 
 
 def test_the_names_of_columns_that_differ_are_no_ground_for_a_guess(anonymise: Anonymise, tmp_path: Path) -> None:

@@ -72,11 +72,8 @@ def test_levels_are_replayed_under_other_promises_and_roots(
     assert made.suppressed
 
 
-def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct: CommandLine, tmp_path: Path) -> None:
-    people_job(tmp_path, TABLE)
-    first = direct("run", "job.yaml", "--json")
-    release = json.loads(first.stdout)["release"]
-    pq.write_table(MORE, tmp_path / "people" / "zzz.parquet")
+def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct: CommandLine, tmp_path: Path, yesterday: str) -> None:
+    release = yesterday
     done = direct("run", "job.yaml", "--replay", release, "--set", "suppression.limit=0")
     assert done.returncode == 3, done.stderr
     assert f"The classes of release '{release}' do not hold here" in done.stderr
