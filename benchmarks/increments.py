@@ -46,10 +46,11 @@ def main() -> None:
         fresh = run(fresh_folder, files, options.memory)
         today = run(here, files, options.memory)
         replay = run(here, files, options.memory, f"replay={yesterday[1]['release']}")
-    show(f"fresh, {options.files} files", *yesterday, None)
-    show(f"fresh, {options.files + 1} files", *fresh, fresh[0])
-    show("one file more", *today, fresh[0])
-    show("one file more, yesterday's levels", *replay, fresh[0])
+    first = yesterday[1]["release"]
+    show(f"fresh, {options.files} files", *yesterday, None, first)
+    show(f"fresh, {options.files + 1} files", *fresh, fresh[0], first)
+    show("one file more", *today, fresh[0], first)
+    show("one file more, yesterday's levels", *replay, fresh[0], first)
     if [file["sha256"] for file in today[1]["files"]] != [file["sha256"] for file in fresh[1]["files"]]:
         sys.exit("Tomorrow's run and a fresh one over the same files differ.")
 
@@ -72,11 +73,12 @@ def run(folder: Path, files: list[Path], memory: str, *settings: str) -> tuple[C
     return cost, json.loads((folder / "releases" / "medical" / current / "manifest.json").read_bytes())
 
 
-def show(name: str, cost: Cost, manifest: dict[str, Any], fresh: Cost | None) -> None:
-    """Prints one row; the release at risk is yesterday's."""
+def show(name: str, cost: Cost, manifest: dict[str, Any], fresh: Cost | None, yesterday: str) -> None:
+    """Prints one row, with the records that it and yesterday's release put at risk."""
     records, reused = manifest["records"], manifest["increment"]["histograms_records"]
     ratio = f"{cost.cpu / fresh.cpu:.2f}" if fresh else ""
-    risk = f"{sum(manifest['overlaps'][-1][key] or 0 for key in RISKS):,}" if manifest["overlaps"] else ""
+    found = [overlap for overlap in manifest["overlaps"] if overlap["release"] == yesterday]
+    risk = f"{sum(found[0][key] or 0 for key in RISKS):,}" if found else ""
     print(f"{name:<34}{records:>12,}{records - reused:>12,}{cost.cpu:>8.1f}{ratio:>9}{risk:>12}  {tuple(manifest['node'])}")
 
 

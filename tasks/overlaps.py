@@ -32,6 +32,8 @@ from tasks.verification import read_manifest
 
 MOST = 3
 """Earlier releases that are measured at most, the newest first."""
+MOST_RECORDS = 100_000_000
+"""Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 CPU s per million."""
 BYTES_PER_CELL = 64
 
 
@@ -44,7 +46,8 @@ def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
     replayed = run.job.replay.name if run.job.replay else None
     # What was replayed comes first: it is what readers will lay beside this one.
     earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)
-    overlaps = [_measured(run, source, manifest) for manifest in earlier[:MOST]]
+    most = max(1, min(MOST, MOST_RECORDS // source.records))
+    overlaps = [_measured(run, source, manifest) for manifest in earlier[:most]]
     return {
         "sources": source_digests(source),
         "hierarchies": hierarchies_of(run.job),
