@@ -59,7 +59,7 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> Classes:
     owners, starts = np.cumsum(new) - 1, np.flatnonzero(new)
     counts = np.add.reduceat(cells.counts, starts) if len(starts) else cells.counts
     spreads = {
-        domain.qid: _spread(owners, codes[:, qids + number], cells.counts, _whole(domain)) for number, domain in enumerate(sensitive)
+        domain.qid: spread_of(owners, codes[:, qids + number], cells.counts, _whole(domain)) for number, domain in enumerate(sensitive)
     }
     return Classes(counts, spreads, codes[starts, :qids])
 
@@ -86,7 +86,17 @@ def _whole(domain: Domain) -> NDArray[np.int64]:
     return np.append(domain.counts, domain.nulls) if domain.nulls else domain.counts
 
 
-def _spread(owners: NDArray[np.int64], values: NDArray[np.unsignedinteger], counts: NDArray[np.int64], whole: NDArray[np.int64]) -> Spread:
+def spread_of(
+    owners: NDArray[np.int64], values: NDArray[np.unsignedinteger], counts: NDArray[np.int64], whole: NDArray[np.int64]
+) -> Spread:
+    """Returns how sensitive values are spread over classes.
+
+    Args:
+        owners: Shape (cells,), the class of each cell.
+        values: Shape (cells,), its code in the column's domain.
+        counts: Shape (cells,), its records.
+        whole: Records of the whole source by code.
+    """
     key = owners * len(whole) + values
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(key[order]) != 0)) if len(key) else np.empty(0, np.intp)

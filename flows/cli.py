@@ -77,10 +77,16 @@ def run(
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler that runs, as in tcp://host:8786.", show_default=False)
     ] = None,
+    replay: Annotated[
+        Path | None,
+        typer.Option(metavar="RELEASE", help="Applies the levels of an earlier release and verifies them.", show_default=False),
+    ] = None,
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
     from schemas.job import load_job
 
+    if replay is not None:
+        settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
     from flows.summary import release_summary
     from tasks.planning import published_already

@@ -7,6 +7,7 @@ from tasks.coding import load_coding
 from tasks.manifests import make_local_manifest
 from tasks.mondrian import check_whole, in_fragments
 from tasks.mondrian_phases import anonymise_cells, anonymise_fragments
+from tasks.mondrian_replay import anonymise_replayed
 from tasks.phases import count_domains, merge_domains
 from tasks.publication import Published, read_or_recall, verify_and_publish
 from tasks.recodings import check_hierarchies
@@ -36,5 +37,7 @@ def mondrian(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             coding = load_coding(job, domain, run.store)
             check_whole(job, coding)
         anonymise = anonymise_fragments if in_fragments(job, coding) else anonymise_cells
+        if job.replay is not None:
+            anonymise = anonymise_replayed
         files, outcome = anonymise(run, source, domain)
         return verify_and_publish(run, source, files, lambda staged, counted: make_local_manifest(run, source, outcome, staged, counted))

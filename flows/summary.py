@@ -18,7 +18,7 @@ from schemas.release import Manifest, Remainder
 from tasks.local_planning import LocalPlan
 from tasks.planning import Plan
 from tasks.progress import STEPS, listening
-from tasks.report_sentences import overlap_sentences
+from tasks.report_sentences import increment_sentences, overlap_sentences
 
 MOST_SPELT = 10**15
 WORTH = 0.05
@@ -58,7 +58,9 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
     precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""
     table.add_row("loss", f"DM* {manifest.loss['dm_star']:,} · GCP {manifest.loss['gcp']:.4f}{precision}")
-    if isinstance(nodes := manifest.search.get("nodes"), int):
+    if manifest.replay_of:
+        table.add_row("replay of", manifest.replay_of)
+    elif isinstance(nodes := manifest.search.get("nodes"), int):
         passing = manifest.search.get("passing")
         passed = f"{passing:,} of {counted(nodes, 'node')} passed" if passing is not None else f"{counted(nodes, 'node')} in all"
         table.add_row("optimum", f"{manifest.optimal}: {passed}")
@@ -69,8 +71,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
         table.add_row("pseudonymous", f"{columns}: linkable to every release with the same key or vault")
-    for sentence in manifest.increment.sentences(manifest.records) if manifest.increment else ():
-        table.add_row("increment", sentence)
+    for sentence in increment_sentences(manifest):
+        table.add_row("source", sentence)
     for sentence in overlap_sentences(manifest):
         table.add_row("warning", sentence)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")

@@ -74,7 +74,23 @@ class SourceError(SkaldError):
         """Two files of one source disagree about their columns."""
         return cls(
             f"'{file}' and '{first}' differ in {listed(columns)} (missing, added or of another type). "
-            "All files of a source must have the same columns and types."
+            "All files of a source must have the same columns and types, unless the job says source.schema: evolve."
+        )
+
+    @classmethod
+    def no_common_type(cls, column: str, one: str, file: str, other: str, other_file: str) -> SourceError:
+        """Two files write a column in types of which none holds both."""
+        return cls(
+            f"Column '{column}' is {one} in '{file}' and {other} in '{other_file}', and no type holds both. Write it in one of them, or "
+            "make a job for each."
+        )
+
+    @classmethod
+    def not_exact(cls, column: str, file: str, dtype: str) -> SourceError:
+        """A value does not fit the type in which its column is read."""
+        return cls(
+            f"Column '{column}' of '{file}' holds values that {dtype} cannot hold exactly, and all files are read in it. Write the "
+            "column in one type that can, in every file."
         )
 
     @classmethod
@@ -137,6 +153,14 @@ class PrivacyError(SkaldError):
         return cls(
             f"{counted(suppressed, 'record')} would be suppressed, and suppression.limit allows {most:,}. Raise it, or let them join other "
             "classes (method.pool: join); nothing was published."
+        )
+
+    @classmethod
+    def replay_fails(cls, release: str, suppressed: int, records: int, most: int) -> PrivacyError:
+        """The classes of an earlier release do not keep the promise on these data."""
+        return cls(
+            f"The classes of release '{release}' do not hold here: {counted(suppressed, 'record')} of {records:,} are in classes that "
+            f"fail, and suppression.limit allows {most:,}. Leave replay out, so that others are looked for; nothing was published."
         )
 
     @classmethod

@@ -75,6 +75,8 @@ class Job(StrictModel):
     """Records of a data file of the release, about."""
     threads: Annotated[int, Field(ge=1)] | None = None
     """Threads that work at a time; all of the machine's unless it is said."""
+    replay: PathText | None = None
+    """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     def model_post_init(self, context: Any) -> None:
@@ -89,11 +91,12 @@ class Job(StrictModel):
         return self
 
     def canonical(self) -> dict[str, Any]:
-        """Returns what determines a release's content; jobs of before there were formats keep their digest."""
+        """Returns what determines a release's content, of a replayed release its id; older jobs keep their digest."""
         content = super().canonical()
         if not content["output"]:
             del content["output"]
-        return content
+        replay = content.pop("replay")
+        return content if replay is None else content | {"replay": Path(replay).name}
 
     @property
     def folder(self) -> Path:
@@ -120,6 +123,13 @@ class Job(StrictModel):
         return self.resolve(self.work or Path(".skald", self.name))
 
     @property
+    def replay_path(self) -> Path:
+        """The folder of the release that is replayed: in the target, or else relative to the job file."""
+        assert self.replay is not None
+        known = self.target_path / self.replay
+        return known if known.is_dir() else self.resolve(self.replay)
+
+    @property
     def source_pattern(self) -> list[str]:
         """The source's paths and patterns, absolute; addresses with a scheme (``s3://…``) as they are."""
         anchor = Path(glob.escape(str(self.folder)))
@@ -128,6 +138,10 @@ class Job(StrictModel):
     def resolve(self, path: Path) -> Path:
         """Returns a path of the job (such as a hierarchy's file) as an absolute one."""
         return self.folder / path
+
+
+REPLAYED = ("skald", "mondrian")
+"""Methods whose releases can be applied to other data."""
 
 
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
@@ -147,6 +161,9 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
+    method = _mapping(job.get("method")).get("name")
+    if job.get("replay") is not None and method not in REPLAYED:
+        faults.append(f"replay: {method} recodes single records, and its classes say nothing of others; leave replay out")
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]

@@ -35,6 +35,16 @@ def quasi_identifiers_digest(job: Job) -> str:
     return digest_of(quasi_identifiers_content(job))
 
 
+def hierarchies_of(job: Job) -> dict[str, str]:
+    """Returns the digest of each quasi-identifier with its hierarchy, in job order: where they are equal, levels mean the same.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    qids = job.columns.quasi_identifiers
+    return {qid.name: digest_of(content)[:32] for qid, content in zip(qids, quasi_identifiers_content(job), strict=True)}
+
+
 def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
     """Returns the quasi-identifiers in canonical form, with the digest of a hierarchy file in the place of its path.
 

@@ -101,6 +101,7 @@ class Manifest(BaseModel):
         increment: What became of the source since the last release, and what of it had been counted before.
         overlaps: Other releases in the target that are made of some of the same files, the newest first; of ``unmeasured_overlaps`` more,
             older ones, nothing is said.
+        evolved: By column that files of the source write differently, what was made of it.
         remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
             the suppressed ones.
         replay_of: The release whose recoding was applied; None where one was looked for.
@@ -144,6 +145,7 @@ class Manifest(BaseModel):
     increment: Increment | None = None
     overlaps: tuple[Overlap, ...] = ()
     unmeasured_overlaps: int = 0
+    evolved: dict[str, str] = {}
     replay_of: str | None = None
     remainder: Remainder | None = None
 

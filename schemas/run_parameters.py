@@ -14,10 +14,10 @@ from schemas.errors import JobError, listed
 from schemas.memory import PATTERN as MEMORY_PATTERN
 
 _KEYS = (
-    r"name|memory|threads|chunk_rows|rows_per_file|intervals|artifacts",
+    r"name|memory|threads|chunk_rows|rows_per_file|intervals|artifacts|replay",
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
     r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
-    r"source\.(format|delimiter|types)(\.[^=]+)?",
+    r"source\.(format|delimiter|types|schema)(\.[^=]+)?",
     r"columns\.(sensitive|insensitive)(\.[0-9]+)?",
     r"columns\.quasi_identifiers\.[0-9]+\.(name|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
 )

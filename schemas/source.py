@@ -110,6 +110,7 @@ class Source(StrictModel):
     """The files that hold the records, or the query whose rows they are."""
 
     uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift"})
     path: Paths = Field(default_factory=list)
     """A path or pattern relative to the job file, an address such as s3://bucket/data/*.parquet, or a list of them."""
     connection: Connection | None = None
@@ -130,6 +131,8 @@ class Source(StrictModel):
     """Whether folders such as region=North name columns, as Hive and Spark write them; Parquet only."""
     extract: Literal["each_run", "once"] = "each_run"
     """Whether a query is asked again at every run, or its first answer is kept until skald clean."""
+    drift: Literal["freeze", "evolve"] = Field(default="freeze", alias="schema")
+    """Whether files whose columns differ are refused, or read alike: what a file lacks is null there, narrower types are widened."""
 
     @model_validator(mode="after")
     def _keys_fit_the_format(self) -> Self:

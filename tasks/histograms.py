@@ -13,6 +13,7 @@ from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, 
 from core.lattice import Node
 from core.projections import Crowd, Projection, SparseProjection
 from core.rollups import packing_of
+from core.roots import BYTES_PER_CELL
 from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.tables import histogram_schema
@@ -66,7 +67,9 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
     """
     coding = load_coding(job, domain, store)
     if root != coding.finest:
-        return count_roots(coding, [root], parts, store, packing_of(root, coding.axes).product)[0]
+        # A root was chosen because it fits; a node that is replayed need not.
+        most = packing_of(root, coding.axes).product if job.replay is None else job.memory // BYTES_PER_CELL
+        return count_roots(coding, [root], parts, store, most)[0]
     packing = packing_of(root, coding.axes)
     schema = histogram_schema(len(packing.words))
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)

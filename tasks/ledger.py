@@ -8,8 +8,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from schemas.job import Job
-from schemas.job_digest import digest_of, quasi_identifiers_content
-from tasks.artifacts import Artifact, Store, private_folder, write_whole
+from schemas.job_digest import hierarchies_of, privacy_content
+from tasks.artifacts import Artifact, Store, key_of, private_folder, write_whole
 from tasks.domains import axis_names
 from tasks.recodings import RecodingArtifacts
 from tasks.sources import Source
@@ -36,6 +36,7 @@ class Entry(BaseModel):
         chunks: Digest, first row and rows of each chunk that was counted.
         names: Columns whose values were counted: the QIDs, then what a privacy model looks at.
         hierarchies: Digest of each QID's hierarchy, in job order.
+        settings: Fingerprint of what its classes had to keep and of the method's settings.
         recoded: Its recoding; None for methods that recode single records.
     """
 
@@ -46,13 +47,13 @@ class Entry(BaseModel):
     chunks: tuple[tuple[str | int, ...], ...]
     names: tuple[str, ...]
     hierarchies: dict[str, str]
+    settings: str
     recoded: Recoded | None
 
 
-def hierarchies_of(job: Job) -> dict[str, str]:
-    """Returns the digest of each QID with its hierarchy, in job order."""
-    qids = job.columns.quasi_identifiers
-    return {qid.name: digest_of(content)[:32] for qid, content in zip(qids, quasi_identifiers_content(job), strict=True)}
+def settings_of(job: Job) -> str:
+    """Returns the fingerprint of what classes must keep and of the method's settings."""
+    return key_of(privacy_content(job), job.method.canonical())
 
 
 def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact, RecodingArtifacts] | None, store: Store) -> None:
@@ -63,6 +64,7 @@ def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact,
         chunks=tuple(chunk.key for chunk in source.chunks),
         names=tuple(axis_names(job)),
         hierarchies=hierarchies_of(job),
+        settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
     )
     path = private_folder(store.folder / FOLDER) / f"{release}.record"

@@ -59,7 +59,7 @@ def make_manifest(
         levels=dict(zip(qids, outcome.node, strict=True)),
         loss=outcome.loss,
         ncp=outcome.ncp,
-        optimal=optimality(outcome),
+        optimal=optimality(outcome) if job.replay is None else f"replay of {job.replay.name}, and no other choice was examined",
         search={
             "nodes": outcome.nodes,
             **({} if outcome.passing is None else {"passing": outcome.passing}),

@@ -16,13 +16,14 @@ from core.translation import codes_in
 from schemas.errors import StorageError
 from schemas.increments import Overlap
 from schemas.job import Job
+from schemas.job_digest import hierarchies_of
 from schemas.release import Manifest
 from tasks.artifacts import Artifact, key_of
 from tasks.chunk_cells import OF_CHUNK, bundled_cells
 from tasks.coding import Coding, load_coding
 from tasks.domains import VERSION, axis_names, domains_key
 from tasks.increments import source_digests
-from tasks.ledger import Entry, Recoded, hierarchies_of, read_entry
+from tasks.ledger import Entry, Recoded, read_entry
 from tasks.recodings import read_recoding_of
 from tasks.runs import Run
 from tasks.sources import Source
@@ -32,6 +33,8 @@ from tasks.verification import read_manifest
 
 MOST = 3
 """Earlier releases that are measured at most, the newest first."""
+MOST_RECORDS = 100_000_000
+"""Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 CPU s per million."""
 BYTES_PER_CELL = 64
 
 
@@ -41,14 +44,19 @@ class UnmeasuredError(Exception):
 
 def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
     """Returns what the manifest says of other releases and of the files, by field."""
-    earlier = list(_overlapping(run.job, source, release))
-    overlaps = [_measured(run, source, manifest) for manifest in earlier[:MOST]]
+    replayed = run.job.replay.name if run.job.replay else None
+    # What was replayed comes first: it is what readers will lay beside this one.
+    earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)
+    most = max(1, min(MOST, MOST_RECORDS // source.records))
+    overlaps = [_measured(run, source, manifest) for manifest in earlier[:most]]
     return {
         "sources": source_digests(source),
         "hierarchies": hierarchies_of(run.job),
+        "evolved": source.evolved,
         "increment": run.increment,
         "overlaps": tuple(overlaps),
         "unmeasured_overlaps": len(earlier) - len(overlaps),
+        "replay_of": replayed,
     }
 
 
@@ -117,12 +125,12 @@ def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | s
 def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
     """Returns what is kept of an earlier release, if its classes can be compared with those of this run."""
     if run.recoded is None:
-        raise UnmeasuredError(f"method {run.job.method.name} recodes single records here, and only classes of combinations are compared")
+        raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
     entry = read_entry(release, run.store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because another job made it or its artefacts were removed")
     if entry.recoded is None:
-        raise UnmeasuredError("it was made by a method that recodes single records")
+        raise UnmeasuredError("equal records may have come to different classes there, and classes are compared by combinations")
     if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
         raise UnmeasuredError("its quasi-identifiers or hierarchies are not those of this job")
     recoding = entry.recoded.recoding

@@ -97,20 +97,21 @@ def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | N
     return None
 
 
-def relation(files: Sequence[tuple[str, Partition]]) -> str:
+def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True) -> str:
     """Returns what DuckDB reads all files as, with the columns of their folders.
 
     Args:
         files: Paths of Parquet files, each with its partition.
+        alike: Whether they have the same columns; others are put together by the names of these.
     """
-    alike: dict[Partition, list[str]] = {}
+    together: dict[Partition, list[str]] = {}
     for path, partition in files:
-        alike.setdefault(partition, []).append(path)
+        together.setdefault(partition, []).append(path)
     parts = []
-    for partition, paths in alike.items():
+    for partition, paths in together.items():
         listed = ", ".join(map(literal, paths))
-        read = f"read_parquet([{listed}], hive_partitioning = false)"
-        if len(alike) == 1 and not partition:
+        read = f"read_parquet([{listed}], hive_partitioning = false{'' if alike else ', union_by_name = true'})"
+        if len(together) == 1 and not partition:
             return read
         extra = "".join(
             f", {'NULL' if value is None else literal(value)}::{SQL_TYPES.get(dtype, dtype.upper())} AS {quote(name)}"

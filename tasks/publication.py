@@ -17,6 +17,7 @@ from tasks.overlaps import relations
 from tasks.pseudonyms import give_tokens, with_keys
 from tasks.publishing import publish, release_id, staging_folder
 from tasks.remote_target import deliver, recall
+from tasks.replay import replayed
 from tasks.runs import Run
 from tasks.sources import Source, check_unchanged, read_source
 from tasks.steps import in_flow_run, step_here
@@ -38,6 +39,8 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     Raises:
         SkaldError: the source or the release is not as it should be.
     """
+    if run.job.replay is not None:
+        replayed(run.job)
     with run.phase("source"):
         source = with_keys(run.job, read_source(run.job, run.store))
         check_output(run.job, source)

@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from core.column_types import working
 from schemas.errors import SourceError
+from tasks.evolving import batches
 from tasks.partitions import partition_column
 from tasks.sources import Chunk
 
@@ -30,7 +31,7 @@ def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
         with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, held)) as file:
             skip, groups = _row_groups(file.metadata, chunk)
             left = chunk.rows
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=held, use_threads=False):
+            for batch in _batches(file, chunk, groups, held):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
@@ -50,9 +51,17 @@ def _with_partition(rows: pa.RecordBatch, chunk: Chunk, columns: Sequence[str]) 
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
+def _batches(file: pq.ParquetFile, chunk: Chunk, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    drift = chunk.file.drift
+    if drift is None or not set(columns) & set(drift.names):
+        plain: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False)
+        return plain
+    return batches(file, BATCH_ROWS, groups, columns, drift, chunk.file.name)
+
+
 def _text_columns(path: Path, columns: Sequence[str]) -> list[str]:
     schema = pq.read_schema(path)
-    return [name for name in columns if _is_text(schema.field(name).type)]
+    return [name for name in columns if name in schema.names and _is_text(schema.field(name).type)]
 
 
 def _is_text(dtype: pa.DataType) -> bool:

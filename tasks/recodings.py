@@ -37,6 +37,7 @@ from tasks.lattice_maps import has_map, keep_map
 from tasks.local_recodings import VERSION as LOCAL
 from tasks.local_recodings import recode_locally
 from tasks.node_recodings import Local, Made, recode_node
+from tasks.replay import applied, replayed_root
 from tasks.tables import read_table
 
 VERSION = 2
@@ -141,13 +142,16 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Returns the finest node whose histogram fits the job's memory.
+    """Returns the finest node whose histogram fits the job's memory; where an earlier release is replayed, its node.
 
     Raises:
+        ReplayError: the node does not mean the same over these data.
         PrivacyError: there are fewer than k records, or memory is too small even for the top.
     """
     if coding.records < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+    if job.replay is not None:
+        return replayed_root(job, coding)
     if full_domain(job.method).root == "dense":
         root = dense_root(coding.axes, job.memory)
     else:
@@ -164,6 +168,7 @@ def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str
         VERSION, histogram.sha256, coding.key, root, privacy_content(job), most_suppressed(job, coding.records),
         method.objective, method.roots, method.effort, job.suppression.treatment, job.intervals,
         *([LOCAL, job.suppression.rounds] if job.suppression.is_local else []),
+        *([] if job.replay is None else ["replay"]),
     )  # fmt: skip
 
 
@@ -179,14 +184,15 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
         store: Gets the recoding.
 
     Raises:
-        PrivacyError: the best node would suppress everything.
+        PrivacyError: the best node would suppress everything, or the replayed one more than the limit allows.
     """
     coding = load_coding(job, domain, store)
     key = search_key(job, coding, root, histogram)
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
-    found = examine(job, coding, Sought(model, coding.records, job.privacy.k), counted, parts, store)
+    sought = Sought(model, coding.records, job.privacy.k)
+    found = applied(job, coding, sought, counted) if job.replay else examine(job, coding, sought, counted, parts, store)
     # The top is one class of all N ≥ k records, so a node is always found.
     if found is None or found.loss.suppressed == coding.records:
         raise PrivacyError.nothing_left(coding.records)

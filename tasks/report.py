@@ -14,7 +14,7 @@ from schemas.report import Asked, CameOut, Figure, Report, ReportedFile, Reporte
 from schemas.terms import Band, QidTerms, Terms
 from tasks.pseudonym_limits import PSEUDONYMOUS
 from tasks.report_remainder import TREATMENTS, remainder_words
-from tasks.report_sentences import certificate, limits, overlap_limits, promises, proofs, suppression, verification
+from tasks.report_sentences import certificate, increment_sentences, limits, overlap_limits, promises, proofs, suppression, verification
 from tasks.report_words import LOSSES, METHODS, RISKS
 
 BANDS = (1, 2, 5, 10, 100, 1000)
@@ -50,7 +50,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         versions=manifest.versions,
         seconds=manifest.seconds,
         peak_rss=manifest.peak_rss,
-        increment=manifest.increment.sentences(manifest.records) if manifest.increment else (),
+        increment=increment_sentences(manifest),
     )
 
 

@@ -195,6 +195,12 @@ def limits(privacy: Mapping[str, Any], terms: Terms) -> tuple[Limit, ...]:
     return (*told, *ALWAYS)
 
 
+def increment_sentences(manifest: Manifest) -> tuple[str, ...]:
+    """Returns what became of the source since the last release, and which columns its files write differently."""
+    told = manifest.increment.sentences(manifest.records) if manifest.increment else ()
+    return (*told, *(f"Column '{name}': {words}." for name, words in manifest.evolved.items()))
+
+
 def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
     """Returns what releases of the same source tell together with this one."""
     return tuple(Limit(text=text, source=COMPOSITION) for text in overlap_sentences(manifest))

@@ -12,12 +12,14 @@ from pydantic import BaseModel, ConfigDict
 
 from core.column_types import plain_type
 from core.recoding import published_columns
+from core.schema_drift import told
 from schemas.columns import REST
 from schemas.errors import SourceError, nearest
 from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
 from tasks.artifacts import Store, key_of
 from tasks.conversions import as_parquet
+from tasks.evolving import differences, evolved
 from tasks.locations import located, stat_of
 from tasks.object_store import Stat
 from tasks.partitions import Partition, partitions, relation, with_partition
@@ -35,9 +37,10 @@ class SourceFile(BaseModel):
         rows: Number of records.
         partition: Columns that the file's folders name.
         content: Digest of the rows whatever their order, where they come in none.
+        drift: Columns that the file lacks or writes in another type than they are read in; None if there is none.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     name: str
     path: Path
@@ -46,6 +49,7 @@ class SourceFile(BaseModel):
     rows: int
     partition: Partition = ()
     content: str | None = None
+    drift: pa.Schema | None = None
 
 
 class Chunk(BaseModel):
@@ -58,9 +62,10 @@ class Chunk(BaseModel):
     rows: int
 
     @property
-    def key(self) -> tuple[str, int, int]:
+    def key(self) -> tuple[str | int, ...]:
         """What the chunk's content depends on."""
-        return self.file.digest, self.first, self.rows
+        drift = self.file.drift or ()
+        return self.file.digest, self.first, self.rows, *(f"{field.name}: {field.type}" for field in drift)
 
 
 class Source(BaseModel):
@@ -70,10 +75,11 @@ class Source(BaseModel):
         files: In the order of their names.
         chunks: Row ranges that cover all files.
         payload: Sensitive and insensitive columns and pseudonyms, in the order of the release.
-        columns: Names and types of the source.
+        columns: Names and types as which all files are read.
         published: Types of the payload.
         keys: Fingerprints of keys and ids of vaults by pseudonymised column, once they are read.
         treatments: How these columns are treated, in canonical form, and suppressed records with them.
+        evolved: By column that files write differently, what was made of it.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -85,6 +91,7 @@ class Source(BaseModel):
     published: tuple[pa.DataType, ...]
     keys: dict[str, str] = {}
     treatments: dict[str, Any] = {}
+    evolved: dict[str, str] = {}
 
     @property
     def records(self) -> int:
@@ -104,7 +111,7 @@ class Source(BaseModel):
     @property
     def relation(self) -> str:
         """What DuckDB reads the source as."""
-        return relation([(str(file.path), file.partition) for file in self.files])
+        return relation([(str(file.path), file.partition) for file in self.files], alike=not self.evolved)
 
 
 def read_source(job: Job, store: Store) -> Source:
@@ -122,9 +129,15 @@ def read_source(job: Job, store: Store) -> Source:
         read = readable._asdict() | {"digest": digest}
         files.append(SourceFile(name=one.name, rows=rows, partition=partition, **read))
         schemas.append(with_partition(schema, partition))
-    _same_columns([one.name for one in found], schemas)
-    payload = _payload(job, schemas[0])
-    treated = treated_types(job, schemas[0])
+    names = [file.name for file in files]
+    if job.source.drift == "evolve":
+        columns = evolved(names, schemas)
+        files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
+    else:
+        _same_columns(names, schemas)
+        columns = schemas[0]
+    payload = _payload(job, columns)
+    treated = treated_types(job, columns)
     if not any(file.rows for file in files):
         raise SourceError.empty(len(files))
     chunks = [chunk for file in files for chunk in _chunks(file, job.chunk_rows)]
@@ -132,9 +145,10 @@ def read_source(job: Job, store: Store) -> Source:
         files=tuple(files),
         chunks=tuple(chunks),
         payload=(*payload, *treated),
-        columns=schemas[0],
-        published=(*(plain_type(schemas[0].field(name).type) for name in payload), *treated.values()),
+        columns=columns,
+        published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
         treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
+        evolved=told(columns, schemas),
     )
 
 

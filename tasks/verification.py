@@ -168,7 +168,7 @@ def source_relation(job: Job) -> str:
         return ""
     try:
         files = [str(path) for path in find_files(job)]
-        return relation(list(zip(files, partitions(job, files), strict=True)))
+        return relation(list(zip(files, partitions(job, files), strict=True)), alike=job.source.drift == "freeze")
     except SourceError:
         return ""
 
