@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from schemas.connection import Connection, address_faults
 from schemas.errors import listed, nearest
@@ -109,6 +109,7 @@ ColumnType = Annotated[str, BeforeValidator(column_type), WithJsonSchema({"type"
 class Source(StrictModel):
     """The files that hold the records, or the query whose rows they are."""
 
+    model_config = ConfigDict(serialize_by_alias=True)
     uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract"})
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift"})
     path: Paths = Field(default_factory=list)
