@@ -16,8 +16,11 @@ import pytest
 from schemas.errors import JobError, VerificationError
 from schemas.job import load_job
 from schemas.release import Manifest
+from tasks.utility import measure
 from tasks.verification import verify_release
 from tests.conftest import Anonymise, CommandLine
+from tests.flows.test_hidden_values import SAFE
+from tests.flows.test_hidden_values import job as hidden_job
 from tests.flows.test_sensitive import MODELS, safe
 from tests.flows.test_sensitive import job as sensitive_job
 from tests.flows.test_sensitive import table as sensitive_table
@@ -89,6 +92,16 @@ def test_figures_are_those_of_the_files(anonymise: Anonymise, folder: Path, trea
         assert manifest.remainder.least <= starred
 
 
+@pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
+def test_penalties_are_those_that_the_labels_in_the_files_cost(anonymise: Anonymise, folder: Path, treatment: str, rounds: int) -> None:
+    asked = settings(treatment, rounds)
+    made = anonymise(folder, *asked)
+    manifest, found = made.manifest, measure(load_job(folder, asked), made.folder, queries=1, seed=0, target=None)
+    dropped = manifest.suppressed - manifest.masked
+    lost = {qid: (one.generalised * manifest.released + dropped) / 400 for qid, one in found.columns.items()}
+    assert manifest.ncp == pytest.approx(lost)
+
+
 @pytest.mark.parametrize("limit", [0.05, 0.2])
 def test_less_is_lost_and_no_fewer_records_are_released_than_with_drop(anonymise: Anonymise, folder: Path, limit: float) -> None:
     dropped = anonymise(folder, f"suppression.limit={limit}", GCP).manifest
@@ -138,6 +151,29 @@ def test_every_class_keeps_what_is_asked_of_sensitive_values(
     assert made.manifest.remainder is not None
     assert all(safe(members, rows, MODELS[model]) for members in classes.values())
     verify_release(load_job(path, [f"suppression.rounds={rounds}"]), made.folder)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["starred after", "starred before"])
+def test_what_two_releases_tell_together_is_counted_of_every_stage(anonymise: Anonymise, tmp_path: Path, first: int) -> None:
+    notes = pa.array([f"note {number}" for number in range(400)])
+    path = people_job(tmp_path, TABLE.set_column(TABLE.column_names.index("note"), "note", notes))
+    asked = [("suppression.limit=0.05", "method.objective=dm_star"), settings("cell", 2)]
+    made = [anonymise(path, *asked[first]), anonymise(path, *asked[1 - first])]
+    seen = [{row[-1]: row[:-1] for row in released(one.folder).select([*QIDS, "note"]).rows()} for one in made]
+    pairs = Counter((seen[0].get(note), seen[1].get(note)) for note in notes.to_pylist())
+    [overlap] = made[1].manifest.overlaps
+    assert overlap.shared_at_risk == sum(size for pair, size in pairs.items() if size < 5 and any(pair)) > 0
+
+
+def test_levels_that_tell_hidden_values_are_in_no_round(anonymise: Anonymise, tmp_path: Path) -> None:
+    path = hidden_job(tmp_path, SAFE)
+    asked = ("suppression={limit: 0.5, treatment: cell, rounds: 3}", "privacy.k=12", GCP)
+    made = anonymise(path, *asked)
+    remainder = made.manifest.remainder
+    assert remainder is not None
+    assert remainder.rounds
+    assert all(level >= 1 for one in remainder.rounds for level in one.node)
+    verify_release(load_job(path, asked), made.folder)
 
 
 def forged(folder: Path, into: Path, **changes: Any) -> Path:
