@@ -72,32 +72,47 @@ def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
     assert (told.returncode, told.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("changed", [False, True])
-def test_a_killed_publication_is_no_release_and_the_next_run_completes_or_clears_it(
-    anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path, changed: bool
+def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
+    anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path
 ) -> None:
-    prefix = f"killed-{changed}"
-    job = job_to(tmp_path / "job", prefix)
+    job = job_to(tmp_path / "job", "killed")
     started = direct.start("run", job, *(part for setting in MANY for part in ("--set", setting)), **store)
-    while started.poll() is None and len(listed(prefix)) < 3:
+    while started.poll() is None and len(listed("killed")) < 3:
         time.sleep(0.01)
     started.kill()
     started.communicate()
-    left = listed(prefix)
+    left = listed("killed")
     assert left
     assert not any(name.endswith(("manifest.json", "CURRENT")) for name in left)
-    if changed:
-        people_job(tmp_path / "job", people(300), target=f"s3://bucket/{prefix}")
-    else:
-        # A part of a file, as an upload that was cut off may leave it on some stores.
-        name = next(name for name in left if name.endswith(".parquet"))
-        system().pipe_file(f"bucket/{prefix}/{name}", b"half")
+    # A part of a file, as an upload that was cut off may leave it on some stores.
+    name = next(name for name in left if name.endswith(".parquet"))
+    system().pipe_file(f"bucket/killed/{name}", b"half")
     made = anonymise(job, *MANY)
-    releases = {name.split("/")[0] for name in listed(prefix)} - {"CURRENT"}
-    assert releases == {made.manifest.release}
-    assert not any(".staging" in name for name in listed(prefix))
-    with at_hand(f"s3://bucket/{prefix}/{made.manifest.release}") as folder:
+    assert {name.split("/")[0] for name in listed("killed")} == {made.manifest.release, "CURRENT"}
+    assert not any(".staging" in name for name in listed("killed"))
+    with at_hand(f"s3://bucket/killed/{made.manifest.release}") as folder:
         assert verify_release(load_job(job, MANY), folder)[1] == made.manifest
+
+
+def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothing_else(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks import remote_target
+
+    def dies(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    job = job_to(tmp_path / "job", "changed")
+    with monkeypatch.context() as patch:
+        patch.setattr(remote_target, "_digest", dies)
+        with pytest.raises(KeyboardInterrupt):
+            anonymise(job, "privacy.k=4")
+    [left] = {name.split("/")[0] for name in listed("changed")}
+    system().pipe_file(f"bucket/changed/people-{'0' * 16}/data/part-00001.parquet", b"of another machine, which is at work")
+    people_job(tmp_path / "job", people(300), target="s3://bucket/changed")
+    made = anonymise(job, "privacy.k=4")
+    assert made.manifest.release != left
+    assert {name.split("/")[0] for name in listed("changed")} == {made.manifest.release, f"people-{'0' * 16}", "CURRENT"}
 
 
 def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
