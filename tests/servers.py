@@ -88,9 +88,9 @@ def s3() -> Iterator[dict[str, str]]:
             "AWS_DEFAULT_REGION": "us-east-1",
         }
     finally:
-        forget()
         server.kill()
         server.wait()
+        forget()
 
 
 def forget() -> None:
