@@ -89,7 +89,7 @@ def remainder_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
         return
     yield "failed", f"{counted(remainder.records, 'record')} at the levels below"
     for number, one in enumerate(remainder.rounds, start=1):
-        yield f"round {number}", f"{counted(one.records, 'record')} in classes of levels {list(one.node)}: {one.classes:,}"
+        yield f"round {number}", f"{counted(one.records, 'record')} in {counted(one.classes, 'combination')} of levels {list(one.node)}"
     if remainder.stars:
         least = f" (at least {remainder.least:,})" if remainder.least is not None else ""
         yield "starred", f"{counted(remainder.starred, 'record')}, {counted(remainder.stars, 'value')}{least}"
