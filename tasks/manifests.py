@@ -10,6 +10,7 @@ from core.losses import united
 from core.risk import release_risk
 from core.verification import Recount
 from schemas.errors import counted
+from schemas.job import Job
 from schemas.job_digest import job_digest
 from schemas.release import Manifest, PublishedFile, Remainder, pseudonym_words
 from tasks.memory import peak_rss
@@ -59,7 +60,7 @@ def make_manifest(
         levels=dict(zip(qids, outcome.node, strict=True)),
         loss=outcome.loss,
         ncp=outcome.ncp,
-        optimal=optimality(outcome) if job.replay is None else f"replay of {job.replay.name}, and no other choice was examined",
+        optimal=optimality(outcome) if job.replay is None else _replay(job, job.replay.name),
         search={
             "nodes": outcome.nodes,
             **({} if outcome.passing is None else {"passing": outcome.passing}),
@@ -132,6 +133,11 @@ def optimality(outcome: Outcome) -> str:
         f"best of the nodes above {counted(len(roots), 'root')}; {counted(unexamined, 'finer node')} could be better and lie above none: "
         "raise memory or method.roots to examine them"
     )
+
+
+def _replay(job: Job, release: str) -> str:
+    first = " before its rounds" if job.suppression.rounds else ""
+    return f"replay of {release}{first}, and no other choice was examined"
 
 
 def _reached(outcome: Outcome) -> str:

@@ -63,7 +63,9 @@ def test_a_replay_of_a_release_on_its_own_data_is_its_data(anonymise: Anonymise,
     assert anonymise(job, f"replay={made.manifest.release}").manifest == again.manifest
 
 
-@pytest.mark.parametrize("settings", [["privacy.l={disease: {distinct: 2}}", "suppression.limit=0.9"], ["method.root=dense"]])
+@pytest.mark.parametrize(
+    "settings", [["privacy.l={disease: {distinct: 2}}", "suppression.limit=0.9"], ["method.root=dense"], ["suppression.treatment=cell"]]
+)
 def test_levels_are_replayed_under_other_promises_and_roots(
     anonymise: Anonymise, tmp_path: Path, yesterday: str, settings: list[str]
 ) -> None:
