@@ -17,8 +17,6 @@ from tasks.sources import Chunk, Source
 from tasks.steps import Call, map_groups, run_step
 
 Artifacts = list[Artifact]
-WHOLE = ("drop", "mask")
-"""Treatments that give all records of a combination one class, so that releases can be compared by combinations."""
 
 
 def count_domains(run: Run, source: Source) -> Artifacts:
@@ -73,8 +71,8 @@ def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: A
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
     """Phase 3: every chunk joined to the recoding."""
-    if run.job.suppression.treatment in WHOLE:
-        run.recoded = domain, recoding
+    # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
+    run.recoded = domain, recoding
     key = releases.rewrite_key(run.job, source, domain, recoding)
     return map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
 
