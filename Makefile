@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check docs format clean
+.PHONY: demo test slow check docs format clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -13,7 +13,10 @@ demo: $(VENV)/installed
 	$(BIN)/python -m flows.demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+slow: $(VENV)/installed
+	$(BIN)/python -m pytest -q -n 2 -m slow
 
 check: $(VENV)/installed
 	$(BIN)/ruff check .

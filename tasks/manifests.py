@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
+from typing import Any
 
 from core.lattice_map import LatticeMap
 from core.losses import united
@@ -41,25 +42,17 @@ def make_manifest(
 
     ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
     """
-    job = run.job
-    qids, known = [qid.name for qid in job.columns.quasi_identifiers], before.risk()
-    return Manifest(
-        release=release_id(job, source),
-        name=job.name,
-        job=job_digest(job),
-        inputs=source.digest,
-        method=job.method.name,
-        privacy=job.privacy.summary(),
-        records=source.records,
-        released=recount.records,
-        suppressed=outcome.suppressed,
-        masked=outcome.masked,
-        classes=recount.classes,
-        min_class=recount.min_class,
+    job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
+    return _manifest(
+        run,
+        source,
+        outcome,
+        files,
+        recount,
+        before,
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
         loss=outcome.loss,
-        ncp=outcome.ncp,
         optimal=optimality(outcome) if job.replay is None else _replay(job, job.replay.name),
         search={
             "nodes": outcome.nodes,
@@ -70,27 +63,45 @@ def make_manifest(
             "root": list(outcome.root),
             "roots": [list(root) for root in outcome.roots],
         },
-        files=tuple(files),
-        versions=versions(),
-        seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
-        peak_rss=peak_rss(),
-        risk=({"before": known} if known else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
         tops=dict(zip(qids, tops, strict=False)),
         asked=terms_of(job, outcome.node, tops),
-        measured={promise: dict(columns) for promise, columns in recount.measured.items()},
         suppressed_for=outcome.suppressed_for,
         remainder=Remainder.model_validate(outcome.local.model_dump(exclude={"stages"})) if outcome.local else None,
-        source_sizes=bands(before.by_size, job.privacy.k),
         lattice=lattice_figures(drawn) if drawn else None,
-        pseudonyms=pseudonym_words(job),
     )
 
 
 def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
     """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
-    job, before = run.job, outcome.before.risk()
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
-    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, job.privacy.k)
+    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, run.job.privacy.k)
+    return _manifest(
+        run,
+        source,
+        outcome,
+        files,
+        recount,
+        outcome.before,
+        node=None,
+        levels=None,
+        loss=loss,
+        optimal=NOT_FOR_NODES,
+        search=dict(outcome.search),
+        asked=terms_of(run.job),
+    )
+
+
+def _manifest(
+    run: Run,
+    source: Source,
+    outcome: Outcome | LocalOutcome,
+    files: Sequence[PublishedFile],
+    recount: Recount,
+    before: Sizes,
+    **own: Any,
+) -> Manifest:
+    """Returns what the manifests of all methods have in common, with what is a method's own."""
+    job, known = run.job, before.risk()
     return Manifest(
         release=release_id(job, source),
         name=job.name,
@@ -104,21 +115,16 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         masked=outcome.masked,
         classes=recount.classes,
         min_class=recount.min_class,
-        node=None,
-        levels=None,
-        loss=loss,
         ncp=outcome.ncp,
-        optimal=NOT_FOR_NODES,
-        search=dict(outcome.search),
         files=tuple(files),
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
-        risk=({"before": before} if before else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
-        asked=terms_of(job),
-        source_sizes=bands(outcome.before.by_size, job.privacy.k),
+        risk=({"before": known} if known else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
         measured={promise: dict(columns) for promise, columns in recount.measured.items()},
+        source_sizes=bands(before.by_size, job.privacy.k),
         pseudonyms=pseudonym_words(job),
+        **own,
     )
 
 

@@ -81,6 +81,14 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that are slow in one mode only."""
+    for item in items:
+        if item.get_closest_marker("slow_under_prefect") and "prefect" in item.callspec.params.values():
+            item.add_marker("slow")
+
+
 @pytest.fixture(params=MODES)
 def skald(request: pytest.FixtureRequest, tmp_path: Path) -> CommandLine:
     """The command line, in each mode."""

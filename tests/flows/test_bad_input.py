@@ -257,6 +257,7 @@ def test_a_disk_that_is_full(direct: CommandLine, kilobytes: int, kind: str) -> 
     fails_on_a_full_disk(direct, kilobytes, kind)
 
 
+@pytest.mark.slow
 def test_a_disk_that_is_full_under_prefect(prefect: CommandLine) -> None:
     fails_on_a_full_disk(prefect, 3, "parquet")
 

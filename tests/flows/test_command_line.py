@@ -96,6 +96,7 @@ def everything(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
+@pytest.mark.slow_under_prefect
 def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home(skald: CommandLine) -> None:
     folder = skald.folder
     people_job(folder, TABLE)
@@ -204,6 +205,7 @@ def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefe
         assert prefect("run", "job.yaml", "--direct", PREFECT_API_URL=url).returncode == 0
 
 
+@pytest.mark.slow_under_prefect
 def test_an_interrupt_says_so_and_the_same_command_continues(skald: CommandLine) -> None:
     people_job(skald.folder, people(1200))
     settings = ("--set", "chunk_rows=20")

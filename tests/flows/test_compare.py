@@ -250,6 +250,7 @@ def without_seconds(text: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.slow
 def test_the_command_shows_writes_and_prints_the_same_with_and_without_prefect(compare, tmp_path: Path) -> None:
     skald = CommandLine("prefect", tmp_path)
     expected = without_seconds(compare(small_job(tmp_path / "expected"), [1, 4], [3, 6]).comparison.model_dump_json())
@@ -268,6 +269,7 @@ def test_the_command_shows_writes_and_prints_the_same_with_and_without_prefect(c
     assert "…" not in shown.stdout.split("DM* ratio")[1]
 
 
+@pytest.mark.slow
 def test_a_killed_comparison_continues_where_it_was(compare, tmp_path: Path) -> None:
     skald = CommandLine("prefect", tmp_path)
     expected = compare(small_job(tmp_path / "expected"), [1, 24], [2, 3, 5]).comparison

@@ -115,6 +115,7 @@ def undisturbed(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) 
     return digests(anonymise(people_job(tmp_path_factory.mktemp("direct"), TABLE), *CHANGES).folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", [["histograms"], ["domains", "runs"]], ids=["one of two", "all of three but one"])
 def test_a_worker_killed_in_the_middle_of_a_phase_costs_its_chunks_only(
     prefect: CommandLine, undisturbed: list[str], steps: Sequence[str]
@@ -137,6 +138,7 @@ def test_a_worker_killed_in_the_middle_of_a_phase_costs_its_chunks_only(
     assert not (prefect.folder / ".skald" / "people" / "spill").exists()
 
 
+@pytest.mark.slow
 def test_a_cluster_of_its_own_ends_with_a_killed_run_and_the_same_command_continues(prefect: CommandLine, undisturbed: list[str]) -> None:
     people_job(prefect.folder, TABLE)
     process = prefect.start("run", "job.yaml", *SETTINGS, "--runner", "dask")

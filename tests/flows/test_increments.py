@@ -110,6 +110,7 @@ def chunk_artefacts(folder: Path) -> dict[str, Sequence[int]]:
     return {name: state for name, state in made.items() if name.startswith(("domains/", "histograms/"))}
 
 
+@pytest.mark.slow
 def test_killed_and_continued_tomorrows_run_ends_in_the_bytes_of_a_fresh_one(
     prefect: CommandLine, tmp_path: Path, fresh: list[str]
 ) -> None:

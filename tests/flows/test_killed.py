@@ -46,6 +46,7 @@ def undisturbed(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) 
     return digests(made.folder)
 
 
+@pytest.mark.slow_under_prefect
 def test_killed_in_every_phase_in_turn_a_run_continues_and_ends_in_the_same_bytes(
     skald: CommandLine, tmp_path: Path, undisturbed: list[str]
 ) -> None:
@@ -65,6 +66,7 @@ def test_killed_in_every_phase_in_turn_a_run_continues_and_ends_in_the_same_byte
     assert not (tmp_path / ".skald" / "people" / "spill").exists()
 
 
+@pytest.mark.slow_under_prefect
 def test_another_k_reuses_the_counts_and_damaged_artefacts_are_made_again(
     skald: CommandLine, tmp_path: Path, undisturbed: list[str]
 ) -> None:

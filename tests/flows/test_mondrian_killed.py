@@ -69,6 +69,7 @@ def test_a_killed_run_continues_with_the_fragments_that_were_not_done(direct: Co
     assert made(direct.folder, *LASTING).items() >= kept.items(), "what was finished was made again"
 
 
+@pytest.mark.slow
 def test_a_cluster_takes_fragments_from_a_queue_and_neither_a_dead_worker_nor_a_killed_run_costs_finished_ones(
     prefect: CommandLine, undisturbed: list[str]
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_deployment_without_prefect_stays_without_dask(monkeypatch: pytest.Mon
     assert not on_dask()
 
 
+@pytest.mark.slow
 def test_tasks_that_a_failed_one_kept_from_beginning_are_run_when_the_source_is_mended(prefect: CommandLine) -> None:
     people_job(prefect.folder, people(2000), files=4)
     settings = ["--set", "chunk_rows=50"]
