@@ -72,7 +72,7 @@ def admitted(nodes: Evaluations, steps: Steps) -> bool:
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=600)
+@settings(max_examples=250)
 def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataObject, objective: Objective) -> None:
     nodes = evaluations(data.draw, objective)
     low, high = region(data.draw, nodes)
@@ -96,7 +96,7 @@ def test_a_finer_region_has_no_higher_bound_and_a_node_that_fails_has_no_finer_o
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=600)
+@settings(max_examples=250)
 def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objective: Objective) -> None:
     nodes = evaluations(data.draw, objective)
     seen = data.draw(st.lists(st.tuples(*(st.integers(0, top) for top in nodes.top)), max_size=3))

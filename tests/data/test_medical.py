@@ -161,6 +161,7 @@ def test_health_condition_leans_mildly_on_age(medical: pl.DataFrame) -> None:
     assert 0.1 < sum(abs(young[name] - old[name]) for name in young) / 2 < 0.4
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_records(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from data.medical import make_medical; from tasks.memory import peak_rss; "

@@ -156,6 +156,7 @@ def test_a_cluster_of_its_own_ends_with_a_killed_run_and_the_same_command_contin
     assert made(prefect.folder, "domains").items() >= kept.items()
 
 
+@pytest.mark.slow
 def test_no_cell_value_is_sent_to_or_logged_by_a_cluster(prefect: CommandLine) -> None:
     """A run that fails on a worker in its last phase; every byte to and from the scheduler is recorded."""
     canary_job(prefect.folder)

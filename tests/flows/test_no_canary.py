@@ -99,6 +99,7 @@ def test_a_failing_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path, f
     assert not list(tmp_path.glob("releases/*"))
 
 
+@pytest.mark.slow
 def test_a_servers_database_holds_no_cell_value(tmp_path: Path, prefect_home: Path) -> None:
     """Runs that a real server records on a file database, with their parameters, tasks, artifacts, assets and events; good and bad."""
     path = canary_job(tmp_path)

@@ -287,6 +287,7 @@ LONG = people(3000)
 CUTS = ("chunk_rows=60", "rows_per_file=200", "privacy.k=4")
 
 
+@pytest.mark.slow
 def test_killed_in_every_step_a_run_continues_and_ends_in_the_same_bytes(run: Anonymise, direct: CommandLine, tmp_path: Path) -> None:
     undisturbed = digests(run(job_for(tmp_path / "undisturbed", "rayden", table=LONG), *CUTS).folder)
     job_for(tmp_path, "rayden", table=LONG)
