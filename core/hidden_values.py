@@ -45,7 +45,7 @@ def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
         case WidthsHierarchy() as spec:
             return int((~_in_bins(texts, spec, exact=qid.exact)).sum())
         case PrefixHierarchy() as spec:
-            return int(_beyond_prefix(texts, spec).sum())
+            return int(_beyond_prefix(texts, spec, exact=qid.exact).sum())
         case DateHierarchy() as spec:
             # A day has ten characters, and what is finer more.
             allowed = 10 if "day" in spec.date else 9
@@ -96,10 +96,12 @@ def _outside(low: NDArray[np.float64], high: NDArray[np.float64], spec: WidthsHi
     return told
 
 
-def _beyond_prefix(texts: pa.Array, spec: PrefixHierarchy) -> Flags:
-    """Tells which labels keep more characters than the job's finest level, or a sparse beginning."""
+def _beyond_prefix(texts: pa.Array, spec: PrefixHierarchy, *, exact: bool) -> Flags:
+    """Tells which labels keep more characters than the job's finest level, a sparse beginning, or unless ``exact`` all characters."""
     kept = pc.utf8_length(pc.utf8_rtrim(texts, spec.mask))
     told = np.asarray(pc.greater(kept, spec.prefix[0])).astype(np.bool_)
+    if not exact:
+        told |= np.asarray(pc.equal(kept, pc.utf8_length(texts))).astype(np.bool_)
     if spec.beginnings:
         length = len(spec.beginnings[0])
         beginning = pc.utf8_slice_codeunits(texts, 0, length)
@@ -109,7 +111,5 @@ def _beyond_prefix(texts: pa.Array, spec: PrefixHierarchy) -> Flags:
 
 
 def _leaves(texts: pa.Array, table: LabelTable) -> int:
-    """Counts the labels that are values and not also the name of a group."""
-    groups = pa.concat_arrays(table.columns[1:]) if len(table.columns) > 1 else pa.array([], pa.large_string())
-    told = pc.and_(pc.is_in(texts, table.columns[0]), pc.invert(pc.is_in(texts, groups)))
-    return int(pc.sum(told).as_py() or 0)
+    """Counts the labels that are values, even where a group has the same name."""
+    return int(pc.sum(pc.is_in(texts, table.columns[0])).as_py() or 0)

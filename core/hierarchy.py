@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.domains import Domain
+from core.hidden_values import telling
 from core.hierarchies.dates import dates_ladder
 from core.hierarchies.levels import Bounds, Ladder, Level
 from core.hierarchies.prefix import prefix_ladder
@@ -97,8 +99,15 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         tuple(level.labels for level in levels),
         tuple(level.bounds for level in levels),
         tuple(level.axis for level in levels),
-        qid.least,
+        _least(qid, levels, folder),
     )
+
+
+def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
+    """Returns the finest level that tells nothing of what the job hides, as the recount of a release judges it."""
+    if not qid.hides:
+        return 0
+    return next(number for number, level in enumerate(levels) if number and not telling(qid, level.labels, folder))
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:

@@ -21,7 +21,8 @@ from flows.report_command import report
 from flows.reveal_command import reveal
 from flows.schema_command import schema
 from flows.utility_command import utility
-from schemas.errors import ServerError, SkaldError, counted
+from schemas.errors import SkaldError, counted
+from schemas.storage_errors import ServerError
 from tasks.runners import RunnerName, choose_runner
 
 INTERRUPTED = 130

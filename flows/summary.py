@@ -77,10 +77,10 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("warning", sentence)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")
-    table.add_row("release", folder)
-    if (report := Path(folder, "report.html")).is_file():
-        table.add_row("report", str(report))
-    return table if new else Group("Already published: the same job on the same data. Nothing was done.", table)
+    # Outside the table, which would break a path where the terminal ends.
+    paths = [f" {'release':<13} {folder}", *([f" {'report':<13} {report}"] if (report := Path(folder, "report.html")).is_file() else [])]
+    said = Group(table, *(Text(path) for path in paths))
+    return said if new else Group("Already published: the same job on the same data. Nothing was done.", said)
 
 
 def remainder_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:

@@ -71,12 +71,12 @@ class QuasiIdentifier(StrictModel):
     hierarchy: Hierarchy
     """How its values are grouped: one of csv, tree, widths, prefix and date."""
     exact: bool = True
-    """Whether the values themselves may be published, where the records allow it. Top, bottom and sparse beginnings forbid it too."""
+    """Whether the values themselves may be published, where the records allow it; else only levels at which no value keeps its name are."""
 
     @property
-    def least(self) -> int:
-        """The finest level that may be published: 1 where the values themselves may not."""
-        return 0 if self.exact and not self.hierarchy.hides else 1
+    def hides(self) -> bool:
+        """Whether some values may not be published as they are: all, or those beyond top and bottom or with a sparse beginning."""
+        return not self.exact or self.hierarchy.hides
 
 
 class Columns(StrictModel):
@@ -124,7 +124,7 @@ def hidden(quasi_identifiers: object) -> Iterator[str]:
     """Yields the quasi-identifiers, read or not yet read, whose values may not be published as they are."""
     for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
         if isinstance(qid, QuasiIdentifier):
-            hides = qid.least > 0
+            hides = qid.hides
         else:
             hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else None
             hides = isinstance(qid, Mapping) and qid.get("exact") is False

@@ -60,6 +60,12 @@ class SourceError(SkaldError):
         return cls(f"No file matches '{pattern}'. source.path is relative to the job file; check it and run again.")
 
     @classmethod
+    def own_files(cls, files: int, first: str) -> SourceError:
+        """The source's patterns match artefacts or releases."""
+        matched = f"source.path matches {counted(files, 'file')} of releases in the target or of the work folder, such as '{first}'"
+        return cls(f"{matched}. Narrow the pattern, or move target or work.")
+
+    @classmethod
     def empty(cls, files: int) -> SourceError:
         """All files together hold no record."""
         return cls(f"The source is empty: {counted(files, 'file')} and no record. There is nothing to anonymise.")
@@ -276,20 +282,3 @@ class StorageError(SkaldError):
     def other_job(cls, release: str) -> StorageError:
         """A job was given that did not make the release."""
         return cls(f"The job is not the one that made '{release}': their digests differ. Give that one, with the settings it was run with.")
-
-
-class ServerError(StorageError):
-    """Prefect's server cannot be used, or went away. Threads of Prefect's then wait for it, and the process must not wait for them."""
-
-    @classmethod
-    def unusable(cls, host: str, reason: str) -> ServerError:
-        """The configured server is not there, or is none."""
-        return cls(
-            f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
-            "or run with --direct; what is finished stays, and the same command continues from there."
-        )
-
-    @classmethod
-    def gone(cls) -> ServerError:
-        """It went away in the middle of a run."""
-        return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")

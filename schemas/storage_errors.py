@@ -1,4 +1,4 @@
-"""How databases and object stores can fail, each in one sentence without a credential and without a cell value."""
+"""How databases, object stores and Prefect's server can fail, each in one sentence without a credential and without a cell value."""
 
 from __future__ import annotations
 
@@ -118,3 +118,20 @@ class OutputError(StorageError):
     def long_folder(cls, values: int) -> OutputError:
         """A file system takes names of 255 bytes."""
         return cls(f"output.partition_by: {counted(values, 'value')} too long for a folder's name. Choose another column.")
+
+
+class ServerError(StorageError):
+    """Prefect's server cannot be used, or went away. Threads of Prefect's then wait for it, and the process must not wait for them."""
+
+    @classmethod
+    def unusable(cls, host: str, reason: str) -> ServerError:
+        """The configured server is not there, or is none."""
+        return cls(
+            f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
+            "or run with --direct; what is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
+    def gone(cls) -> ServerError:
+        """It went away in the middle of a run."""
+        return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")

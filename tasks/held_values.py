@@ -11,7 +11,7 @@ from tasks.artifacts import Artifact, Store
 from tasks.coding import Coding
 from tasks.histograms import load_histogram
 from tasks.mondrian import bytes_of
-from tasks.recodings import privacy_model
+from tasks.promises import privacy_model
 
 
 def held_gcp(job: Job, coding: Coding, histogram: Artifact, node: Node, store: Store) -> float | None:

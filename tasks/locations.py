@@ -40,7 +40,7 @@ def find_names(job: Job) -> list[str]:
     """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query.
 
     Raises:
-        SourceError: a pattern matches nothing.
+        SourceError: a pattern matches nothing, or files of the target or the work folder.
         ObjectStoreError: a store cannot be listed.
     """
     found: set[str] = set()
@@ -49,7 +49,17 @@ def find_names(job: Job) -> list[str]:
         if not matched:
             raise SourceError.no_files(written)
         found.update(matched)
+    if own := [name for name in found if not is_address(name) and _is_written(job, Path(name))]:
+        raise SourceError.own_files(len(own), own[0])
     return sorted(found)
+
+
+def _is_written(job: Job, path: Path) -> bool:
+    """Tells whether a file lies in the work folder, or in a release in the target."""
+    if path.is_relative_to(job.work_path):
+        return True
+    target = job.target_path
+    return path.is_relative_to(target) and Path(target, *path.relative_to(target).parts[:1], "manifest.json").is_file()
 
 
 def _matching_here(pattern: str) -> set[Path]:

@@ -6,25 +6,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from core.mondrian import Rules
 from core.mondrian_axes import axis_of
 from core.mondrian_recoding import Cutting, recode_cells, total_losses
-from core.privacy import Spread
 from core.recoding import recoding_tables
 from core.roots import most_cells
-from schemas.errors import PrivacyError, SourceError
+from schemas.errors import SourceError
 from schemas.job import Job
 from schemas.job_digest import privacy_content
 from schemas.mondrian import Fragments, MondrianMethod
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.histograms import load_histogram
-from tasks.recodings import RecodingArtifacts, privacy_model
+from tasks.promises import check_promise, privacy_model, whole_counts
+from tasks.recodings import RecodingArtifacts
 from tasks.record_recodings import LocalOutcome
 from tasks.risk import Sizes, read_sizes
 
@@ -62,7 +60,7 @@ def cutting_of(job: Job, coding: Coding) -> Cutting:
     """Returns how the job asks for rows to be cut and published."""
     method, qids = method_of(job), job.columns.quasi_identifiers
     columns = tuple(domain.qid for domain in coding.sensitive)
-    wholes = tuple(_whole(coding, position) for position in range(len(columns)))
+    wholes = tuple(whole_counts(coding, position) for position in range(len(columns)))
     axes = [axis_of(*of, job.folder) for of in zip(qids, coding.domains, coding.hierarchies, strict=True)]
     return Cutting(
         axes=tuple(axes),
@@ -77,27 +75,14 @@ def cutting_of(job: Job, coding: Coding) -> Cutting:
     )
 
 
-def _whole(coding: Coding, position: int) -> NDArray[np.int64]:
-    domain = coding.sensitive[position]
-    return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
-
-
 def check_whole(job: Job, coding: Coding) -> None:
-    """Refuses a source that breaks the promise even as one class, and intervals of what is no number.
+    """Refuses what cannot be cut: see ``check_promise``; and intervals of what is no number.
 
     Raises:
         PrivacyError: fewer than k records, or all of them together break a privacy model.
         SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
     """
-    if coding.records < job.privacy.k:
-        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
-    spreads = {}
-    for position, domain in enumerate(coding.sensitive):
-        whole = _whole(coding, position)
-        values = np.flatnonzero(whole)
-        spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
-    if privacy_model(job, coding).fails(np.array([coding.records]), spreads)[0]:
-        raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
+    check_promise(job, coding)
     for axis, way in zip(cutting_of(job, coding).axes, cutting_of(job, coding).ways, strict=True):
         if way == "interval" and axis.numbers is None:
             dtype = str(coding.domains[[domain.qid for domain in coding.domains].index(axis.qid)].values.type)

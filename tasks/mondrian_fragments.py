@@ -24,9 +24,9 @@ from tasks.chunk_cells import cell_table
 from tasks.coding import CellCoder, Coding
 from tasks.domains import axis_names
 from tasks.mondrian import bytes_of, cutting_of, method_of, write_plain
+from tasks.promises import privacy_model
 from tasks.pseudonyms import read_published
 from tasks.reading import read_chunk
-from tasks.recodings import privacy_model
 from tasks.releases import write_run
 from tasks.sources import Chunk, Source
 from tasks.tables import read_table, write_table

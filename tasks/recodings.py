@@ -5,22 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from fractions import Fraction
 from pathlib import Path
 from threading import Lock
 from typing import Literal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.hierarchy import build_hierarchy, check_static
+from core.hierarchy import check_static
 from core.histogram import Histogram
 from core.lattice import Lattice, Node
 from core.local_recoding import read_stages, stages_table
-from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, all_of
 from core.recoding import Recoding, read_recoding, recoding_tables
 from core.roots import dense_root, occupied_root
 from core.search import Found
@@ -37,6 +33,7 @@ from tasks.lattice_maps import has_map, keep_map
 from tasks.local_recodings import VERSION as LOCAL
 from tasks.local_recodings import recode_locally
 from tasks.node_recodings import Local, Made, recode_node
+from tasks.promises import nothing_left, privacy_model
 from tasks.replay import applied, replayed_root
 from tasks.tables import read_table
 
@@ -100,32 +97,6 @@ class RecodingArtifacts(BaseModel):
     def digests(self) -> tuple[str, ...]:
         """What the class of a record depends on."""
         return tuple(part.sha256 for part in (self.cells, self.classes, self.later) if part)
-
-
-def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
-    """Returns what every class must satisfy.
-
-    Raises:
-        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
-    """
-    models: list[PrivacyModel] = [KAnonymity(job.privacy.k)]
-    for column, diversity in job.privacy.l.items():
-        if diversity.distinct is not None:
-            models.append(DistinctDiversity(column, diversity.distinct))
-        elif diversity.entropy is not None:
-            models.append(EntropyDiversity(column, float(diversity.entropy)))
-        elif diversity.recursive is not None:
-            models.append(RecursiveDiversity(column, Fraction(diversity.recursive.c), diversity.recursive.l))
-    domains = {domain.qid: domain for domain in coding.sensitive}
-    for column, closeness in job.privacy.t.items():
-        domain = domains[column]
-        ranks = np.arange(domain.size, dtype=np.int64) if closeness.distance == "ordered" else None
-        groups: tuple[NDArray[np.int64], ...] = ()
-        if closeness.hierarchy is not None:
-            hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), domain, job.folder)
-            groups = tuple(level.astype(np.int64) for level in hierarchy.groups[1:])
-        models.append(Closeness(column, float(closeness.t), ranks, groups))
-    return all_of(models)
 
 
 def check_hierarchies(job: Job) -> None:
@@ -195,7 +166,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     found = applied(job, coding, sought, counted) if job.replay else examine(job, coding, sought, counted, parts, store)
     # The top is one class of all N ≥ k records, so a node is always found.
     if found is None or found.loss.suppressed == coding.records:
-        raise PrivacyError.nothing_left(coding.records)
+        raise nothing_left(job, coding)
     counted = below(job, coding, found, counted, parts, store)
     if job.suppression.is_local:
         made = recode_locally(job, coding, model, found, counted, parts, store)

@@ -26,7 +26,8 @@ from schemas.job_digest import privacy_content
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.examination import most_suppressed
-from tasks.recodings import RecodingArtifacts, privacy_model
+from tasks.promises import nothing_left, privacy_model
+from tasks.recodings import RecodingArtifacts
 from tasks.record_partitions import Partitioned, partition
 from tasks.records import Records, gather
 from tasks.risk import Sizes
@@ -99,7 +100,7 @@ def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) 
     if made.suppressed > most:
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
-        raise PrivacyError.nothing_left(coding.records)
+        raise nothing_left(job, coding)
     outcome = _outcome(made, found, Sizes.of(repeats(records.codes)))
     return RecodingArtifacts(
         outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),

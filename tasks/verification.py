@@ -109,7 +109,7 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
     """Counts the labels that tell values which the job hides."""
     faults = []
     for qid in job.columns.quasi_identifiers:
-        if not qid.least:
+        if not qid.hides:
             continue
         names = published_columns(qid.name, job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy))
         listed = connection.sql(f"SELECT DISTINCT {', '.join(map(quote, names))} FROM {source}")

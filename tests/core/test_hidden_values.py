@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from core.hidden_values import telling, telling_bounds
+from core.hierarchy import build_hierarchy
 from core.lattice import Lattice
 from schemas.columns import QuasiIdentifier
 from schemas.hierarchy import SPARSE_ZIP_CODES
@@ -101,7 +102,7 @@ def test_no_allowed_level_of_its_own_hierarchy_tells_what_is_hidden(
         ({"prefix": [3]}, False, ["606**", "60614"], 1),
         ({"date": ["year", "decade"]}, False, ["1980", "1980s", "1980-05-17", "-0004"], 1),
         ({"date": ["day", "year"]}, False, ["1980-05-17", "1980", "1980-05-17T10:00:00"], 1),
-        ({"tree": {"*": {"Clinical": ["nurse", "Clinical"], "Office": ["clerk"]}}}, False, ["Clinical", "Office", "nurse", "*"], 1),
+        ({"tree": {"*": {"Clinical": ["nurse", "Clinical"], "Office": ["clerk"]}}}, False, ["Clinical", "Office", "nurse", "*"], 2),
     ],
 )  # fmt: skip
 def test_a_label_that_tells_a_hidden_value_is_counted(hierarchy: dict[str, Any], exact: bool, labels: list[str | None], told: int) -> None:
@@ -156,3 +157,20 @@ def test_the_lattice_of_what_is_allowed_begins_above_hidden_values() -> None:
     hidden = built({"widths": [5], "top": 90}, domain_of([1, 50, 93]))
     free = built({"widths": [5]}, domain_of([1, 50, 93]))
     assert Lattice.allowed([hidden, free]) == Lattice((3, 3), (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("hierarchy", "values", "least"),
+    [
+        ({"prefix": [5, 3], "sparse": "hipaa"}, ["10001", "10002", "60601"], 2),
+        ({"prefix": [3]}, ["10001", "99"], 2),
+        ({"tree": {"f": ["f"], "m": ["m"]}}, ["f", "m"], 2),
+        ({"widths": [1, 5, 10], "top": 90}, [1, 50, 93], 2),
+        ({"widths": [5, 10]}, [1, 50, 93], 1),
+    ],
+)
+def test_a_level_at_which_a_value_keeps_its_name_is_exact(hierarchy: dict[str, Any], values: list[Any], least: int) -> None:
+    built_of = build_hierarchy(qid(hierarchy, exact=False), domain_of(values), Path())
+    assert built_of.least == least
+    assert telling(qid(hierarchy, exact=False), built_of.labels[least], Path()) == 0
+    assert telling(qid(hierarchy, exact=False), built_of.labels[least - 1].cast(pa.string()), Path()) > 0

@@ -77,3 +77,15 @@ def test_a_change_after_the_digest_is_noticed(tmp_path: Path, change) -> None:
 
 def test_payload_is_sensitive_before_insensitive_in_the_order_of_the_job(tmp_path: Path) -> None:
     assert source_of(people_job(tmp_path, TABLE)).payload == ("disease", "note", "score", "visits")
+
+
+def test_releases_and_artefacts_are_no_source(tmp_path: Path) -> None:
+    job = people_job(tmp_path, source={"path": "**/*.parquet"}, target=".", work="kept")
+    assert len(find_files(load_job(job))) == 1
+    for folder in ("people-0123456789abcdef/data", "kept/artifacts"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "part.parquet").touch()
+        (tmp_path / "people-0123456789abcdef" / "manifest.json").touch()
+        with pytest.raises(SourceError, match="1 file of releases in the target or of the work folder"):
+            find_files(load_job(job))
+        (tmp_path / folder / "part.parquet").unlink()
