@@ -7,6 +7,7 @@ are worked on in one type per meaning and published in the type of the source.
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 
@@ -37,6 +38,9 @@ def working(column: pa.Array) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         return working(column.storage)
     wanted = working_type(column.type)
+    if pt.is_float32(wanted) or pt.is_float64(wanted):
+        # Zero has two signs and is one value.
+        column = pc.add(column, pa.scalar(0, wanted))
     return column if wanted == column.type else column.cast(wanted)
 
 

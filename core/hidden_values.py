@@ -70,7 +70,9 @@ def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:
     parts = pc.extract_regex(texts, _BIN)
     low, high = (np.asarray(pc.struct_field(parts, name).cast(pa.float64())).astype(np.float64) for name in ("low", "high"))
     fine: Flags = ~np.isnan(low) & ~_outside(low, high, spec)
-    if exact:
+    if not exact:
+        fine &= low != high
+    else:
         # Bottom and top hide what lies beyond them; between them a bin may be a single integer.
         number = pc.match_substring_regex(texts, rf"^{_NUMBER}$")
         single = np.asarray(pc.if_else(number, texts, None).cast(pa.float64())).astype(np.float64)

@@ -88,7 +88,7 @@ def diversity_sql(source: str, qids: Sequence[str], column: str, diversity: Dive
         column: Quoted name of the sensitive column.
         diversity: What was promised.
     """
-    classes = ", ".join(qids)
+    keyed, classes = _keyed(qids)
     if diversity.distinct is not None:
         fails, worst = f"len(falling) < {diversity.distinct:d}", "min(len(falling))"
     elif diversity.entropy is not None:
@@ -101,10 +101,16 @@ def diversity_sql(source: str, qids: Sequence[str], column: str, diversity: Dive
         fails = f"falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
         worst = f"max(falling[1] / {tail})"
     return f"""
-        WITH pairs AS (SELECT {classes}, {column}, count(*) AS r FROM {source} GROUP BY {classes}, {column}),
+        WITH pairs AS (SELECT {keyed}, {column} AS s, count(*) AS r FROM {source} GROUP BY ALL),
         classes AS (SELECT sum(r)::BIGINT AS records, list(r ORDER BY r DESC) AS falling FROM pairs GROUP BY {classes})
         SELECT count(*) FILTER ({fails}), count(*), {worst}::DOUBLE FROM classes
     """
+
+
+def _keyed(qids: Sequence[str]) -> tuple[str, str]:
+    """Returns the published QIDs under names of our own, which no column of a job can be mistaken for, and these names."""
+    names = [f"qid_{number}" for number in range(len(qids))]
+    return ", ".join(f"{qid} AS {name}" for qid, name in zip(qids, names, strict=True)), ", ".join(names)
 
 
 def closeness_sql(source: str, qids: Sequence[str], column: str, closeness: ClosenessSpec, levels: int) -> str:
@@ -120,10 +126,10 @@ def closeness_sql(source: str, qids: Sequence[str], column: str, closeness: Clos
         closeness: What was promised.
         levels: Levels of the hierarchy above the values, for the hierarchical distance.
     """
-    classes = ", ".join(qids)
+    keyed, classes = _keyed(qids)
     groups = "".join(f", level_{level}" for level in range(1, levels + 1))
     extras = f"""
-        WITH pairs AS (SELECT {classes}, {column} AS value, count(*) AS r FROM {source} GROUP BY {classes}, {column}),
+        WITH pairs AS (SELECT {keyed}, {column} AS value, count(*) AS r FROM {source} GROUP BY ALL),
         numbered AS (SELECT *, dense_rank() OVER (ORDER BY {classes}) AS class FROM pairs),
         sizes AS (SELECT class, sum(r) AS records FROM numbered GROUP BY class),
         extras AS (
@@ -153,6 +159,9 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
     """Returns what is wrong with the columns of a data file."""
     qids, payload = published_qids(job), published_payload(job)
     faults = []
+    # DuckDB's names know no case: of two such columns it would count the first one twice.
+    if len({name.lower() for name in columns}) < len(columns):
+        return ["columns of the data files differ in nothing but upper and lower case"]
     if raw := [name for name in columns if name in job.columns.dropped]:
         faults.append(f"{listed(raw)} is an identifier and must not be published")
     pseudonyms = [one.name for one in job.columns.pseudonyms]

@@ -8,8 +8,11 @@ these ``from None``, because those libraries print the offending values.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
+
+_PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -40,6 +43,10 @@ class SkaldError(Exception):
 
     exit_code: ClassVar[int] = 2
     transient: bool = False
+
+    def __init__(self, sentence: str = "") -> None:
+        # The folders of Hive partitions are cell values.
+        super().__init__(_PARTITION.sub(r"\1=…", sentence))
 
 
 class JobError(SkaldError):

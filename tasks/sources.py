@@ -184,7 +184,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     names = list(schema.names)
     if unknown := [name for name in roles if name not in names]:
         raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
-    if repeated := sorted({name for name in names if names.count(name) > 1}):
+    if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
         raise SourceError.wrong_type(repeated[0], "a repeated name", "read", "two columns of the source have this name; rename one")
     rest = [name for name in names if name not in roles]
     if rest and job.columns.insensitive != REST:

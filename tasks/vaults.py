@@ -11,6 +11,7 @@ import fcntl
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from glob import escape
 from pathlib import Path
 
 import duckdb
@@ -124,10 +125,13 @@ def _flush(path: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
     with path.with_name(f".{path.name}.lock").open("w") as lock:
         os.chmod(lock.name, 0o600)  # noqa: PTH101 - by the open file's name
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        fcntl.flock(lock, how)
+        if how == fcntl.LOCK_EX:
+            for left in path.parent.glob(f".{escape(path.name)}.*.part"):
+                left.unlink(missing_ok=True)
         yield
 
 
@@ -143,7 +147,8 @@ def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
 
 def _looked_up(job: Job, path: Path, wanted: pa.Array, columns: tuple[str, str], spill: Path) -> pa.Array:
     given, sought = columns
-    with connect(job, spill) as connection:
+    # DuckDB opens the file more than once, and another run may put a longer one in its place meanwhile.
+    with _locked(path, fcntl.LOCK_SH), connect(job, spill) as connection:
         connection.register("wanted", pa.table({"given": wanted, "place": np.arange(len(wanted))}))
         statement = (
             f"SELECT wanted.place, vault.{sought} AS sought FROM read_parquet({literal(str(path))}) AS vault "

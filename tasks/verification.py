@@ -142,7 +142,7 @@ def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int,
 def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closeness: ClosenessSpec, reference: str) -> int:
     """Makes the table of all values with their shares, places and groups; returns the number of levels of the groups."""
     name = quote(column)
-    statement = f"SELECT {name} AS value, count(*) AS records FROM {reference} GROUP BY value ORDER BY value NULLS LAST"
+    statement = f"SELECT {name} AS value, count(*) AS records FROM {reference} GROUP BY ALL ORDER BY 1 NULLS LAST"
     counted_values = connection.sql(statement)
     values = counted_values.to_arrow_table()
     counted_values.close()

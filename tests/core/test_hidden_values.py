@@ -167,6 +167,8 @@ def test_the_lattice_of_what_is_allowed_begins_above_hidden_values() -> None:
         ({"tree": {"f": ["f"], "m": ["m"]}}, ["f", "m"], 2),
         ({"widths": [1, 5, 10], "top": 90}, [1, 50, 93], 2),
         ({"widths": [5, 10]}, [1, 50, 93], 1),
+        ({"widths": [0.5, 1, 5]}, [30, 31, 33], 2),
+        ({"widths": [2, 4], "encode": True}, [1, 3, 9], 2),
     ],
 )
 def test_a_level_at_which_a_value_keeps_its_name_is_exact(hierarchy: dict[str, Any], values: list[Any], least: int) -> None:

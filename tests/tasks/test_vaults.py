@@ -165,3 +165,10 @@ def test_vaults_are_refused_where_keys_are_and_so_are_other_files(tmp_path: Path
     with pytest.raises(RefusedError, match="no vault"):
         vault_id(vault_path(job, place), place)
     assert vault_id(vault_path(job, Secret(file=tmp_path / "none")), HERE) == "new"
+
+
+def test_what_a_killed_run_left_beside_a_vault_goes_with_the_next_one(tmp_path: Path) -> None:
+    left = tmp_path / ".vault.parquet.1-2.part"
+    left.touch()
+    issue(job_at(tmp_path), tmp_path / "vault.parquet", [large(["a"])], tmp_path / "spill")
+    assert not left.exists()
