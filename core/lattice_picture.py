@@ -128,7 +128,8 @@ def _heading(drawn: LatticeMap, frame: Frame, palette: Palette) -> Iterator[str]
     yield _text(MARGIN, TOP - 28, "Nodes of each height, coarse at the top", palette.ink, 13, weight="bold")
     yield _text(MARGIN + 34, TOP - 12, "height", palette.soft, 10, "end")
     around = "All nodes" if drawn.whole else "Around the chosen node"
-    yield _text(frame.left, frame.top - 28, f"{around}: levels of {', '.join(drawn.qids)}", palette.ink, 13, weight="bold")
+    yield _text(frame.left, frame.top - 28, f"{around}, levels in this order:", palette.ink, 13, weight="bold")
+    yield _text(frame.left, frame.top - 12, ", ".join(drawn.qids), palette.soft, 11)
 
 
 def _bars(drawn: LatticeMap, palette: Palette) -> Iterator[str]:

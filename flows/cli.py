@@ -80,7 +80,7 @@ def run(
     ] = None,
     replay: Annotated[
         Path | None,
-        typer.Option(metavar="RELEASE", help="Applies the levels of an earlier release and verifies them.", show_default=False),
+        typer.Option(metavar="RELEASE", help="Applies the levels or cuts of an earlier release and verifies them.", show_default=False),
     ] = None,
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""

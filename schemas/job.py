@@ -58,7 +58,8 @@ class Job(StrictModel):
     method: Method
     """The algorithm and its settings."""
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
-    """The memory budget: 1GB, 512MB, 2GiB or a number of bytes; always bytes once it is read."""
+    """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes, always bytes once it is read. The program itself and
+    Prefect come on top, up to half a gigabyte."""
     target: Target
     """The folder that gets the releases, or an address in an object store such as s3://bucket/releases."""
     output: Output = Field(default_factory=Output)

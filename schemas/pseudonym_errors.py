@@ -49,7 +49,7 @@ class PseudonymError(SkaldError):
     @classmethod
     def irreversible(cls, column: str, words: str) -> Self:
         """A treatment that cannot be undone."""
-        return cls(f"Column '{column}': {words} cannot be undone, with the key neither.")
+        return cls(f"Column '{column}': {words} cannot be undone, not even with a key.")
 
     @classmethod
     def no_pseudonyms(cls, column: str, hint: str) -> Self:
