@@ -89,6 +89,11 @@ class Overlap(BaseModel):
 
     def sentence(self) -> str:
         """Returns the warning: what both together tell, why, and of how many records."""
+        if self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.unmeasured):
+            return (
+                f"Release {self.release} is made of the same source, which was measured: whoever has both finds no record that shares its "
+                f"published combinations with fewer than k = {self.k:,}."
+            )
         told = [
             f"Release {self.release} is made of the same source: {counted(self.shared, 'record')} of this one are in it too. Whoever has "
             "both can look for somebody who is in both among the few records that share both published combinations."
