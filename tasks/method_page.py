@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import attrgetter
-from pathlib import Path
 from typing import NamedTuple
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from core.chart_scales import short
 from core.charts import DARK_STYLE, Chart, bars, lines
-from schemas.errors import counted
 from schemas.method_comparison import Figures, MethodComparison
-from tasks.report_page import number, percent, size
+from tasks.report_page import number, page, percent, size
 from tasks.report_words import METHODS
 
 TEMPLATE = "methods.html"
@@ -93,16 +89,8 @@ def charts(comparison: MethodComparison) -> list[str]:
 
 def render(comparison: MethodComparison) -> str:
     """Returns the page; equal comparisons give equal pages."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size}
-    return environment.get_template(TEMPLATE).render(
+    return page(
+        TEMPLATE,
         comparison=comparison,
         columns=measured(comparison.threshold),
         charts=charts(comparison),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -18,6 +19,13 @@ SMALLEST_SHARE = 0.0001
 
 def render(report: Report) -> str:
     """Returns the page; equal reports give equal pages."""
+    # What the charts hold is escaped where they are made.
+    charts = {name: Markup(chart) for name, chart in _charts(report).items()}
+    return page(TEMPLATE, report=report, charts=charts, sizes=size_rows(report))
+
+
+def page(template: str, **context: Any) -> str:
+    """Returns a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -27,9 +35,7 @@ def render(report: Report) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size}
-    # What the charts hold is escaped where they are made.
-    charts = {name: Markup(chart) for name, chart in _charts(report).items()}
-    return environment.get_template(TEMPLATE).render(report=report, charts=charts, sizes=size_rows(report))
+    return environment.get_template(template).render(**context)
 
 
 def _charts(report: Report) -> dict[str, str]:

@@ -18,16 +18,14 @@ from core.domains import Domain
 from core.hidden_values import telling, telling_bounds
 from core.hierarchy import build_hierarchy
 from core.pseudonym_recount import forms_sql, is_compared, pseudonym_faults, shared_sql
-from core.recoding import published_columns
 from core.risk import release_risk
 from core.verification import Recount, closeness_sql, diversity_sql, manifest_faults, promise_faults, recount_sql
 from schemas.columns import QuasiIdentifier
 from schemas.connection import is_address
 from schemas.errors import SourceError, StorageError, VerificationError, counted
-from schemas.hierarchy import WidthsHierarchy
 from schemas.job import Job
 from schemas.privacy import ClosenessSpec
-from schemas.release import Manifest, published_qids
+from schemas.release import Manifest, published_columns, published_qids
 from tasks.artifacts import file_digest
 from tasks.database import connect, quote
 from tasks.locations import find_files
@@ -111,7 +109,7 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
     for qid in job.columns.quasi_identifiers:
         if not qid.hides:
             continue
-        names = published_columns(qid.name, job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy))
+        names = published_columns(job, qid)
         listed = connection.sql(f"SELECT DISTINCT {', '.join(map(quote, names))} FROM {source}")
         columns = [column.combine_chunks() for column in listed.to_arrow_table().columns]
         listed.close()
