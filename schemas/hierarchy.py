@@ -1,6 +1,5 @@
 """The five ways to say how the values of a quasi-identifier are grouped, recognised by their key."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -8,8 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from schemas.errors import listed, nearest
-from schemas.strict import MOST_DIGITS, Character, Choice, ExactDecimal, PathText, StrictModel, alternatives, fault
+from schemas.strict import MOST_DIGITS, Character, Choice, ExactDecimal, PathText, StrictModel, fault, kind_named, one_named
 from schemas.tree import TreeHierarchy
 
 DateUnit = Literal["day", "month", "quarter", "year", "decade"]
@@ -182,9 +180,7 @@ HIERARCHIES: dict[str, type[StrictModel]] = {
 
 def kind_of(value: object) -> str | None:
     """Returns the kind whose key a hierarchy's mapping holds."""
-    if isinstance(value, StrictModel):
-        return getattr(value, "kind", None)
-    return next((kind for kind in HIERARCHIES if isinstance(value, Mapping) and kind in value), None)
+    return kind_named(value, HIERARCHIES)
 
 
 def check_kind(value: Any) -> Any:
@@ -193,18 +189,7 @@ def check_kind(value: Any) -> Any:
     Raises:
         PydanticCustomError: not a mapping, no kind, or several.
     """
-    if isinstance(value, StrictModel):
-        return value
-    kinds = alternatives(HIERARCHIES)
-    if not isinstance(value, Mapping):
-        raise fault(f"must be a mapping with the key {kinds}")
-    named = [kind for kind in HIERARCHIES if kind in value]
-    if not named:
-        meant = next((hint for hint in (nearest(str(key), HIERARCHIES) for key in value) if hint), "")
-        raise fault(f"names no kind of hierarchy{meant}; give it the key {kinds}")
-    if len(named) > 1:
-        raise fault(f"names {len(named)} kinds of hierarchy at once, {listed(named)}; keep one")
-    return value
+    return one_named(value, HIERARCHIES, "kind of hierarchy", "kinds of hierarchy")
 
 
 Hierarchy = Annotated[AnyHierarchy, Choice(HIERARCHIES, kind_of), BeforeValidator(check_kind)]

@@ -11,6 +11,8 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
+from schemas.errors import listed, nearest
+
 MOST_DIGITS = 18
 """Digits that an exact decimal may have on either side of its point: what an int64 holds once it is scaled."""
 
@@ -74,6 +76,40 @@ class Choice:
         """Returns the tagged union of the models."""
         choices = {tag: handler.generate_schema(model) for tag, model in self.models.items()}
         return core_schema.tagged_union_schema(choices, discriminator=self.tag)
+
+
+def kind_named(value: object, models: Mapping[str, type[StrictModel]]) -> str | None:
+    """Returns the kind of a model, or the one whose key a mapping holds."""
+    if isinstance(value, StrictModel):
+        return getattr(value, "kind", None)
+    return next((kind for kind in models if isinstance(value, Mapping) and kind in value), None)
+
+
+def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, several: str, takes: str = "a mapping") -> Any:
+    """Returns ``value`` unchanged if exactly one kind of model is named in it.
+
+    Args:
+        value: A model, or what is to become one.
+        models: By kind.
+        one: What a kind is called, and ``several`` of them.
+        several: See ``one``.
+        takes: What ``value`` may be.
+
+    Raises:
+        PydanticCustomError: not a mapping, no kind, or several.
+    """
+    if isinstance(value, StrictModel):
+        return value
+    kinds = alternatives(models)
+    if not isinstance(value, Mapping):
+        raise fault(f"must be {takes} with the key {kinds}")
+    named = [kind for kind in models if kind in value]
+    if not named:
+        meant = next((hint for hint in (nearest(str(key), models) for key in value) if hint), "")
+        raise fault(f"names no {one}{meant}; give it the key {kinds}")
+    if len(named) > 1:
+        raise fault(f"names {len(named)} {several} at once, {listed(named)}; keep one")
+    return value
 
 
 def exact_decimal(value: object) -> Decimal:

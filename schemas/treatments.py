@@ -2,14 +2,12 @@
 
 import re
 import string
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from schemas.errors import listed, nearest
 from schemas.secret_places import SecretPlace
-from schemas.strict import Character, Choice, StrictModel, alternatives, fault
+from schemas.strict import Character, Choice, StrictModel, fault, kind_named, one_named
 
 ALPHABETS = {
     "digits": string.digits,
@@ -231,9 +229,7 @@ TREATMENTS: dict[str, type[StrictModel]] = {
 
 def treatment_of(value: object) -> str | None:
     """Returns the treatment whose key a mapping holds."""
-    if isinstance(value, StrictModel):
-        return getattr(value, "kind", None)
-    return next((kind for kind in TREATMENTS if isinstance(value, Mapping) and kind in value), None)
+    return kind_named(value, TREATMENTS)
 
 
 def check_treatment(value: Any) -> Any:
@@ -242,18 +238,7 @@ def check_treatment(value: Any) -> Any:
     Raises:
         PydanticCustomError: not a mapping, no treatment, or several.
     """
-    if isinstance(value, StrictModel):
-        return value
-    kinds = alternatives(TREATMENTS)
-    if not isinstance(value, Mapping):
-        raise fault(f"must be the word drop or a mapping with the key {kinds}")
-    named = [kind for kind in TREATMENTS if kind in value]
-    if not named:
-        meant = next((hint for hint in (nearest(str(key), TREATMENTS) for key in value) if hint), "")
-        raise fault(f"names no treatment{meant}; give it the key {kinds}")
-    if len(named) > 1:
-        raise fault(f"names {len(named)} treatments at once, {listed(named)}; keep one")
-    return value
+    return one_named(value, TREATMENTS, "treatment", "treatments", "the word drop or a mapping")
 
 
 Treatment = Annotated[AnyTreatment, Choice(TREATMENTS, treatment_of), BeforeValidator(check_treatment)]
