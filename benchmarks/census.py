@@ -29,12 +29,13 @@ from core.branching import Branching
 from core.coding import Coder
 from core.dives import changed
 from core.domains import Domain, DomainCounter, read_domains
-from core.evaluations import Evaluations, Spent, Steps
+from core.evaluations import Evaluations, Steps
 from core.hierarchy import Hierarchy, build_hierarchy
 from core.histogram import Histogram, count_cells
 from core.privacy import KAnonymity
 from core.rollups import packing_of
-from schemas.columns import QuasiIdentifier
+from schemas.errors.signals import Spent
+from schemas.job.columns import QuasiIdentifier
 from tasks.memory import peak_rss
 
 ROOT = Path(__file__).parent.parent

@@ -43,7 +43,7 @@ def work(name: str, count: int, folder: Path) -> None:
     """Does one kind of work on distinct values."""
     from core.keyed import keyed_hash, offsets
     from core.pseudonyms import encrypted, masked, shifted
-    from schemas.treatments import EncryptSettings, MaskSettings
+    from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings
 
     values, place = values_of(count), {"env": "KEY"}
     match name:
@@ -66,7 +66,7 @@ def work(name: str, count: int, folder: Path) -> None:
 
 
 def _tokens(name: str, values: pa.Array, folder: Path) -> None:
-    from schemas.job import load_job
+    from schemas.job.job import load_job
     from tasks.vaults import issue, tokens_of
 
     job = load_job(folder / "job.yaml")

@@ -40,8 +40,8 @@ from core.mondrian_recoding import Cutting, publish, total_losses
 from core.mondrian_sampling import sampled
 from core.privacy import DistinctDiversity
 from data.tables import JOBS, maker
-from schemas.columns import QuasiIdentifier
-from schemas.memory import memory_bytes
+from schemas.job.columns import QuasiIdentifier
+from schemas.reading.memory import memory_bytes
 from tests.oracles.mondrian import Column, Mondrian
 
 DATA = Path(__file__).parent / ".data"

@@ -95,8 +95,8 @@ def claims(found: dict[str, Any]) -> Iterator[tuple[str, str, bool]]:
 
 def accepts(job: Path, release: Path, setting: str) -> bool:
     """Tells whether the verification accepts a release under other privacy settings."""
-    from schemas.errors import VerificationError
-    from schemas.job import load_job
+    from schemas.errors.base import VerificationError
+    from schemas.job.job import load_job
     from tasks.verification import data_files, recount
 
     loaded = load_job(job, [setting])

@@ -41,7 +41,7 @@ from core.records import canonical
 from core.rollups import packing_of, roll_up
 from core.search import Search
 from core.vptree import Tree
-from schemas.columns import QuasiIdentifier
+from schemas.job.columns import QuasiIdentifier
 
 ADULT_QIDS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
 KS = (5, 10, 20, 50, 100)
@@ -93,7 +93,7 @@ def adult(folder: Path) -> Table:
 
 
 def medical(file: Path) -> Table:
-    from schemas.job import load_job
+    from schemas.job.job import load_job
 
     job = load_job(JOB)
     qids = job.columns.quasi_identifiers

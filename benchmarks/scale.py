@@ -19,7 +19,7 @@ from pathlib import Path
 from benchmarks.measure import Cost, measure, skald
 from data.medical import make_medical
 from data.tables import JOBS
-from schemas.memory import memory_bytes
+from schemas.reading.memory import memory_bytes
 
 DATA = Path(__file__).parent / ".data"
 ROOT = Path(__file__).parent.parent

@@ -39,13 +39,14 @@ from typing import NamedTuple
 
 from core.dives import changed, hunt
 from core.domains import Domain
-from core.evaluations import Evaluations, Spent, Steps
+from core.evaluations import Evaluations, Steps
 from core.hierarchy import Hierarchy
 from core.histogram import Histogram
 from core.lattice import Lattice
 from core.objectives import Prices
 from core.privacy import PrivacyModel
 from core.search import KEPT_CELLS, Found, Objective
+from schemas.errors.signals import SpentError
 
 EFFORT = 20_000
 MOST_REGIONS = 50_000
@@ -93,7 +94,7 @@ class Branching:
                 return None
             self._heap = [Region(nodes.bound(nodes.bottom, nodes.top), nodes.bottom, nodes.top)]
             self._search(hunt(nodes))
-        except Spent:
+        except SpentError:
             pass
         return self._found()
 

@@ -27,7 +27,7 @@ def hunt(nodes: Evaluations) -> Iterator[None]:
     """Looks for better and better nodes; yields after each walk, ends where no walk betters the best.
 
     Raises:
-        Spent: the effort is spent.
+        SpentError: the effort is spent.
     """
     dive(nodes, nodes.top)
     yield
@@ -65,7 +65,7 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
         weight: How much a step counts for suppressing less, against lowering the value: 0 not at all, 1 as a quotient of the two.
 
     Raises:
-        Spent: the effort is spent.
+        SpentError: the effort is spent.
     """
     current, seen = start, nodes.see(start)
     gains = {qid: inf for qid, step in enumerate(start) if step and qid != frozen}
@@ -96,7 +96,7 @@ def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
     """Goes from a node to coarser ones, cheap steps first (or those that also save many records, by ``weight``), until one passes.
 
     Raises:
-        Spent: the effort is spent.
+        SpentError: the effort is spent.
     """
     current, seen = start, nodes.see(start)
     costs = {qid: 0.0 for qid, step in enumerate(start) if step < nodes.top[qid]}

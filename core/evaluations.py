@@ -21,15 +21,12 @@ from core.privacy import AllOf, KAnonymity, PrivacyModel, relaxed
 from core.rollups import RollUps
 from core.search import KEPT_CELLS, Objective, Rank
 from core.sensitive import classes_of
+from schemas.errors.signals import SpentError
 
 KEPT_NODES = 50_000
 
 Steps = tuple[int, ...]
 """A node by its position among the levels that differ: 0 is the root's level of a QID, one more the next level that merges any groups."""
-
-
-class Spent(Exception):  # noqa: N818 - no error: the search ends here and says what it has
-    """The effort is spent."""
 
 
 class Seen(NamedTuple):
@@ -125,12 +122,12 @@ class Evaluations:
             keep: Whether coarser nodes will be asked for.
 
         Raises:
-            Spent: it would need one roll-up more than the effort allows.
+            SpentError: it would need one roll-up more than the effort allows.
         """
         if steps in self._seen:
             return self._seen[steps]
         if self.spent >= self.effort:
-            raise Spent
+            raise SpentError
         self.spent += 1
         seen = self._roll_up(self.node(steps), keep=keep)
         if len(self._seen) >= KEPT_NODES:

@@ -12,7 +12,7 @@ from core.domains import Domain
 from core.gower import is_numerical
 from core.hierarchy import Hierarchy
 from core.recoding import Intervals
-from schemas.mondrian import Generalisation
+from schemas.job.mondrian import Generalisation
 
 
 def generalise(

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from core.hierarchies.spelling import is_text
 from core.hierarchies.table import LabelTable, read_table
 from core.hierarchies.tree import tree_table
-from schemas.columns import QuasiIdentifier
-from schemas.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.tree import TreeHierarchy
+from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.columns import QuasiIdentifier
 
 Flags = NDArray[np.bool_]
 _STAR = "*"

@@ -18,9 +18,9 @@ from core.hierarchies.prefix import prefix_ladder
 from core.hierarchies.table import read_table, table_ladder
 from core.hierarchies.tree import tree_table
 from core.hierarchies.widths import widths_ladder
-from schemas.columns import QuasiIdentifier
-from schemas.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.tree import TreeHierarchy
+from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.columns import QuasiIdentifier
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from core.hierarchies.tree import tree_table
 from core.hierarchy import Hierarchy
 from core.losses import as_numbers
 from core.mondrian import Axis
-from schemas.columns import QuasiIdentifier
-from schemas.hierarchy import CsvHierarchy
-from schemas.tree import TreeHierarchy
+from schemas.hierarchies.hierarchy import CsvHierarchy
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.columns import QuasiIdentifier
 
 
 def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path) -> Axis:

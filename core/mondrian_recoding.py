@@ -19,7 +19,7 @@ from core.losses import c_avg, sum_of_squares
 from core.mondrian import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
 from core.recoding import Intervals, Recoding
 from core.sensitive import without_sensitive
-from schemas.mondrian import Generalisation
+from schemas.job.mondrian import Generalisation
 
 Codes = NDArray[np.unsignedinteger[Any]]
 

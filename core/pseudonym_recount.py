@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors import counted
-from schemas.identifiers import Identifier
-from schemas.release import MASK
+from schemas.errors.base import counted
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.release.manifest import MASK
 
 SPARSE = 500_000
 """An encryption may give one person another one's number. With fewer numbers than this in the source, half of the smallest domain, it

@@ -14,7 +14,8 @@ from ffx import FF1
 from numpy.typing import NDArray
 
 from core.keyed import derived, keyed_hash
-from schemas.treatments import (
+from schemas.errors.signals import UnfitError
+from schemas.pseudonyms.treatments import (
     AnyTreatment,
     EncryptSettings,
     EncryptTreatment,
@@ -26,14 +27,6 @@ from schemas.treatments import (
 )
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-
-
-class UnfitError(ValueError):
-    """Values that a treatment cannot take; ``count`` of them, ``reason`` says why without showing any."""
-
-    def __init__(self, count: int, reason: str) -> None:
-        self.count, self.reason = count, reason
-        super().__init__(reason)
 
 
 def published_type(treatment: AnyTreatment, dtype: pa.DataType) -> pa.DataType | None:

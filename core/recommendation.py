@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from schemas.errors import counted
-from schemas.method_comparison import Advice, Figures, MethodRun
+from schemas.errors.base import counted
+from schemas.release.method_comparison import Advice, Figures, MethodRun
 
 KEPT = 0.99
 SAME = 0.02

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from schemas.errors import counted, listed
-from schemas.job import Job
-from schemas.privacy import ClosenessSpec, Diversity
-from schemas.release import Manifest, pseudonym_words, published_payload, published_qids
+from schemas.errors.base import counted, listed
+from schemas.job.job import Job
+from schemas.job.privacy import ClosenessSpec, Diversity
+from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
 
 SLACK = 1e-9
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from data.identities import MAX_NUMBER
 from data.patients import BLOCK, SCHEMA, draw_block
-from schemas.errors import counted, listed
+from schemas.errors.base import counted, listed
 
 FILE_ROWS = 1_000_000
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from schemas.errors import counted, listed
+from schemas.errors.base import counted, listed
 
 CARDS = 5
 RANKS = 13

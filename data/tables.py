@@ -9,7 +9,7 @@ from typing import Protocol
 
 from data.medical import make_medical
 from data.poker import make_poker
-from schemas.errors import listed, nearest
+from schemas.errors.base import listed, nearest
 
 # jobs/<name>.yaml, with the hierarchies that it names in jobs/hierarchies/
 JOBS = Path(__file__).parent / "jobs"

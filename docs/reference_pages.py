@@ -13,12 +13,12 @@ import typer
 from pydantic import BaseModel
 
 from flows.cli import app
-from schemas.hierarchy import HIERARCHIES
-from schemas.job import job_json_schema
-from schemas.method import METHODS
-from schemas.release import Manifest
-from schemas.terms import LatticeFigures, QidTerms, Terms
-from schemas.treatments import TREATMENTS
+from schemas.hierarchies.hierarchy import HIERARCHIES
+from schemas.job.job import job_json_schema
+from schemas.job.method import METHODS
+from schemas.pseudonyms.treatments import TREATMENTS
+from schemas.release.manifest import Manifest
+from schemas.release.terms import LatticeFigures, QidTerms, Terms
 
 Schema = Mapping[str, Any]
 PLACES = {

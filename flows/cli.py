@@ -21,8 +21,8 @@ from flows.report_command import report
 from flows.reveal_command import reveal
 from flows.schema_command import schema
 from flows.utility_command import utility
-from schemas.errors import SkaldError, counted
-from schemas.storage_errors import ServerError
+from schemas.errors.base import SkaldError, counted
+from schemas.errors.storage import ServerError
 from tasks.runners import RunnerName, choose_runner
 
 INTERRUPTED = 130
@@ -84,7 +84,7 @@ def run(
     ] = None,
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
-    from schemas.job import load_job
+    from schemas.job.job import load_job
 
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
@@ -98,7 +98,7 @@ def run(
     direct = direct or without_prefect()
     choose_runner(runner, scheduler, direct=direct)
     if not direct:
-        from schemas.run_parameters import RunParameters
+        from schemas.job.run_parameters import RunParameters
 
         RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
     manifest = None if direct else published_already(loaded)
@@ -126,7 +126,7 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
         yield flow_of(method)
         return
     from flows.quiet_prefect import api, prepare
-    from schemas.run_parameters import RunParameters
+    from schemas.job.run_parameters import RunParameters
 
     with api(prepare()):
         from flows.methods import flow_of
@@ -152,7 +152,7 @@ def plan(
 ) -> None:
     """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
     from flows.summary import plan_summary
-    from schemas.job import load_job
+    from schemas.job.job import load_job
     from tasks.planning import make_plan
 
     with _bars():
@@ -173,7 +173,7 @@ def verify(
     """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
     from core.risk import release_risk
     from flows.summary import verification_summary
-    from schemas.job import load_job
+    from schemas.job.job import load_job
     from tasks.remote_target import at_hand
     from tasks.verification import verify_release
 
@@ -191,7 +191,7 @@ def verify(
 @app.command()
 def clean(job: JobFile, settings: Settings = None) -> None:
     """Removes the artefacts of a job, which hold raw values. Releases stay."""
-    from schemas.job import load_job
+    from schemas.job.job import load_job
     from tasks.runs import remove_artifacts
 
     freed = remove_artifacts(load_job(job, settings or ()))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from core.comparison import layout
 from flows.comparison_picture import draw
-from schemas.job import load_job
+from schemas.job.job import load_job
 from tasks.coding import load_coding
 from tasks.comparison import check_experiment, check_objective, read_optimum
 from tasks.comparison_phases import count_units, find_optima, optima_of_chunks, portion_of, recount

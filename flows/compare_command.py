@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from schemas.errors import listed, nearest
+from schemas.errors.base import listed, nearest
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -98,7 +98,7 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 def _flow(name: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
     from importlib import import_module
 
-    from schemas.run_parameters import RunParameters
+    from schemas.job.run_parameters import RunParameters
     from tasks.steps import SWITCH, without_prefect
 
     if direct or without_prefect():

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from schemas.job import load_job
-from schemas.method_comparison import MethodComparison
+from schemas.job.job import load_job
+from schemas.release.method_comparison import MethodComparison
 from tasks.coding import load_coding
 from tasks.comparison_results import comparison_folder
 from tasks.method_comparison import make_method_comparison, write_method_comparison

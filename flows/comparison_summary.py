@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from core.lattice import Node
-from schemas.errors import counted
+from schemas.errors.base import counted
 from tasks.comparison_results import Alone, Case, ComparedQid, Comparison
 
 

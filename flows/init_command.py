@@ -25,7 +25,7 @@ def init(
     out: Annotated[Path, typer.Option(help="The job file to write; one that exists is not touched.")] = Path("job.yaml"),
 ) -> None:
     """Drafts a commented job file from the source's columns, to be edited. It holds names of columns and no values."""
-    from schemas.errors import counted
+    from schemas.errors.base import counted
     from tasks.job_draft import draft_job
 
     proposals, records = draft_job(source, out)

@@ -23,7 +23,7 @@ def lattice(
     """Draws the lattice: which nodes pass, fail, were cut by the bound, and the chosen one. Publishes nothing."""
     from core.lattice_picture import lattice_svg
     from flows.summary import progress_bars
-    from schemas.job import load_job
+    from schemas.job.job import load_job
     from tasks.comparison_results import write_figure
     from tasks.lattice_maps import map_json
     from tasks.lattice_search import lattice_of

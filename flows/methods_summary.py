@@ -6,8 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from schemas.errors import counted
-from schemas.method_comparison import Figures, MethodComparison
+from schemas.errors.base import counted
+from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report_page import percent
 
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from schemas.errors import SkaldError, StorageError
-from schemas.storage_errors import ServerError
+from schemas.errors.base import SkaldError, StorageError
+from schemas.errors.storage import ServerError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

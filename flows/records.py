@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from schemas.job import load_job
+from schemas.job.job import load_job
 from tasks.artifacts import Artifact
 from tasks.coding import load_coding
 from tasks.manifests import make_local_manifest

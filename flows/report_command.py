@@ -24,7 +24,7 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="Prints report.json, and writes files only with --to.")] = False,
 ) -> None:
     """Makes the report of a release again, from its manifest and files alone; exits with 4 if they do not agree."""
-    from schemas.job import load_job
+    from schemas.job.job import load_job
     from tasks.publishing import write_report
     from tasks.report_again import report_again
 
@@ -41,7 +41,7 @@ def report(
 
 
 def _folder(path: Path) -> Path:
-    from schemas.errors import StorageError
+    from schemas.errors.base import StorageError
 
     try:
         path.mkdir(parents=True, exist_ok=True)

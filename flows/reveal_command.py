@@ -29,9 +29,9 @@ def reveal(
     ] = None,
 ) -> None:
     """Undoes pseudonyms with the job's key or vault. Originals go to a file and nowhere else."""
-    from schemas.errors import counted
-    from schemas.job import load_job
-    from schemas.pseudonym_errors import PseudonymError
+    from schemas.errors.base import counted
+    from schemas.errors.pseudonyms import PseudonymError
+    from schemas.job.job import load_job
     from tasks.artifacts import owner_only
     from tasks.revealing import needs_subjects, read_list, write_originals
     from tasks.revealing import reveal as originals_of

@@ -14,7 +14,7 @@ def schema(
     to: Annotated[Path | None, typer.Option(metavar="FILE", help="Where it goes; standard output if left out.", show_default=False)] = None,
 ) -> None:
     """Prints the JSON Schema of job files, by which editors complete and check them."""
-    from schemas.job import job_json_schema
+    from schemas.job.job import job_json_schema
     from tasks.artifacts import write_whole
 
     text = json.dumps(job_json_schema(), indent=2) + "\n"

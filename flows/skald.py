@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from schemas.job import load_job
+from schemas.job.job import load_job
 from tasks.coding import load_coding
 from tasks.lattice_maps import read_map
 from tasks.manifests import make_manifest

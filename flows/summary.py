@@ -13,8 +13,8 @@ from rich.text import Text
 
 from core.risk import THRESHOLD, kept_preset, least_class, release_risk
 from core.verification import Recount
-from schemas.errors import counted
-from schemas.release import Manifest, Remainder
+from schemas.errors.base import counted
+from schemas.release.manifest import Manifest, Remainder
 from tasks.local_planning import LocalPlan
 from tasks.planning import Plan
 from tasks.progress import STEPS, listening

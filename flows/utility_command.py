@@ -26,7 +26,7 @@ def utility(
     """Measures what a release is worth: groups, marginals, counts and a classifier, against the source. Publishes nothing."""
     from flows.summary import progress_bars
     from flows.utility import utility_summary
-    from schemas.job import load_job
+    from schemas.job.job import load_job
     from tasks.utility import measure
 
     with progress_bars(Console(stderr=True)):

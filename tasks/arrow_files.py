@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import ipc
 
-from schemas.errors import SourceError
+from schemas.errors.base import SourceError
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.batches import kept_schema, write_batches
 

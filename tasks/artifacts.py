@@ -18,7 +18,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from schemas.errors import StorageError
+from schemas.errors.base import StorageError
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.column_types import plain_type, working
-from schemas.storage_errors import DatabaseError
+from schemas.errors.storage import DatabaseError
 
 GROUP_ROWS = 122_880
 GROUP_BYTES = 64_000_000

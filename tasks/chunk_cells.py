@@ -15,7 +15,7 @@ from core.coding import Words
 from core.domains import Domain, read_domains
 from core.projections import Bundles
 from core.translation import Translation
-from schemas.errors import StorageError
+from schemas.errors.base import StorageError
 from tasks.artifacts import Artifact, Store
 from tasks.coding import Coding
 from tasks.tables import read_table

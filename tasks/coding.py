@@ -15,8 +15,8 @@ from core.hierarchy import Hierarchy, build_hierarchy
 from core.lattice import Node
 from core.rollups import packing_of
 from core.sensitive import unchanged
-from schemas.job import Job
-from schemas.job_digest import quasi_identifiers_digest
+from schemas.job.digest import quasi_identifiers_digest
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.domains import axis_names
 from tasks.tables import read_table

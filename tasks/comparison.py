@@ -23,9 +23,10 @@ from core.privacy import KAnonymity
 from core.rollups import roll_up
 from core.roots import dense_root, occupied_root
 from core.search import Found
-from schemas.errors import JobError, PrivacyError, SkaldError, counted
-from schemas.job import Job
-from schemas.method import full_domain
+from schemas.errors.base import JobError, PrivacyError
+from schemas.errors.methods import ComparisonError
+from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import cell_table
@@ -37,20 +38,6 @@ from tasks.sources import Chunk, Source
 from tasks.tables import write_table
 
 VERSION = 1
-
-
-class ComparisonError(SkaldError):
-    """The experiment that was asked for cannot be made of this source."""
-
-    @classmethod
-    def too_many_chunks(cls, chunks: int, records: int) -> ComparisonError:
-        """A chunk would have no record."""
-        return cls(f"{counted(records, 'record')} cannot be cut into {counted(chunks, 'chunk')}. Ask for fewer, or add data.")
-
-    @classmethod
-    def not_dividing(cls, chunks: int, most: int) -> ComparisonError:
-        """With ``--cut`` all chunks of an experiment must be of one size."""
-        return cls(f"With --cut every number of chunks must divide the largest; {chunks:,} does not divide {most:,}. Choose others.")
 
 
 class Portion(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from core.lattice import Node
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks import comparison
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import load_coding

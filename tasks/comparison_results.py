@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict
 from core.comparison import Spread, pooled, ratio
 from core.hierarchy import Hierarchy
 from core.lattice import Node
-from schemas.columns import QuasiIdentifier
-from schemas.errors import StorageError
-from schemas.hierarchy import WidthsHierarchy
-from schemas.job import Job
-from schemas.method import full_domain
-from schemas.strict import plain
+from schemas.errors.base import StorageError
+from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.job import Job
+from schemas.job.method import full_domain
+from schemas.reading.model import plain
 from tasks.artifacts import write_whole
 from tasks.coding import Coding
 from tasks.comparison import Optimum, Recounted

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks import arrow_files, csv_files
 from tasks.artifacts import Store, key_of
 from tasks.extracts import extract_duckdb, extract_postgresql

@@ -10,8 +10,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from schemas.errors import SourceError, counted
-from schemas.job import Job
+from schemas.errors.base import SourceError, counted
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.database import connect, literal, quote
 

@@ -22,9 +22,9 @@ import distributed
 from prefect.task_runners import ThreadPoolTaskRunner
 from prefect_dask.task_runners import DaskTaskRunner
 
+from schemas.errors.runners import RunnerError
 from tasks.artifacts import private_folder
 from tasks.elsewhere import Failure, release_versions, run_call, write_call
-from tasks.runners import RunnerError
 from tasks.steps import MOST_TASKS, Call
 
 CONNECT_SECONDS = 10

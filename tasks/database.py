@@ -9,8 +9,8 @@ from pathlib import Path
 
 import duckdb
 
-from schemas.errors import StorageError
-from schemas.job import Job
+from schemas.errors.base import StorageError
+from schemas.job.job import Job
 
 SHARE_OF_MEMORY = 2
 ENOUGH = 256_000_000

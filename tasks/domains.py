@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from core.column_types import in_utc, working_type
 from core.domains import DomainCounter, merge_domains, value_column
-from schemas.errors import SourceError
-from schemas.job import Job
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
 from schemas.tables import domain_schema, source_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.reading import read_chunk

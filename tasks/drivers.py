@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.risk import Figures
 from core.rollups import packing_of
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import whole_files
 from tasks.coding import Coding, load_coding

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from schemas.errors import SkaldError
+from schemas.errors.base import SkaldError
+from schemas.errors.runners import RunnerError, WithdrawnError
 from tasks.artifacts import write_whole
-from tasks.runners import RunnerError
-from tasks.steps import WithdrawnError, guarded
+from tasks.steps import guarded
 from tasks.versions import versions
 
 MAY_DIFFER = ("python", "prefect")

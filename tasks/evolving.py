@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from core.column_types import plain_type, working, working_type
 from core.schema_drift import unified
-from schemas.errors import SourceError
+from schemas.errors.base import SourceError
 
 
 def evolved(names: Sequence[str], schemas: Sequence[pa.Schema]) -> pa.Schema:

@@ -16,8 +16,8 @@ from core.privacy import PrivacyModel
 from core.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.rounds import LIMIT
 from core.search import Found, Search
-from schemas.job import Job
-from schemas.method import full_domain
+from schemas.job.job import Job
+from schemas.job.method import full_domain
 from tasks.artifacts import Artifact, Store
 from tasks.coding import Coding
 from tasks.histograms import count_roots, load_histogram, surely_crowded

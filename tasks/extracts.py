@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from schemas.errors import SourceError, StorageError
-from schemas.job import Job
-from schemas.storage_errors import DatabaseError
+from schemas.errors.base import SourceError, StorageError
+from schemas.errors.storage import DatabaseError
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of, private_folder, write_whole
 from tasks.batches import GROUP_ROWS, kept_schema, write_batches
 from tasks.database import connect, literal, quote

@@ -6,7 +6,7 @@ from core import held_values
 from core.lattice import Node
 from core.rollups import roll_up
 from core.sensitive import classes_of, without_sensitive
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store
 from tasks.coding import Coding
 from tasks.histograms import load_histogram

@@ -14,8 +14,8 @@ from core.lattice import Node
 from core.projections import Crowd, Projection, SparseProjection
 from core.rollups import packing_of
 from core.roots import BYTES_PER_CELL
-from schemas.errors import SourceError
-from schemas.job import Job
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import OF_CHUNK, bundled_cells, cell_columns, cell_table, whole_cells, whole_files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.increments import Increment, SourceDigest
+from schemas.release.increments import Increment, SourceDigest
 from tasks.chunk_cells import OF_CHUNK
 from tasks.domains import axis_names, domains_key
 from tasks.ledger import Entry, last_entry

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.proposals import Proposal, ProposedRole, propose
-from schemas.errors import StorageError, counted
-from schemas.source import suffix
+from schemas.errors.base import StorageError, counted
+from schemas.job.source import suffix
 from tasks.artifacts import write_whole
 from tasks.profiles import MOST_RECORDS, Profiled, profile, source_files
 from tasks.publishing import USER_UMASK

@@ -8,14 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from core.keyed import LEAST_BITS, is_strong
-from schemas.job import Job
-from schemas.secret_places import Secret
+from schemas.errors.signals import RefusedError
+from schemas.job.job import Job
+from schemas.pseudonyms.secret_places import Secret
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
-
-
-class RefusedError(Exception):
-    """A key or vault that cannot be used; the text says why, without what it holds."""
 
 
 def read_key(job: Job, place: Secret) -> bytes:

@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from core.lattice import Node
 from core.lattice_map import LatticeMap, Statuses, map_of
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store
 
 STEP = "lattice"

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 from core.lattice_map import LatticeMap
-from schemas.errors import SkaldError
-from schemas.job import Job
-from schemas.method import SkaldMethod
+from schemas.errors.methods import NoLatticeError
+from schemas.job.job import Job
+from schemas.job.method import SkaldMethod
 from tasks.coding import load_coding
 from tasks.lattice_maps import read_map
 from tasks.phases import count_domains, count_histograms, merge_domains, merge_histograms, search
 from tasks.recodings import check_hierarchies, choose_root
 from tasks.runs import open_run
 from tasks.sources import read_source
-
-
-class NoLatticeError(SkaldError):
-    """There is nothing to draw."""
-
-    @classmethod
-    def other_method(cls, method: str) -> NoLatticeError:
-        """The job's algorithm searches no lattice."""
-        return cls(f"method.name is {method}, which searches no lattice; only jobs of the method skald have one to draw.")
-
-    @classmethod
-    def not_kept(cls) -> NoLatticeError:
-        """The search did not keep what it knows of single nodes."""
-        return cls("The lattice was searched without keeping what is known of every node, so there is nothing to draw.")
 
 
 def lattice_of(job: Job) -> LatticeMap:

@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from schemas.job import Job
-from schemas.job_digest import hierarchies_of, privacy_content
+from schemas.job.digest import hierarchies_of, privacy_content
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of, private_folder, write_whole
 from tasks.domains import axis_names
 from tasks.recodings import RecodingArtifacts

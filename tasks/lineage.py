@@ -6,8 +6,8 @@ import re
 from pathlib import PurePath
 from typing import NamedTuple
 
-from schemas.job import Job
-from schemas.release import Manifest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
 from tasks.artifacts import key_of
 
 MOST_CHARACTERS = 500

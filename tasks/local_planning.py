@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from core.roots import most_cells
-from schemas.job import Job
-from schemas.mondrian import MondrianMethod
+from schemas.job.job import Job
+from schemas.job.mondrian import MondrianMethod
 from tasks import mondrian, mondrian_phases, record_fragments, records
 from tasks import mondrian_fragments as fragments
 from tasks.artifacts import Artifact

@@ -20,9 +20,9 @@ from core.remainders import treat
 from core.rollups import packing_of, roll_up
 from core.rounds import Level, Leveller, Lost, anonymise_again
 from core.search import Found
-from schemas.job import Job
-from schemas.method import full_domain
-from schemas.release import Round
+from schemas.job.job import Job
+from schemas.job.method import full_domain
+from schemas.release.manifest import Round
 from tasks.artifacts import Artifact, Store
 from tasks.chunk_cells import whole_cells
 from tasks.coding import Coding

@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 from blake3 import blake3
 
-from schemas.connection import is_address
-from schemas.errors import SourceError
-from schemas.job import Job
-from schemas.storage_errors import ObjectStoreError
+from schemas.errors.base import SourceError
+from schemas.errors.storage import ObjectStoreError
+from schemas.job.connection import is_address
+from schemas.job.job import Job
 from tasks.artifacts import Store, key_of, write_whole
 from tasks.object_store import Stat, fetch, matching, remote_stat
 

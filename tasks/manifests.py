@@ -10,10 +10,10 @@ from core.lattice_map import LatticeMap
 from core.losses import united
 from core.risk import release_risk
 from core.verification import Recount
-from schemas.errors import counted
-from schemas.job import Job
-from schemas.job_digest import job_digest
-from schemas.release import Manifest, PublishedFile, Remainder, pseudonym_words
+from schemas.errors.base import counted
+from schemas.job.digest import job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest, PublishedFile, Remainder, pseudonym_words
 from tasks.memory import peak_rss
 from tasks.publishing import release_id
 from tasks.recodings import Outcome

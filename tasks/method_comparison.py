@@ -8,9 +8,9 @@ from pathlib import Path
 
 from core.recommendation import RULES, advise, summary
 from core.risk import THRESHOLD
-from schemas.job import Job
-from schemas.method_comparison import Figures, MethodComparison, MethodRun
-from schemas.strict import plain
+from schemas.job.job import Job
+from schemas.reading.model import plain
+from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.comparison_results import write_figure
 from tasks.method_page import render
 from tasks.report_sentences import promises

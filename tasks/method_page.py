@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from core.chart_scales import short
 from core.charts import DARK_STYLE, Chart, bars, lines
-from schemas.method_comparison import Figures, MethodComparison
+from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report_page import number, page, percent, size
 from tasks.report_words import METHODS
 

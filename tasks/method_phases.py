@@ -6,8 +6,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from schemas.job_digest import job_digest
-from schemas.method_comparison import MethodRun
+from schemas.job.digest import job_digest
+from schemas.release.method_comparison import MethodRun
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.method_runs import Asked, run_method
 from tasks.progress import advance

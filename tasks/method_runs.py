@@ -24,10 +24,10 @@ from core.compiled import kept_kernels
 from core.losses import c_avg
 from core.risk import release_risk, without_masked
 from core.verification import Recount
-from schemas.errors import SkaldError
-from schemas.job import Job, load_job
-from schemas.method_comparison import Figures, MethodRun
-from schemas.release import Manifest
+from schemas.errors.base import SkaldError
+from schemas.job.job import Job, load_job
+from schemas.release.manifest import Manifest
+from schemas.release.method_comparison import Figures, MethodRun
 from tasks.artifacts import Artifact, Store, private_folder
 from tasks.coding import load_coding
 from tasks.held_values import held_gcp

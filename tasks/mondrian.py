@@ -14,10 +14,10 @@ from core.mondrian_axes import axis_of
 from core.mondrian_recoding import Cutting, recode_cells, total_losses
 from core.recoding import recoding_tables
 from core.roots import most_cells
-from schemas.errors import SourceError
-from schemas.job import Job
-from schemas.job_digest import privacy_content
-from schemas.mondrian import Fragments, MondrianMethod
+from schemas.errors.base import SourceError
+from schemas.job.digest import privacy_content
+from schemas.job.job import Job
+from schemas.job.mondrian import Fragments, MondrianMethod
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.histograms import load_histogram

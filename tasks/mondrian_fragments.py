@@ -16,8 +16,8 @@ from core.mondrian_fragments import Group, Tree, multidimensional, quantiles
 from core.mondrian_sampling import sampled
 from core.privacy import Spread
 from core.rollups import packing_of
-from schemas.errors import SourceError
-from schemas.job import Job
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
 from schemas.tables import histogram_schema
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import cell_table

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from core.mondrian_fragments import Group, Tree, merge_thin
-from schemas.errors import PrivacyError
-from schemas.job import Job
+from schemas.errors.base import PrivacyError
+from schemas.job.job import Job
 from tasks import mondrian
 from tasks import mondrian_fragments as fragments
 from tasks import mondrian_workers as workers

@@ -12,8 +12,9 @@ from core.hierarchy import build_hierarchy
 from core.mondrian_axes import axis_of
 from core.mondrian_replay import leaves_of, places_of, replay_cells, together, tree_of
 from core.recoding import recoding_tables
-from schemas.errors import PrivacyError
-from schemas.job import Job
+from schemas.errors.base import PrivacyError
+from schemas.errors.methods import ReplayError
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import OF_CHUNK
 from tasks.coding import Coding, load_coding
@@ -27,7 +28,7 @@ from tasks.phases import Artifacts, count_histograms, count_sizes, rewrite, writ
 from tasks.phases import merge_histograms as merged_histogram
 from tasks.recodings import RecodingArtifacts
 from tasks.record_recodings import LocalOutcome, read_local_outcome
-from tasks.replay import ReplayError, replayed
+from tasks.replay import replayed
 from tasks.risk import read_sizes
 from tasks.runs import Run
 from tasks.sources import Source

@@ -20,9 +20,9 @@ from core.ordering import first_files
 from core.recoding import Recoding
 from core.records import canonical, marks
 from core.rollups import packing_of
-from schemas.errors import PrivacyError
-from schemas.job import Job
-from schemas.mondrian import MondrianMethod
+from schemas.errors.base import PrivacyError
+from schemas.job.job import Job
+from schemas.job.mondrian import MondrianMethod
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.mondrian import bytes_of, cutting_of, recoding_key

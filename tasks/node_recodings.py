@@ -14,8 +14,8 @@ from core.recoding import Recoding, recode
 from core.rollups import roll_up
 from core.search import Found
 from core.sensitive import classes_of, without_sensitive
-from schemas.job import Job
-from schemas.release import Remainder
+from schemas.job.job import Job
+from schemas.release.manifest import Remainder
 from tasks.coding import Coding
 
 

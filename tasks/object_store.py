@@ -11,8 +11,8 @@ from typing import Any
 
 import fsspec
 
-from schemas.errors import SkaldError
-from schemas.storage_errors import ObjectStoreError
+from schemas.errors.base import SkaldError
+from schemas.errors.storage import ObjectStoreError
 
 Stat = tuple[int, int, int]
 

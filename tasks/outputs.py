@@ -17,10 +17,10 @@ import pyarrow.types as pt
 
 from core.column_types import working, working_type
 from core.spreadsheets import set_apart, set_apart_sql
-from schemas.errors import SourceError, StorageError
-from schemas.job import Job
-from schemas.release import PublishedFile
-from schemas.storage_errors import OutputError
+from schemas.errors.base import SourceError, StorageError
+from schemas.errors.storage import OutputError
+from schemas.job.job import Job
+from schemas.release.manifest import PublishedFile
 from tasks.artifacts import Artifact, Store, file_digest
 from tasks.database import connect, literal, quote
 from tasks.partitions import NULL

@@ -13,11 +13,12 @@ from core.hierarchy import build_hierarchy
 from core.overlap import Joint, at_risk
 from core.recoding import Recoding
 from core.translation import codes_in
-from schemas.errors import StorageError
-from schemas.increments import Overlap
-from schemas.job import Job
-from schemas.job_digest import hierarchies_of
-from schemas.release import Manifest
+from schemas.errors.base import StorageError
+from schemas.errors.signals import UnmeasuredError
+from schemas.job.digest import hierarchies_of
+from schemas.job.job import Job
+from schemas.release.increments import Overlap
+from schemas.release.manifest import Manifest
 from tasks.artifacts import Artifact, key_of
 from tasks.chunk_cells import OF_CHUNK, bundled_cells
 from tasks.coding import Coding, load_coding
@@ -36,10 +37,6 @@ MOST = 3
 MOST_RECORDS = 100_000_000
 """Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 CPU s per million."""
 BYTES_PER_CELL = 64
-
-
-class UnmeasuredError(Exception):
-    """Why two releases cannot be compared record by record."""
 
 
 def relations(run: Run, source: Source, release: str) -> dict[str, Any]:

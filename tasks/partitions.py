@@ -10,8 +10,8 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.types as pt
 
-from schemas.errors import SourceError, counted
-from schemas.job import Job
+from schemas.errors.base import SourceError, counted
+from schemas.job.job import Job
 from tasks.database import literal, quote
 
 NULL = "__HIVE_DEFAULT_PARTITION__"

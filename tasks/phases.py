@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from core.lattice import Node
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks import domains, histograms, recodings, releases, risk
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import load_coding

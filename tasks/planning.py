@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict
 from core.lattice import Lattice, Node
 from core.risk import Figures
 from core.roots import bins, most_cells
-from schemas.job import Job
-from schemas.method import SkaldMethod
-from schemas.release import Manifest
+from schemas.job.job import Job
+from schemas.job.method import SkaldMethod
+from schemas.release.manifest import Manifest
 from tasks.artifacts import Artifact
 from tasks.chunk_cells import OF_CHUNK
 from tasks.coding import Coding, load_coding

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from schemas.errors import counted
-from schemas.job import Job
-from schemas.storage_errors import DatabaseError
+from schemas.errors.base import counted
+from schemas.errors.storage import DatabaseError
+from schemas.job.job import Job
 from tasks.batches import kept_schema
 from tasks.partitions import arrow_type
 

@@ -23,9 +23,9 @@ from prefect.artifacts import (
     update_progress_artifact,
 )
 
-from schemas.release import Manifest
-from schemas.report import Report
-from schemas.storage_errors import ServerError
+from schemas.errors.storage import ServerError
+from schemas.release.manifest import Manifest
+from schemas.release.report import Report
 from tasks.progress import STEPS, listening
 from tasks.run_summary import figures, summary
 

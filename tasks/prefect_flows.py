@@ -9,9 +9,9 @@ from typing import Any
 
 from prefect import Flow
 
-from schemas.errors import JobError
-from schemas.job import load_job
-from schemas.run_parameters import RunParameters
+from schemas.errors.base import JobError
+from schemas.job.job import load_job
+from schemas.job.run_parameters import RunParameters
 from tasks.prefect_artifacts import followed
 from tasks.runners import task_runner
 from tasks.steps import WORKERS, guarded

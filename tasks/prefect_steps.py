@@ -16,13 +16,14 @@ from prefect.futures import PrefectFuture
 from prefect.task_engine import TaskRunTimeoutError
 from prefect.tasks import MaterializingTask
 
-from schemas.errors import SkaldError, StorageError
+from schemas.errors.base import SkaldError, StorageError
+from schemas.errors.runners import WithdrawnError
 from tasks.artifacts import private_folder
 from tasks.lineage import Lineage
 from tasks.progress import step_label
 from tasks.retrying import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS
 from tasks.runs import Run
-from tasks.steps import Call, WithdrawnError, artifacts_of, guarded
+from tasks.steps import Call, artifacts_of, guarded
 
 Result = TypeVar("Result")
 

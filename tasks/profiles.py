@@ -9,8 +9,8 @@ from pathlib import Path
 import duckdb
 
 from core.proposals import Kind, Profile
-from schemas.errors import SourceError
-from schemas.source import suffix
+from schemas.errors.base import SourceError
+from schemas.job.source import suffix
 from tasks.database import literal, quote
 
 MOST_RECORDS = 1_000_000

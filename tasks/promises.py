@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from core.hierarchy import build_hierarchy
 from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread, all_of
-from schemas.columns import QuasiIdentifier
-from schemas.errors import PrivacyError
-from schemas.job import Job
+from schemas.errors.base import PrivacyError
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.job import Job
 from tasks.coding import Coding
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.report import Limit
+from schemas.release.report import Limit
 
 PSEUDONYMOUS = (
     Limit(

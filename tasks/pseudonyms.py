@@ -14,13 +14,14 @@ import pyarrow.compute as pc
 
 from core.column_types import plain_type
 from core.keyed import fingerprint, offsets
-from core.pseudonyms import UnfitError, pseudonyms, shifted, texts
-from schemas.identifiers import Identifier
-from schemas.job import Job
-from schemas.pseudonym_errors import PseudonymError
-from schemas.secret_places import Secret
-from schemas.treatments import AnyTreatment, EncryptTreatment, HashTreatment, MaskTreatment, ShiftTreatment, TokenTreatment
-from tasks.keys import RefusedError, read_key
+from core.pseudonyms import pseudonyms, shifted, texts
+from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.signals import RefusedError, UnfitError
+from schemas.job.job import Job
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.pseudonyms.secret_places import Secret
+from schemas.pseudonyms.treatments import AnyTreatment, EncryptTreatment, HashTreatment, MaskTreatment, ShiftTreatment, TokenTreatment
+from tasks.keys import read_key
 from tasks.reading import BATCH_ROWS, read_chunk
 from tasks.sources import Chunk, Source
 from tasks.vaults import issue, tokens_of, vault_id, vault_path

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.verification import Recount
-from schemas.release import Manifest, PublishedFile
+from schemas.release.manifest import Manifest, PublishedFile
 from tasks.artifacts import Artifact
 from tasks.increments import increment_of
 from tasks.ledger import write_entry

@@ -16,9 +16,9 @@ from core.class_labels import as_text
 from core.domains import Domain
 from core.hierarchy import Hierarchy
 from core.utility import BOUND, Meaning, meaning_of, penalties
-from schemas.errors import StorageError, counted
-from schemas.job import Job
-from schemas.release import Manifest, published_qids
+from schemas.errors.base import StorageError, counted
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest, published_qids
 from tasks.coding import Coding
 from tasks.database import connect
 from tasks.release_files import data_files, layout_of, relation_of

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from core.verification import Recount, manifest_faults
-from schemas.errors import StorageError, VerificationError
-from schemas.job import Job
-from schemas.job_digest import job_digest
-from schemas.release import Manifest, PublishedFile
-from schemas.report import Report
+from schemas.errors.base import StorageError, VerificationError
+from schemas.job.digest import job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.report import Report
 from tasks.artifacts import Artifact, Store, key_of, write_whole
 from tasks.report import make_report
 from tasks.report_page import render

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.column_types import working
-from schemas.errors import SourceError
+from schemas.errors.base import SourceError
 from tasks.evolving import batches
 from tasks.partitions import partition_column
 from tasks.sources import Chunk

@@ -20,11 +20,11 @@ from core.local_recoding import read_stages, stages_table
 from core.recoding import Recoding, read_recoding, recoding_tables
 from core.roots import dense_root, occupied_root
 from core.search import Found
-from schemas.columns import QuasiIdentifier
-from schemas.errors import PrivacyError
-from schemas.job import Job
-from schemas.job_digest import privacy_content
-from schemas.method import full_domain
+from schemas.errors.base import PrivacyError
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.digest import privacy_content
+from schemas.job.job import Job
+from schemas.job.method import full_domain
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.examination import Sought, below, examine, most_suppressed

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from core.class_labels import Sets
 from core.mondrian_recoding import Published
 from core.records import canonical, marks
-from schemas.errors import PrivacyError
-from schemas.job import Job
-from schemas.mondrian import Fragments
+from schemas.errors.base import PrivacyError
+from schemas.job.job import Job
+from schemas.job.mondrian import Fragments
 from tasks.coding import Coding
 from tasks.record_recodings import recoded
 from tasks.records import Records, bytes_of

@@ -15,9 +15,9 @@ from core.mondrian_axes import axis_of
 from core.mondrian_cof import MondrianCut
 from core.rayden import Cut, Handled, OutlierStep, handle_outliers
 from core.vptree import Tree
-from schemas.errors import SourceError
-from schemas.job import Job
-from schemas.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
 from tasks.coding import Coding
 
 Codes = NDArray[np.unsignedinteger]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks import record_recodings, record_releases, records
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import load_coding

@@ -20,9 +20,9 @@ from core.gower import gower_points
 from core.recoding import SUPPRESSED, Treatment, release_columns
 from core.record_recoding import Publication, RecordRecoding, recode_records
 from core.records import repeats
-from schemas.errors import PrivacyError
-from schemas.job import Job
-from schemas.job_digest import privacy_content
+from schemas.errors.base import PrivacyError
+from schemas.job.digest import privacy_content
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding, load_coding
 from tasks.examination import most_suppressed

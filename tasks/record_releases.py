@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.ordering import first_files
-from schemas.errors import SourceError
-from schemas.job import Job
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding
 from tasks.pseudonyms import read_published

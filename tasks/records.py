@@ -13,8 +13,8 @@ from pyarrow import ipc
 
 from core.coding import Coder
 from core.records import canonical, marks
-from schemas.errors import PrivacyError, SourceError
-from schemas.job import Job
+from schemas.errors.base import PrivacyError, SourceError
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import Coding
 from tasks.domains import axis_names

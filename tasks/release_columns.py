@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.verification import column_faults
-from schemas.errors import StorageError
-from schemas.job import Job
-from schemas.release import published_payload, published_qids
+from schemas.errors.base import StorageError
+from schemas.job.job import Job
+from schemas.release.manifest import published_payload, published_qids
 from schemas.tables import release_schema
 from tasks.release_files import partition_of
 from tasks.tables import checked

@@ -22,9 +22,9 @@ from core.coding import smallest_type
 from core.column_types import plain_type, restored, working_type
 from core.ordering import assign_files, canonical_order, dense_ranks, first_files
 from core.recoding import SUPPRESSED, Assigner, Recoding, take_labels
-from schemas.errors import SourceError
-from schemas.job import Job
-from schemas.release import MASK
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.release.manifest import MASK
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.coding import CellCoder, Coding
 from tasks.domains import qid_names

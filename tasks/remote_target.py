@@ -19,11 +19,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.connection import address_faults, is_address
-from schemas.errors import StorageError
-from schemas.job import Job
-from schemas.release import Manifest
-from schemas.storage_errors import ObjectStoreError
+from schemas.errors.base import StorageError
+from schemas.errors.storage import ObjectStoreError
+from schemas.job.connection import address_faults, is_address
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
 from tasks.artifacts import file_digest, key_of
 from tasks.object_store import file_system, told
 from tasks.publishing import published

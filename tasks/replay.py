@@ -7,67 +7,14 @@ from core.lattice import Lattice, Node
 from core.losses import loss_of
 from core.search import Found
 from core.sensitive import classes_of
-from schemas.errors import PrivacyError, SkaldError, StorageError, listed
-from schemas.job import Job
-from schemas.job_digest import hierarchies_of, job_digest
-from schemas.release import Manifest
+from schemas.errors.base import PrivacyError, StorageError
+from schemas.errors.methods import ReplayError
+from schemas.job.digest import hierarchies_of, job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
 from tasks.coding import Coding
 from tasks.examination import Sought, most_suppressed
 from tasks.verification import read_manifest
-
-
-class ReplayError(SkaldError):
-    """An earlier release cannot be applied to this job."""
-
-    @classmethod
-    def other_method(cls, release: str, theirs: str, mine: str) -> ReplayError:
-        """The release was made by another algorithm."""
-        return cls(f"Release '{release}' was made by method '{theirs}' and cannot be replayed by '{mine}'. Set method.name: {theirs}.")
-
-    @classmethod
-    def hierarchies_differ(cls, release: str, qids: list[str]) -> ReplayError:
-        """Levels of one and of the other do not mean the same."""
-        return cls(
-            f"The quasi-identifiers or hierarchies of release '{release}' are not those of this job ({listed(qids)}), so its levels do not "
-            "mean the same here. Replay it with the job that made it, or leave replay out."
-        )
-
-    @classmethod
-    def levels_differ(cls, release: str, qids: list[str]) -> ReplayError:
-        """The same hierarchy has another number of levels over these data."""
-        return cls(
-            f"The hierarchies of {listed(qids)} have another number of levels over this source than in release '{release}', because the "
-            "columns are of another type, so its levels do not mean the same here. Leave replay out."
-        )
-
-    @classmethod
-    def other_cuts(cls, release: str) -> ReplayError:
-        """The cuts of a partition are found again by the settings that made them."""
-        return cls(
-            f"Release '{release}' was cut under other promises or settings of the method. Its cuts are replayed by a job of the same "
-            "privacy and method; leave replay out."
-        )
-
-    @classmethod
-    def not_kept(cls, release: str) -> ReplayError:
-        """The cuts of a partition are found again from its counts, and these are gone."""
-        return cls(
-            f"The counts of release '{release}', from which its cuts are found again, are not in this run folder any more. Leave replay "
-            "out, and keep the artefacts (artifacts: keep)."
-        )
-
-    @classmethod
-    def in_fragments(cls, release: str) -> ReplayError:
-        """Fragments, and relaxed cuts, are not replayed."""
-        return cls(
-            f"Release '{release}' cannot be replayed, because it or this source is cut in fragments or by relaxed cuts. Raise memory, or "
-            "leave replay out."
-        )
-
-    @classmethod
-    def not_recorded(cls, release: str) -> ReplayError:
-        """The release is older than the record of its hierarchies, and another job's."""
-        return cls(f"Release '{release}' does not say which hierarchies it was made with. Run its job again and replay that release.")
 
 
 def replayed(job: Job) -> Manifest:

@@ -9,9 +9,9 @@ from math import floor
 
 from core.risk import kept_preset, without_masked
 from core.verification import Recount
-from schemas.release import Manifest
-from schemas.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
-from schemas.terms import Band, QidTerms, Terms
+from schemas.release.manifest import Manifest
+from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
+from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonym_limits import PSEUDONYMOUS
 from tasks.report_remainder import TREATMENTS, remainder_words
 from tasks.report_sentences import certificate, increment_sentences, limits, overlap_limits, promises, proofs, suppression, verification

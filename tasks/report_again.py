@@ -8,12 +8,12 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from core.verification import Recount, count_faults
-from schemas.errors import StorageError, VerificationError
-from schemas.job import Job
-from schemas.job_digest import job_digest
-from schemas.release import Manifest
-from schemas.report import Report
-from schemas.terms import Terms
+from schemas.errors.base import StorageError, VerificationError
+from schemas.job.digest import job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from schemas.release.report import Report
+from schemas.release.terms import Terms
 from tasks.database import database
 from tasks.release_files import data_files, layout_of, relation_of
 from tasks.report import make_report

@@ -13,8 +13,8 @@ from xml.etree.ElementTree import Element, tostring
 
 from core.lattice_map import STATUSES, LatticeMap
 from core.lattice_picture import Palette, lattice_svg
-from schemas.report import Report, RiskFigure
-from schemas.terms import Band
+from schemas.release.report import Report, RiskFigure
+from schemas.release.terms import Band
 
 SOURCE, RELEASE = "Source", "Release"
 WIDTH, ROW, SINGLE_ROW, FRAME, LONGEST = 460, 46, 30, 64, 24

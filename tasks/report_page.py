@@ -8,8 +8,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from schemas.errors import counted
-from schemas.report import Report
+from schemas.errors.base import counted
+from schemas.release.report import Report
 from tasks.report_charts import lattice_chart, loss_chart, risk_chart, size_chart, size_rows
 from tasks.terms import map_of_report
 

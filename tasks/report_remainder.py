@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from schemas.errors import counted
-from schemas.release import Manifest
+from schemas.errors.base import counted
+from schemas.release.manifest import Manifest
 
 TREATMENTS = {
     "drop": "left out",

@@ -7,11 +7,11 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 from core.verification import SLACK as RECOUNT_SLACK
-from schemas.errors import counted
-from schemas.release import Manifest
-from schemas.report import Limit, Proof
-from schemas.strict import plain
-from schemas.terms import Terms
+from schemas.errors.base import counted
+from schemas.reading.model import plain
+from schemas.release.manifest import Manifest
+from schemas.release.report import Limit, Proof
+from schemas.release.terms import Terms
 
 FOUR, SLACK = Decimal("0.0001"), Decimal(repr(RECOUNT_SLACK))
 NOT_ASKED = "Everybody in a class may share a sensitive value, and then to know the class is to know it. The job did not ask for {models}."

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from schemas.errors import counted
-from schemas.hierarchy import AnyHierarchy, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.strict import plain
+from schemas.errors.base import counted
+from schemas.hierarchies.hierarchy import AnyHierarchy, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.reading.model import plain
 
 METHODS = {
     "skald": "One level for each whole column: of all combinations of levels that keep the promise, the one with the least loss.",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import os
 
-from schemas.errors import SkaldError
+from schemas.errors.base import SkaldError
 
 RETRY_SECONDS = (10.0, 60.0)
 """Waits before the second and the third try: a lost packet, and a file server that starts anew."""

@@ -14,14 +14,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.keyed import offsets
-from core.pseudonyms import UnfitError, decrypted, shifted
-from schemas.errors import nearest
-from schemas.identifiers import Identifier
-from schemas.job import Job
-from schemas.pseudonym_errors import PseudonymError
-from schemas.treatments import EncryptTreatment, ShiftTreatment, TokenTreatment, whole
+from core.pseudonyms import decrypted, shifted
+from schemas.errors.base import nearest
+from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.signals import RefusedError, UnfitError
+from schemas.job.job import Job
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.pseudonyms.treatments import EncryptTreatment, ShiftTreatment, TokenTreatment, whole
 from tasks.artifacts import PRIVATE_FILE
-from tasks.keys import RefusedError, read_key
+from tasks.keys import read_key
 from tasks.vaults import MISSING, values_of, vault_id, vault_path
 
 DATE_LENGTH = 10

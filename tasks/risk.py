@@ -18,7 +18,7 @@ from core.coding import Packing, Words, single_word
 from core.lattice import Node
 from core.risk import ClassSizes, Figures, risk_of
 from core.rollups import packing_of
-from schemas.job import Job
+from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import whole_files
 from tasks.coding import Coding, load_coding

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from schemas.errors import counted
-from schemas.report import Report, RiskFigure
+from schemas.errors.base import counted
+from schemas.release.report import Report, RiskFigure
 
 
 def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:

@@ -9,89 +9,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal
 
-from schemas.errors import SkaldError, listed
+from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError
 
 if TYPE_CHECKING:
     from prefect.task_runners import TaskRunner
 
-RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
-CONTINUES = "Nothing was published; what is finished stays, and the same command continues from there."
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/:]+:\d{1,5}|(?:(?:tcp|tls|ws|wss|ucx)://)?\[[0-9a-fA-F:]+\]:\d{1,5}")
 RunnerName = Literal["threads", "dask"]
-
-
-class RunnerError(SkaldError):
-    """The workers that were asked for are not to be had, or cannot do the work."""
-
-    @classmethod
-    def not_installed(cls) -> RunnerError:
-        """The optional extra is missing."""
-        return cls("--runner dask needs the optional extra 'dask': install it with pip install 'skald[dask]', or leave the option out.")
-
-    @classmethod
-    def unknown(cls, name: str) -> RunnerError:
-        """The runner is neither of the two."""
-        return cls(f"{RUNNER} is '{name}'; it can be threads or dask.")
-
-    @classmethod
-    def contradiction(cls, option: str, remedy: str) -> RunnerError:
-        """Two options that exclude each other."""
-        return cls(f"{option} does not go with this runner: {remedy}.")
-
-    @classmethod
-    def unreachable(cls, address: str) -> RunnerError:
-        """Nothing that speaks Dask answers at the address."""
-        return cls(f"No Dask scheduler answers at '{address}'. Start one with 'dask scheduler', or correct --scheduler.")
-
-    @classmethod
-    def not_an_address(cls, address: str) -> RunnerError:
-        """It does not look like one."""
-        return cls(f"'{address}' is not the address of a Dask scheduler; give tcp://host:port, or tls://host:port.")
-
-    @classmethod
-    def not_started(cls) -> RunnerError:
-        """The cluster on this machine did not start."""
-        return cls("A Dask cluster could not be started on this machine. Leave out --runner dask, or name one that runs with --scheduler.")
-
-    @classmethod
-    def lost(cls, address: str) -> RunnerError:
-        """The scheduler went away."""
-        return cls(f"The Dask scheduler at '{address}' went away. {CONTINUES}")
-
-    @classmethod
-    def no_workers(cls, address: str, seconds: float) -> RunnerError:
-        """A scheduler without a worker."""
-        return cls(f"The Dask scheduler at '{address}' has had no worker for {seconds:.0f} s. Start one with 'dask worker'. {CONTINUES}")
-
-    @classmethod
-    def workers_died(cls, phase: str) -> RunnerError:
-        """One chunk ended so many workers that Dask gave it up."""
-        return cls(
-            f"The Dask workers died one after another at the same task of '{phase}', most likely for want of memory. "
-            f"Lower chunk_rows or give workers more. {CONTINUES}"
-        )
-
-    @classmethod
-    def not_shared(cls, folder: str) -> RunnerError:
-        """A worker does not see the run folder."""
-        return cls(
-            f"A Dask worker cannot read '{folder}'. Source, hierarchies and the job's work folder must be under the same path for all "
-            f"workers, and they must run as the same user. {CONTINUES}"
-        )
-
-    @classmethod
-    def versions_differ(cls, packages: Sequence[str]) -> RunnerError:
-        """A worker has other versions of what makes a release."""
-        return cls(f"A Dask worker has another version of {listed(packages)}. Install the same on all workers. {CONTINUES}")
-
-    @classmethod
-    def cannot_work(cls, kind: str) -> RunnerError:
-        """A worker could not even begin."""
-        return cls(f"A Dask worker could not run a task ({kind}). Install the same skald on all workers. {CONTINUES}")
 
 
 def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:

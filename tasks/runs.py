@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import StorageError
-from schemas.increments import Increment
-from schemas.job import Job
+from schemas.errors.base import StorageError
+from schemas.job.job import Job
+from schemas.release.increments import Increment
 from tasks.artifacts import Artifact, Store, owner_only, private_folder
 from tasks.extracts import asked_once
 from tasks.publishing import clear_staging

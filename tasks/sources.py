@@ -13,10 +13,10 @@ from pydantic import BaseModel, ConfigDict
 from core.column_types import plain_type
 from core.recoding import published_columns
 from core.schema_drift import told
-from schemas.columns import REST
-from schemas.errors import SourceError, nearest
-from schemas.hierarchy import WidthsHierarchy
-from schemas.job import Job
+from schemas.errors.base import SourceError, nearest
+from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.job.columns import REST
+from schemas.job.job import Job
 from tasks.artifacts import Store, key_of
 from tasks.conversions import as_parquet
 from tasks.evolving import differences, evolved

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from schemas.errors import InternalError, SkaldError, StorageError
+from schemas.errors.base import InternalError, SkaldError, StorageError
 from tasks.artifacts import Artifact, key_of
 from tasks.lineage import Lineage
 from tasks.progress import advance
@@ -32,13 +32,6 @@ WORKERS = 2
 MOST_TASKS = 32
 
 Result = TypeVar("Result")
-
-
-class WithdrawnError(SkaldError):
-    """A call that was not begun, because another one of its phase had failed. Raised, since a result would be kept for the next run."""
-
-    def __init__(self, sentence: str = "Not begun, because another task of this phase failed.") -> None:
-        super().__init__(sentence)
 
 
 def without_prefect() -> bool:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from pandera.errors import SchemaError, SchemaErrors
 
 from core.column_types import in_utc
-from schemas.errors import StorageError
+from schemas.errors.base import StorageError
 from tasks.artifacts import Artifact, Store
 
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from core.lattice import Node
 from core.lattice_map import STATUSES, DrawnNode, LatticeMap
-from schemas.job import Job
-from schemas.method import SkaldMethod
-from schemas.release import published_columns
-from schemas.report import Report
-from schemas.strict import plain
-from schemas.terms import LatticeFigures, QidTerms, Terms
+from schemas.job.job import Job
+from schemas.job.method import SkaldMethod
+from schemas.reading.model import plain
+from schemas.release.manifest import published_columns
+from schemas.release.report import Report
+from schemas.release.terms import LatticeFigures, QidTerms, Terms
 from tasks.report_words import LOCAL, hierarchy_words, level_words
 
 

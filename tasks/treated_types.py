@@ -6,9 +6,9 @@ import pyarrow as pa
 
 from core.column_types import working_type
 from core.pseudonyms import has_text, published_type
-from schemas.errors import SourceError, nearest
-from schemas.job import Job
-from schemas.treatments import ShiftTreatment
+from schemas.errors.base import SourceError, nearest
+from schemas.job.job import Job
+from schemas.pseudonyms.treatments import ShiftTreatment
 
 _TEXT = "make it text, a whole number or a date"
 FITTING = {kind: _TEXT for kind in ("hash", "mask", "token")} | {

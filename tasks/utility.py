@@ -12,8 +12,8 @@ from pydantic import BaseModel, ConfigDict
 from core.accuracy import FOLDS, accuracy, majority
 from core.losses import as_numbers
 from core.utility import SANITY, draw_queries, generalised, relative_errors, total_variation
-from schemas.errors import SkaldError, counted, nearest
-from schemas.job import Job
+from schemas.errors.methods import MOST_CLASSES, UtilityError
+from schemas.job.job import Job
 from tasks.coding import Coding, load_coding
 from tasks.database import connect
 from tasks.phases import count_domains, merge_domains
@@ -25,31 +25,6 @@ from tasks.sources import read_source
 from tasks.verification import read_manifest
 
 MOST_CATEGORIES = 1000
-MOST_CLASSES = 100
-
-
-class UtilityError(SkaldError):
-    """What was asked for cannot be measured."""
-
-    @classmethod
-    def no_target(cls, column: str, columns: Sequence[str]) -> UtilityError:
-        """The column is not published beside the QIDs."""
-        return cls(f"--target '{column}' is not among the sensitive and insensitive columns of the job{nearest(column, columns)}.")
-
-    @classmethod
-    def no_classes(cls, column: str, values: int) -> UtilityError:
-        """Telling it is no classification."""
-        return cls(f"--target '{column}' has {counted(values, 'value')}; a classifier tells a column of 2 to {MOST_CLASSES}.")
-
-    @classmethod
-    def too_few_records(cls, column: str, needed: int) -> UtilityError:
-        """There is nothing to learn from."""
-        return cls(f"--target '{column}' has a value in fewer than {needed} records of the source or the release; name another column.")
-
-    @classmethod
-    def not_installed(cls) -> UtilityError:
-        """The optional extra is missing."""
-        return cls("--target needs the optional extra 'utility': install it with pip install 'skald[utility]', or leave the option out.")
 
 
 class ColumnUtility(BaseModel):

@@ -21,12 +21,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from core.keyed import fixed_width
-from schemas.job import Job
-from schemas.secret_places import Secret
-from schemas.treatments import TOKEN_DIGITS
+from schemas.errors.signals import RefusedError
+from schemas.job.job import Job
+from schemas.pseudonyms.secret_places import Secret
+from schemas.pseudonyms.treatments import TOKEN_DIGITS
 from tasks.artifacts import write_whole
 from tasks.database import connect, literal
-from tasks.keys import RefusedError, apart, only_its_owners, text_of
+from tasks.keys import apart, only_its_owners, text_of
 
 SCHEMA = pa.schema([("value", pa.large_string()), ("token", pa.large_string())])
 MARK = b"skald.vault"

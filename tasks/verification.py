@@ -20,12 +20,12 @@ from core.hierarchy import build_hierarchy
 from core.pseudonym_recount import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.risk import release_risk
 from core.verification import Recount, closeness_sql, diversity_sql, manifest_faults, promise_faults, recount_sql
-from schemas.columns import QuasiIdentifier
-from schemas.connection import is_address
-from schemas.errors import SourceError, StorageError, VerificationError, counted
-from schemas.job import Job
-from schemas.privacy import ClosenessSpec
-from schemas.release import Manifest, published_columns, published_qids
+from schemas.errors.base import SourceError, StorageError, VerificationError, counted
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.connection import is_address
+from schemas.job.job import Job
+from schemas.job.privacy import ClosenessSpec
+from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.artifacts import file_digest
 from tasks.database import connect, quote
 from tasks.locations import find_files

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from flows.methods import FLOWS
-from schemas.job import load_job
+from schemas.job.job import load_job
 from tasks.verification import verify_release
 from tests.conftest import ROOT, Anonymise, CommandLine
 from tests.jobs import digests, people, people_job

@@ -19,7 +19,7 @@ import typer
 import yaml
 
 from flows.cli import app
-from schemas.job import job_json_schema
+from schemas.job.job import job_json_schema
 from tests.conftest import ROOT, CommandLine
 from tests.jobs import job_of
 

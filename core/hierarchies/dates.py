@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from core.domains import Domain
 from core.hierarchies.levels import Ladder, Level, numbered
-from schemas.hierarchy import DateHierarchy
-from schemas.hierarchy_errors import HierarchyError
+from schemas.errors.hierarchies import HierarchyError
+from schemas.hierarchies.hierarchy import DateHierarchy
 
 _EPOCH = 1970
 

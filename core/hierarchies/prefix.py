@@ -10,8 +10,8 @@ import pyarrow.types as pt
 from core.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
 from core.hierarchies.spelling import is_text
-from schemas.hierarchy import PrefixHierarchy
-from schemas.hierarchy_errors import HierarchyError
+from schemas.errors.hierarchies import HierarchyError
+from schemas.hierarchies.hierarchy import PrefixHierarchy
 
 
 def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy) -> Ladder:

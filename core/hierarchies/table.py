@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from core.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
 from core.hierarchies.spelling import spellings
-from schemas.hierarchy import CsvHierarchy
-from schemas.hierarchy_errors import HierarchyError
+from schemas.errors.hierarchies import HierarchyError
+from schemas.hierarchies.hierarchy import CsvHierarchy
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from core.hierarchies.table import LabelTable, checked_table
-from schemas.tree import TreeHierarchy
+from schemas.hierarchies.tree import TreeHierarchy
 
 
 def tree_table(qid: str, spec: TreeHierarchy) -> LabelTable:

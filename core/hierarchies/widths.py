@@ -14,8 +14,8 @@ from core.domains import Domain
 from core.hierarchies.exact import Whole, decimal_text, scaled, whole_numbers, widened
 from core.hierarchies.levels import Bounds, Ladder, Level, numbered
 from core.hierarchies.spelling import is_text, plain
-from schemas.hierarchy import WidthsHierarchy, decimals
-from schemas.hierarchy_errors import HierarchyError
+from schemas.errors.hierarchies import HierarchyError
+from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 
 Flags = NDArray[np.bool_]
 # Characters of a number that surely fits decimal128.

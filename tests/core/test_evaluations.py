@@ -11,11 +11,12 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.evaluations import Evaluations, Spent, Steps
+from core.evaluations import Evaluations, Steps
 from core.objectives import prices_of
 from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 from core.search import Objective
 from core.sensitive import unchanged
+from schemas.errors.signals import SpentError
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, Row, examples, nested, observed
 
@@ -130,7 +131,7 @@ def test_no_more_nodes_are_rolled_up_than_the_effort_allows(data: st.DataObject,
         nodes.see(steps)
     assert nodes.spent == min(effort, len(every))
     for steps in every[effort : effort + 1]:
-        with pytest.raises(Spent):
+        with pytest.raises(SpentError):
             nodes.see(steps)
 
 

@@ -17,9 +17,9 @@ from pydantic import ValidationError
 from core.hidden_values import telling, telling_bounds
 from core.hierarchy import build_hierarchy
 from core.lattice import Lattice
-from schemas.columns import QuasiIdentifier
-from schemas.hierarchy import SPARSE_ZIP_CODES
-from schemas.hierarchy_errors import HierarchyError
+from schemas.errors.hierarchies import HierarchyError
+from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
+from schemas.job.columns import QuasiIdentifier
 from tests.oracles.hierarchies import bin_edges, built, domain_of, exact, published
 
 AGES = st.lists(st.integers(-20, 130), min_size=1, max_size=60, unique=True).map(sorted)

@@ -13,7 +13,7 @@ import pytest
 from core.domains import Domain
 from core.hierarchies.table import checked_table
 from core.hierarchy import check_static
-from schemas.hierarchy_errors import HierarchyError
+from schemas.errors.hierarchies import HierarchyError
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 CANARY = "Kanarienvogel-4711"

@@ -16,7 +16,7 @@ from core.mondrian_axes import axis_of
 from core.mondrian_fragments import Tree, merge_thin, multidimensional, quantiles
 from core.mondrian_recoding import Cutting
 from core.mondrian_sampling import sampled
-from schemas.columns import QuasiIdentifier
+from schemas.job.columns import QuasiIdentifier
 from tests.oracles.tables import Example, examples
 
 

@@ -16,7 +16,7 @@ from core.mondrian import Rules
 from core.mondrian_axes import axis_of
 from core.mondrian_recoding import Cutting
 from core.mondrian_replay import leaves_of, places_of, together, tree_of
-from schemas.columns import QuasiIdentifier
+from schemas.job.columns import QuasiIdentifier
 
 AGE = QuasiIdentifier.model_validate({"name": "age", "hierarchy": {"widths": [1, 10]}})
 COLOUR = QuasiIdentifier.model_validate({"name": "colour", "hierarchy": {"tree": {"warm": ["red", "gold"], "cold": ["blue", "aqua"]}}})

@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.keyed import derived
-from core.pseudonyms import UnfitError, decrypted, encrypted, masked, pseudonyms, published_type, shifted, texts
-from schemas.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, whole
+from core.pseudonyms import decrypted, encrypted, masked, pseudonyms, published_type, shifted, texts
+from schemas.errors.signals import UnfitError
+from schemas.pseudonyms.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, whole
 
 KEY = bytes(range(32))
 WHERE = {"env": "KEY"}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.recommendation import KEPT, SAME, SAME_SHARE, advise, summary
-from schemas.method_comparison import Figures, MethodRun
+from schemas.release.method_comparison import Figures, MethodRun
 
 PLAIN: dict[str, Any] = {
     "released": 1000, "suppressed": 0, "classes": 50, "min_class": 10, "gcp": 0.2, "gcp_values": 0.1, "dm": 20_000, "c_avg": 2.0,

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from core.verification import closeness_sql, column_faults, diversity_sql
-from schemas.errors import SourceError
-from schemas.privacy import ClosenessSpec, Diversity
+from schemas.errors.base import SourceError
+from schemas.job.privacy import ClosenessSpec, Diversity
 from tests.core.test_verification import job
 
 QIDS = [1] * 101 + [2] * 100

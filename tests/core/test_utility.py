@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.domains import Domain
 from core.hierarchy import Hierarchy, build_hierarchy
 from core.utility import Contingency, Predicate, draw_queries, generalised, itself, meaning_of, relative_errors, total_variation
-from schemas.columns import QuasiIdentifier
+from schemas.job.columns import QuasiIdentifier
 
 AGES = Domain("age", pa.array([20, 21, 25, 30], pa.int64()), np.array([1, 2, 3, 4]), 0)
 CITIES = Domain("city", pa.array(["aa", "ab", "b"]), np.array([5, 1, 2]), 2)

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.verification import Recount, column_faults, manifest_faults, promise_faults, recount_sql, suppression_faults
-from schemas.job import Job
-from schemas.release import Manifest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
 from tests.jobs import JOB, PAYLOAD, QIDS, job_of
 
 VALUES = st.sampled_from(["a", "b", "*", "", " a", "A"]) | st.none()

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from data.poker import BLOCK, QIDS, draw_hands, hand_classes, make_poker
-from schemas.job import load_job
+from schemas.job.job import load_job
 
 
 @pytest.mark.parametrize(

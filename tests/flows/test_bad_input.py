@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from schemas.errors import SkaldError
+from schemas.errors.base import SkaldError
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, JOB, job_of, people, people_job, two_column_job, write_csv, write_job
 

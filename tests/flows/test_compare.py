@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from schemas.errors import PrivacyError, SkaldError
+from schemas.errors.base import PrivacyError, SkaldError
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import LEVELS, job_of, people, people_job
 from tests.oracles.lattice import Ladder, Node, best_node, losses, published

@@ -17,8 +17,8 @@ import typer
 from core.recommendation import advise
 from flows.compare_command import _methods
 from flows.methods import FLOWS, flow_of
-from schemas.job import load_job
-from schemas.method_comparison import Figures, MethodComparison, MethodRun
+from schemas.job.job import load_job
+from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.method_page import render
 from tasks.method_runs import Asked, Ended, _sentence
 from tests.conftest import CommandLine

@@ -12,9 +12,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from schemas.errors import JobError, VerificationError
-from schemas.hierarchy import SPARSE_ZIP_CODES
-from schemas.job import load_job
+from schemas.errors.base import JobError, VerificationError
+from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
+from schemas.job.job import load_job
 from tasks.verification import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import people_job, released

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.methods import flow_of
-from schemas.increments import Overlap
+from schemas.release.increments import Overlap
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import QIDS, digests, generalise, people, people_job, write_parquet
 

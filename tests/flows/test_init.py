@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.proposals import Kind, Profile, propose, ranks, widths
-from schemas.hierarchy import WidthsHierarchy
-from schemas.job import load_job
-from schemas.job_yaml import parse
+from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.job.job import load_job
+from schemas.reading.yaml_reading import parse
 from tasks.job_draft import yaml_name
 from tests.conftest import CommandLine
 from tests.jobs import people, write_csv, write_parquet

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from core.branching import Branching
-from schemas.job import load_job
-from tasks.lattice_search import NoLatticeError, lattice_of
+from schemas.errors.methods import NoLatticeError
+from schemas.job.job import load_job
+from tasks.lattice_search import lattice_of
 from tasks.planning import make_plan
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people_job

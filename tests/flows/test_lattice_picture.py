@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from core.lattice_map import LatticeMap
-from schemas.job import load_job
-from tasks.lattice_search import NoLatticeError, lattice_of
+from schemas.errors.methods import NoLatticeError
+from schemas.job.job import load_job
+from tasks.lattice_search import lattice_of
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import LEVELS, generalise, job_of, people, people_job
 

@@ -13,9 +13,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from schemas.errors import JobError, VerificationError
-from schemas.job import load_job
-from schemas.release import Manifest
+from schemas.errors.base import JobError, VerificationError
+from schemas.job.job import load_job
+from schemas.release.manifest import Manifest
 from tasks.utility import measure
 from tasks.verification import verify_release
 from tests.conftest import Anonymise, CommandLine

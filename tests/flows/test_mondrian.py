@@ -14,7 +14,7 @@ import pytest
 
 from core.risk import ClassSizes, risk_of
 from flows.methods import flow_of
-from schemas.errors import PrivacyError, SourceError
+from schemas.errors.base import PrivacyError, SourceError
 from tasks.mondrian_fragments import lots, part_chunk
 from tasks.mondrian_phases import ATTEMPTS
 from tasks.publication import Published

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.methods import flow_of
-from schemas.errors import PrivacyError
+from schemas.errors.base import PrivacyError
+from schemas.errors.methods import ReplayError
 from tasks.publication import Published
-from tasks.replay import ReplayError
 from tests.jobs import QIDS, class_sizes, digests, people, people_job, released
 
 TABLE = people(400)

@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from core.spreadsheets import read_back
-from schemas.errors import JobError, SourceError, StorageError, VerificationError
-from schemas.job import load_job
-from schemas.job_digest import job_digest
+from schemas.errors.base import JobError, SourceError, StorageError, VerificationError
+from schemas.job.digest import job_digest
+from schemas.job.job import load_job
 from tasks.report_again import report_again
 from tasks.utility import measure
 from tasks.verification import verify_release

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from flows.summary import driver_words
-from schemas.job import load_job
+from schemas.job.job import load_job
 from tasks import drivers
 from tasks.planning import Plan, make_plan
 from tests.conftest import Anonymise, CommandLine

@@ -26,9 +26,9 @@ from ffx import FF1
 from pyarrow import ipc
 
 from flows.methods import flow_of
-from schemas.errors import SkaldError, SourceError, VerificationError
-from schemas.job import load_job
-from schemas.pseudonym_errors import PseudonymError
+from schemas.errors.base import SkaldError, SourceError, VerificationError
+from schemas.errors.pseudonyms import PseudonymError
+from schemas.job.job import load_job
 from tasks.publication import Published
 from tasks.revealing import reveal, write_originals
 from tasks.verification import verify_release

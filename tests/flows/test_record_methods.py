@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from core.risk import ClassSizes, risk_of
 from flows.methods import FLOWS, flow_of
-from schemas.errors import JobError, PrivacyError, SourceError
+from schemas.errors.base import JobError, PrivacyError, SourceError
 from tasks.publication import Published
 from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
@@ -266,7 +266,7 @@ def test_wrong_settings_are_told(run: Anonymise, tmp_path: Path, key: str, sente
 
 
 def test_every_method_of_the_job_has_a_flow() -> None:
-    from schemas.method import METHODS as KNOWN
+    from schemas.job.method import METHODS as KNOWN
 
     assert set(FLOWS) <= set(KNOWN)
     assert set(METHODS) <= set(FLOWS)

@@ -11,9 +11,9 @@ from typing import Any
 import fsspec
 import pytest
 
-from schemas.errors import JobError, StorageError
-from schemas.job import load_job
-from schemas.storage_errors import ObjectStoreError
+from schemas.errors.base import JobError, StorageError
+from schemas.errors.storage import ObjectStoreError
+from schemas.job.job import load_job
 from tasks.planning import make_plan, published_already
 from tasks.remote_target import at_hand
 from tasks.verification import verify_release

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import JobError, PrivacyError, StorageError
-from schemas.job import load_job
-from schemas.job_digest import job_digest
-from tasks.replay import ReplayError
+from schemas.errors.base import JobError, PrivacyError, StorageError
+from schemas.errors.methods import ReplayError
+from schemas.job.digest import job_digest
+from schemas.job.job import load_job
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import QIDS, class_sizes, digests, generalise, people, people_job, released
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 from flows.methods import FLOWS, flow_of
-from schemas.errors import StorageError, VerificationError
-from schemas.job import load_job
-from schemas.report import Report
+from schemas.errors.base import StorageError, VerificationError
+from schemas.job.job import load_job
+from schemas.release.report import Report
 from tasks.publishing import write_report
 from tasks.report_again import report_again
 from tests.conftest import Anonymise, CommandLine

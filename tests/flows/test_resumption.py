@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import SourceError, StorageError
+from schemas.errors.base import SourceError, StorageError
 from tasks.progress import listening
 from tests.conftest import Anonymise, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_parquet

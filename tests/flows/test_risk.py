@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import VerificationError
-from schemas.job import load_job
+from schemas.errors.base import VerificationError
+from schemas.job.job import load_job
 from tasks.verification import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import QIDS, class_sizes, people, people_job, released

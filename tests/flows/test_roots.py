@@ -9,7 +9,7 @@ from unittest.mock import patch
 
 import pytest
 
-from schemas.job import load_job
+from schemas.job.job import load_job
 from tests.conftest import Anonymise
 from tests.jobs import class_sizes, job_of, people, released, write_job, write_parquet
 

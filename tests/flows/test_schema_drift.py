@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows.methods import flow_of
-from schemas.errors import SourceError
-from schemas.job import load_job
-from schemas.job_digest import job_digest
+from schemas.errors.base import SourceError
+from schemas.job.digest import job_digest
+from schemas.job.job import load_job
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, digests, people, people_job, write_csv
 

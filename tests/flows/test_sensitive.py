@@ -15,8 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from schemas.errors import VerificationError
-from schemas.job import load_job
+from schemas.errors.base import VerificationError
+from schemas.job.job import load_job
 from tasks.verification import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import released, write_job, write_parquet

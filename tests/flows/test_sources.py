@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import csv, feather, ipc
 
-from schemas.errors import SourceError
-from schemas.job import load_job
-from schemas.storage_errors import DatabaseError, ObjectStoreError
+from schemas.errors.base import SourceError
+from schemas.errors.storage import DatabaseError, ObjectStoreError
+from schemas.job.job import load_job
 from tasks.artifacts import Store
 from tasks.planning import make_plan, published_already
 from tests.conftest import Anonymise

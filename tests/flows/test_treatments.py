@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import PrivacyError
+from schemas.errors.base import PrivacyError
 from tests.conftest import Anonymise
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, data_files, generalise, job_of, people, people_job, released, two_column_job
 

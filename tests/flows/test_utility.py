@@ -12,9 +12,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from schemas.errors import StorageError
-from schemas.job import load_job
-from tasks.utility import Utility, UtilityError, measure
+from schemas.errors.base import StorageError
+from schemas.errors.methods import UtilityError
+from schemas.job.job import load_job
+from tasks.utility import Utility, measure
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import LEVELS, QIDS, data_files, people, people_job, released
 

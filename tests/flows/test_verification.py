@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import StorageError, VerificationError
-from schemas.job import load_job
+from schemas.errors.base import StorageError, VerificationError
+from schemas.job.job import load_job
 from tasks.verification import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import QIDS, class_sizes, data_files, people, people_job, released

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from core.domains import Domain
 from core.hierarchy import Hierarchy, build_hierarchy
-from schemas.columns import QuasiIdentifier
+from schemas.job.columns import QuasiIdentifier
 
 Number = int | float | Decimal
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from schemas.errors import JobError
-from schemas.job import Job, job_json_schema, load_job
-from schemas.job_digest import job_digest
-from schemas.run_parameters import RunParameters
+from schemas.errors.base import JobError
+from schemas.job.digest import job_digest
+from schemas.job.job import Job, job_json_schema, load_job
+from schemas.job.run_parameters import RunParameters
 from tests.jobs import job_of, write_job
 
 KEY = {"env": "SKALD_KEY"}

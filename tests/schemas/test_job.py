@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import JobError
-from schemas.hierarchy import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.job import Job, job_json_schema, load_job
-from schemas.job_yaml import parse
-from schemas.memory import LEAST_MEMORY, memory_bytes
-from schemas.method import METHODS, SkaldMethod
-from schemas.source import suffix
-from schemas.tree import TreeHierarchy
+from schemas.errors.base import JobError
+from schemas.hierarchies.hierarchy import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.job import Job, job_json_schema, load_job
+from schemas.job.method import METHODS, SkaldMethod
+from schemas.job.source import suffix
+from schemas.reading.memory import LEAST_MEMORY, memory_bytes
+from schemas.reading.yaml_reading import parse
 
 CONTRACT = """\
 version: 1

@@ -14,8 +14,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import JobError
-from schemas.job import load_job
+from schemas.errors.base import JobError
+from schemas.job.job import load_job
 from tests.schemas.test_job import CONTRACT, write
 
 CANARY = "xq7canary"

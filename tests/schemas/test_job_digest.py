@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import JobError
-from schemas.job import Job, load_job
-from schemas.job_digest import job_digest, quasi_identifiers_digest
-from schemas.job_yaml import parse
+from schemas.errors.base import JobError
+from schemas.job.digest import job_digest, quasi_identifiers_digest
+from schemas.job.job import Job, load_job
+from schemas.reading.yaml_reading import parse
 from tests.schemas.test_job import CONTRACT, write
 
 _BLOOD = "A+;A\nA-;A\nB+;B\n"

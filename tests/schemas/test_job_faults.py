@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import JobError
-from schemas.job import Job, load_job
+from schemas.errors.base import JobError
+from schemas.job.job import Job, load_job
 from tests.schemas.test_job import CONTRACT, SHORT, write
 
 

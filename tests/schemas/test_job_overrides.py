@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.job import load_job
-from schemas.job_overrides import apply_overrides
+from schemas.job.job import load_job
+from schemas.reading.overrides import apply_overrides
 from tests.schemas.test_job import CONTRACT, SHORT, hierarchy_of, write
 from tests.schemas.test_job_faults import faults_of
 

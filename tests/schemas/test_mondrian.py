@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import JobError
-from schemas.job import load_job
-from schemas.job_digest import job_digest
-from schemas.mondrian import MondrianMethod
+from schemas.errors.base import JobError
+from schemas.job.digest import job_digest
+from schemas.job.job import load_job
+from schemas.job.mondrian import MondrianMethod
 from tests.jobs import job_of, write_job
 
 

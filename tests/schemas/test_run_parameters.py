@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from schemas.errors import JobError
-from schemas.run_parameters import RunParameters
+from schemas.errors.base import JobError
+from schemas.job.run_parameters import RunParameters
 
 VALUE = "a cell value"
 KEPT = [

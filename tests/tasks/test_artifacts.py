@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from schemas.errors import StorageError
+from schemas.errors.base import StorageError
 from tasks.artifacts import Artifact, Store, key_of, private_folder, write_whole
 from tests.conftest import ROOT
 

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from schemas.errors import SourceError
-from schemas.job import load_job
+from schemas.errors.base import SourceError
+from schemas.job.job import load_job
 from tasks.artifacts import Store
 from tasks.csv_files import convert
 from tests.jobs import write_job

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.job import load_job
-from schemas.report import Report
+from schemas.job.job import load_job
+from schemas.release.report import Report
 from tasks.lineage import address, lineage_of
 from tasks.run_summary import figures, summary
 from tests.conftest import Anonymise

@@ -10,8 +10,8 @@ from rich.console import Console
 
 from flows.methods import flow_of
 from flows.summary import plan_summary
-from schemas.errors import PrivacyError
-from schemas.job import load_job
+from schemas.errors.base import PrivacyError
+from schemas.job.job import load_job
 from tasks.planning import make_plan
 from tests.jobs import QIDS, people, people_job
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from core.domains import Domain
 from core.hierarchy import build_hierarchy
-from schemas.columns import QuasiIdentifier
-from schemas.job import Job
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.job import Job
 from tasks.report import bands
 from tasks.report_page import percent
 from tasks.report_sentences import limits, promises, proofs, round_to

@@ -11,7 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from schemas.errors import SkaldError, SourceError, StorageError
+from schemas.errors.base import SkaldError, SourceError, StorageError
 from tasks.elsewhere import release_versions, run_call, write_call
 from tasks.retrying import is_transient
 from tasks.steps import guarded

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schemas.errors import SourceError
-from schemas.job import load_job
+from schemas.errors.base import SourceError
+from schemas.job.job import load_job
 from tasks.artifacts import Store
 from tasks.locations import find_files
 from tasks.reading import read_chunk

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors import InternalError, JobError, SkaldError, SourceError, StorageError
+from schemas.errors.base import InternalError, JobError, SkaldError, SourceError, StorageError
+from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError, WithdrawnError
 from tasks import elsewhere
 from tasks.elsewhere import Failure, release_versions, run_call, write_call
-from tasks.runners import RUNNER, SCHEDULER, RunnerError, choose_runner, on_dask
-from tasks.steps import SWITCH, WithdrawnError, groups, guarded
+from tasks.runners import choose_runner, on_dask
+from tasks.steps import SWITCH, groups, guarded
 from tests.conftest import CommandLine
 from tests.jobs import digests, people, people_job
 

@@ -1,0 +1,81 @@
+"""What can be wrong with the hierarchy of a quasi-identifier.
+
+Every constructor names the column, the level and how many values are concerned, and ends with a remedy; none takes a value.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+from schemas.errors.base import SkaldError, counted
+
+
+class HierarchyError(SkaldError):
+    """A hierarchy cannot be read, does not nest, or does not fit the column that it is for."""
+
+    @classmethod
+    def unreadable(cls, qid: str, path: str, reason: str) -> Self:
+        """The CSV file cannot be used at all; ``reason`` is a clause of ours, never the text of another library."""
+        return cls(f"Column '{qid}': the hierarchy file '{path}' {reason}.")
+
+    @classmethod
+    def ragged(cls, qid: str, where: str, rows: int, total: int, depth: int) -> Self:
+        """Some rows of the file (or leaves of the tree) have another depth than the first one."""
+        return cls(
+            f"Column '{qid}': {rows:,} of {counted(total, 'row')} of {where} {'has' if rows == 1 else 'have'} another depth than "
+            f"the first ({counted(depth, 'level')}); give every value one label per level, repeating a label where it has no coarser one."
+        )
+
+    @classmethod
+    def ambiguous(cls, qid: str, where: str, values: int) -> Self:
+        """Values occur more than once in the hierarchy, each time under another label."""
+        return cls(
+            f"Column '{qid}': {counted(values, 'value')} {'occurs' if values == 1 else 'occur'} more than once in {where}, "
+            "under different labels; keep one place for each value."
+        )
+
+    @classmethod
+    def not_nested(cls, qid: str, level: int, labels: int) -> Self:
+        """Labels of ``level`` lie under more than one label of the level above."""
+        return cls(
+            f"Column '{qid}': the hierarchy does not nest: {counted(labels, 'label')} of level {level} "
+            f"{'lies' if labels == 1 else 'lie'} under several labels of level {level + 1}; "
+            "give each label one parent, or different names to labels that mean different groups."
+        )
+
+    @classmethod
+    def not_covered(cls, qid: str, where: str, values: int, total: int) -> Self:
+        """Observed values that the hierarchy does not list."""
+        return cls(
+            f"Column '{qid}': {values:,} of {counted(total, 'value')} {'is' if total == 1 else 'are'} not in {where}; "
+            "add each of them with its labels, and check spelling, spaces and the delimiter if most are missing."
+        )
+
+    @classmethod
+    def wrong_type(cls, qid: str, kind: str, needs: str, found: str, remedy: str) -> Self:
+        """The kind of hierarchy does not apply to the type of the column."""
+        return cls(f"Column '{qid}': a hierarchy of {kind} needs {needs}, but the column is of type {found}; {remedy}.")
+
+    @classmethod
+    def not_finite(cls, qid: str, records: int) -> Self:
+        """NaN or infinite numbers, which lie in no bin."""
+        return cls(
+            f"Column '{qid}': {counted(records, 'record')} {'holds' if records == 1 else 'hold'} NaN or an infinite number, which no "
+            "bin can take; make them null in the source, or give the column a CSV hierarchy that lists them."
+        )
+
+    @classmethod
+    def negative(cls, qid: str, values: int) -> Self:
+        """Negative integers, whose text has no meaningful prefix."""
+        return cls(
+            f"Column '{qid}': {counted(values, 'value')} {'is' if values == 1 else 'are'} negative, and a prefix of a negative "
+            "number means nothing; use a hierarchy of widths."
+        )
+
+    @classmethod
+    def unknown_zone(cls, qid: str, zone: str) -> Self:
+        """The time zone of a timestamp column is not known here."""
+        return cls(
+            f"Column '{qid}': the time zone '{zone}' of its timestamps is not known on this machine; install the time zone "
+            "database (tzdata), or convert the column to UTC in the source."
+        )

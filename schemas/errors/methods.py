@@ -1,0 +1,116 @@
+"""What a method or a command refuses because of the job or the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.errors.base import SkaldError, counted, listed, nearest
+
+
+class ReplayError(SkaldError):
+    """An earlier release cannot be applied to this job."""
+
+    @classmethod
+    def other_method(cls, release: str, theirs: str, mine: str) -> ReplayError:
+        """The release was made by another algorithm."""
+        return cls(f"Release '{release}' was made by method '{theirs}' and cannot be replayed by '{mine}'. Set method.name: {theirs}.")
+
+    @classmethod
+    def hierarchies_differ(cls, release: str, qids: list[str]) -> ReplayError:
+        """Levels of one and of the other do not mean the same."""
+        return cls(
+            f"The quasi-identifiers or hierarchies of release '{release}' are not those of this job ({listed(qids)}), so its levels do not "
+            "mean the same here. Replay it with the job that made it, or leave replay out."
+        )
+
+    @classmethod
+    def levels_differ(cls, release: str, qids: list[str]) -> ReplayError:
+        """The same hierarchy has another number of levels over these data."""
+        return cls(
+            f"The hierarchies of {listed(qids)} have another number of levels over this source than in release '{release}', because the "
+            "columns are of another type, so its levels do not mean the same here. Leave replay out."
+        )
+
+    @classmethod
+    def other_cuts(cls, release: str) -> ReplayError:
+        """The cuts of a partition are found again by the settings that made them."""
+        return cls(
+            f"Release '{release}' was cut under other promises or settings of the method. Its cuts are replayed by a job of the same "
+            "privacy and method; leave replay out."
+        )
+
+    @classmethod
+    def not_kept(cls, release: str) -> ReplayError:
+        """The cuts of a partition are found again from its counts, and these are gone."""
+        return cls(
+            f"The counts of release '{release}', from which its cuts are found again, are not in this run folder any more. Leave replay "
+            "out, and keep the artefacts (artifacts: keep)."
+        )
+
+    @classmethod
+    def in_fragments(cls, release: str) -> ReplayError:
+        """Fragments, and relaxed cuts, are not replayed."""
+        return cls(
+            f"Release '{release}' cannot be replayed, because it or this source is cut in fragments or by relaxed cuts. Raise memory, or "
+            "leave replay out."
+        )
+
+    @classmethod
+    def not_recorded(cls, release: str) -> ReplayError:
+        """The release is older than the record of its hierarchies, and another job's."""
+        return cls(f"Release '{release}' does not say which hierarchies it was made with. Run its job again and replay that release.")
+
+
+class NoLatticeError(SkaldError):
+    """There is nothing to draw."""
+
+    @classmethod
+    def other_method(cls, method: str) -> NoLatticeError:
+        """The job's algorithm searches no lattice."""
+        return cls(f"method.name is {method}, which searches no lattice; only jobs of the method skald have one to draw.")
+
+    @classmethod
+    def not_kept(cls) -> NoLatticeError:
+        """The search did not keep what it knows of single nodes."""
+        return cls("The lattice was searched without keeping what is known of every node, so there is nothing to draw.")
+
+
+MOST_CLASSES = 100
+
+
+class UtilityError(SkaldError):
+    """What was asked for cannot be measured."""
+
+    @classmethod
+    def no_target(cls, column: str, columns: Sequence[str]) -> UtilityError:
+        """The column is not published beside the QIDs."""
+        return cls(f"--target '{column}' is not among the sensitive and insensitive columns of the job{nearest(column, columns)}.")
+
+    @classmethod
+    def no_classes(cls, column: str, values: int) -> UtilityError:
+        """Telling it is no classification."""
+        return cls(f"--target '{column}' has {counted(values, 'value')}; a classifier tells a column of 2 to {MOST_CLASSES}.")
+
+    @classmethod
+    def too_few_records(cls, column: str, needed: int) -> UtilityError:
+        """There is nothing to learn from."""
+        return cls(f"--target '{column}' has a value in fewer than {needed} records of the source or the release; name another column.")
+
+    @classmethod
+    def not_installed(cls) -> UtilityError:
+        """The optional extra is missing."""
+        return cls("--target needs the optional extra 'utility': install it with pip install 'skald[utility]', or leave the option out.")
+
+
+class ComparisonError(SkaldError):
+    """The experiment that was asked for cannot be made of this source."""
+
+    @classmethod
+    def too_many_chunks(cls, chunks: int, records: int) -> ComparisonError:
+        """A chunk would have no record."""
+        return cls(f"{counted(records, 'record')} cannot be cut into {counted(chunks, 'chunk')}. Ask for fewer, or add data.")
+
+    @classmethod
+    def not_dividing(cls, chunks: int, most: int) -> ComparisonError:
+        """With ``--cut`` all chunks of an experiment must be of one size."""
+        return cls(f"With --cut every number of chunks must divide the largest; {chunks:,} does not divide {most:,}. Choose others.")

@@ -1,0 +1,137 @@
+"""How databases, object stores and Prefect's server can fail, each in one sentence without a credential and without a cell value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.errors.base import SourceError, StorageError, counted, listed
+
+
+class DatabaseError(SourceError):
+    """A database cannot be read, or what a query returns cannot be kept as it is."""
+
+    @classmethod
+    def not_installed(cls) -> DatabaseError:
+        """The driver is an option."""
+        return cls("Reading from PostgreSQL needs its driver: pip install 'skald[postgresql]'.")
+
+    @classmethod
+    def no_address(cls, where: str) -> DatabaseError:
+        """The variable or file of ``connection`` holds no address."""
+        return cls(
+            f"source.connection names {where}, which holds no address such as postgresql://reader@host/database. Set it and run again."
+        )
+
+    @classmethod
+    def unreachable(cls) -> DatabaseError:
+        """The server refused the connection or did not answer."""
+        return cls(
+            "The PostgreSQL server cannot be reached or refused the connection. Check source.connection and libpq's variables "
+            "(PGHOST, PGUSER, PGPASSWORD, PGSERVICE, …) with psql."
+        )
+
+    @classmethod
+    def refused(cls, kind: str, state: str | None) -> DatabaseError:
+        """The database could not run the statement; its own words may hold values, so only the code is told."""
+        code = f" (SQLSTATE {state})" if state else ""
+        return cls(f"{kind} could not run the job's query{code}. Try it there, where the whole message can be read: it may hold data.")
+
+    @classmethod
+    def not_select(cls) -> DatabaseError:
+        """Only one SELECT makes sense."""
+        return cls("source.query must be a single SELECT statement.")
+
+    @classmethod
+    def no_such_type(cls, faults: Sequence[str]) -> DatabaseError:
+        """Columns whose values Parquet cannot hold, each with its type."""
+        return cls(
+            f"{counted(len(faults), 'column')} cannot be kept as they are: {', '.join(faults)}. Cast them to text, a number or a time in "
+            "the source or in source.query."
+        )
+
+    @classmethod
+    def no_precision(cls, names: Sequence[str]) -> DatabaseError:
+        """PostgreSQL's numeric has no fixed number of digits."""
+        example = f"{{{names[0]}: 'decimal(18,2)'}}"
+        return cls(f"{listed(names)} is numeric in PostgreSQL, without a fixed number of digits. Say it as in source.types: {example}.")
+
+    @classmethod
+    def misfits(cls, faults: Sequence[str]) -> DatabaseError:
+        """Values that the type of ``source.types`` cannot hold exactly, or that no type can; each fault names column and count."""
+        return cls(f"The rows of the query do not fit: {'; '.join(faults)}. Correct source.types, or mend them in source.query.")
+
+    @classmethod
+    def unknown_types(cls, names: Sequence[str]) -> DatabaseError:
+        """``source.types`` names columns that the query does not return."""
+        return cls(f"source.types names {listed(names)}, which the query does not return.")
+
+
+class ObjectStoreError(StorageError):
+    """An object store cannot be read or written."""
+
+    @classmethod
+    def not_installed(cls, scheme: str) -> ObjectStoreError:
+        """The package for a kind of store is an option."""
+        remedy = "pip install 'skald[s3]'" if scheme.startswith("s3") else "install fsspec's package for it (gcsfs, adlfs)"
+        return cls(f"Addresses that begin with {scheme}:// need a package that is not installed: {remedy}.")
+
+    @classmethod
+    def failed(cls, address: str, reason: str) -> ObjectStoreError:
+        """Credentials, network, bucket or rights."""
+        return cls(
+            f"'{address}' cannot be read or written ({reason}). Check the address, the credentials of the environment and their rights. "
+            "What is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
+    def differs(cls, address: str, files: int) -> ObjectStoreError:
+        """What was read back is not what was written."""
+        return cls(
+            f"{counted(files, 'file')} of '{address}' read back otherwise than they were written. No manifest was written, so nothing is "
+            "published; run again when no other run writes there."
+        )
+
+    @classmethod
+    def exists(cls, address: str) -> ObjectStoreError:
+        """Another run published the same release meanwhile."""
+        return cls(
+            f"'{address}' was published by another run meanwhile and is not written over. Run again: the same job then does nothing."
+        )
+
+
+class OutputError(StorageError):
+    """The released records cannot be written as the job asks."""
+
+    @classmethod
+    def too_many_folders(cls, most: int) -> OutputError:
+        """``partition_by`` has too many distinct values."""
+        return cls(f"output.partition_by would make more than {most:,} folders. Choose columns with fewer published values.")
+
+    @classmethod
+    def no_folder(cls, records: int) -> OutputError:
+        """Empty text, or the word by which Hive calls null."""
+        return cls(
+            f"output.partition_by: {counted(records, 'record')} with text that cannot be a folder's name (empty, or Hive's word for null)."
+        )
+
+    @classmethod
+    def long_folder(cls, values: int) -> OutputError:
+        """A file system takes names of 255 bytes."""
+        return cls(f"output.partition_by: {counted(values, 'value')} too long for a folder's name. Choose another column.")
+
+
+class ServerError(StorageError):
+    """Prefect's server cannot be used, or went away. Threads of Prefect's then wait for it, and the process must not wait for them."""
+
+    @classmethod
+    def unusable(cls, host: str, reason: str) -> ServerError:
+        """The configured server is not there, or is none."""
+        return cls(
+            f"Prefect's server at '{host}' cannot be used ({reason}). Start it, or unset PREFECT_API_URL (or choose another profile), "
+            "or run with --direct; what is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
+    def gone(cls) -> ServerError:
+        """It went away in the middle of a run."""
+        return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")

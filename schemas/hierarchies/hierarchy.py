@@ -1,0 +1,195 @@
+"""The five ways to say how the values of a quasi-identifier are grouped, recognised by their key."""
+
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.reading.model import MOST_DIGITS, Character, Choice, ExactDecimal, PathText, StrictModel, fault, kind_named, one_named
+
+DateUnit = Literal["day", "month", "quarter", "year", "decade"]
+DATE_UNITS: tuple[DateUnit, ...] = get_args(DateUnit)
+"""The calendar units of a date hierarchy, finest first."""
+
+
+class CsvHierarchy(StrictModel):
+    """Groups from a CSV file without a header: column 0 holds the value, the next ones its groups, finest first."""
+
+    kind: ClassVar[str] = "csv"
+    hides: ClassVar[bool] = False
+    uncounted: ClassVar[frozenset[str]] = frozenset({"csv"})
+    csv: PathText
+    """The file, relative to the job file."""
+    delimiter: Character = ";"
+    """What separates the fields of the file."""
+
+
+class WidthsHierarchy(StrictModel):
+    """Numerical bins, one width per level, aligned to multiples of the width from ``origin`` (papers/skald.txt, section III)."""
+
+    kind: ClassVar[str] = "widths"
+    widths: Annotated[list[ExactDecimal], Field(min_length=1)]
+    """Bin widths, finest first, each a multiple of the one before so that the levels nest."""
+    origin: ExactDecimal = Decimal(0)
+    """Where a bin of every width begins."""
+    encode: bool = False
+    """Whether the widths count ranks of the observed values (from 0) and not units of the value; for sparse columns."""
+    top: ExactDecimal | None = None
+    """Values from here on are one group at every level, such as 90 for the ages that HIPAA's safe harbour wants told as 90 or older."""
+    bottom: ExactDecimal | None = None
+    """Values below are one group at every level."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"top", "bottom"})
+
+    @field_validator("widths")
+    @classmethod
+    def _nested(cls, widths: list[Decimal]) -> list[Decimal]:
+        if faults := width_faults(widths):
+            raise fault(*faults)
+        return widths
+
+    @model_validator(mode="after")
+    def _ranks_are_whole(self) -> Self:
+        if self.encode and any(number != number.to_integral_value() for number in (*self.widths, self.origin)):
+            raise fault("encode: true counts ranks, so widths and origin must be whole numbers")
+        ends = [end for end in (self.bottom, self.top) if end is not None]
+        if self.encode and ends:
+            raise fault("encode: true counts ranks, so that top and bottom, which are values, do not go with it")
+        if len(ends) > 1 and ends[0] >= ends[1]:
+            raise fault("bottom must be less than top")
+        places = max(decimals(number) for number in (*self.widths, self.origin, *ends))
+        if max(self.widths[-1], *map(abs, (self.origin, *ends))) * Decimal(10) ** places >= Decimal(10) ** MOST_DIGITS:
+            raise fault(f"widths, origin, top and bottom together span more than {MOST_DIGITS} digits; write them with fewer decimals")
+        return self
+
+    @property
+    def hides(self) -> bool:
+        """Whether the values themselves are never published."""
+        return self.top is not None or self.bottom is not None
+
+
+def sparse_prefixes(value: object) -> object:
+    """Returns the word ``hipaa``, or a list of beginnings of one length.
+
+    Raises:
+        PydanticCustomError: neither of the two.
+    """
+    if value == "hipaa":
+        return value
+    if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
+        raise fault("must be the word hipaa, or a list of beginnings as text; put each in quotes")
+    if len({len(prefix) for prefix in value}) > 1:
+        raise fault("must be beginnings of one length")
+    return value
+
+
+SPARSE_ZIP_CODES = (
+    "036", "059", "063", "102", "203", "556", "692", "790", "821", "823", "830", "831", "878", "879", "884", "890", "893",
+)  # fmt: skip
+"""3-digit ZIP code areas with 20,000 people or fewer in the census of 2000, as the guidance on HIPAA's safe harbour lists them; a job may
+hold a list from a later census."""
+Sparse = Annotated[
+    Literal["hipaa"] | list[str],
+    BeforeValidator(sparse_prefixes),
+    WithJsonSchema({"anyOf": [{"const": "hipaa"}, {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}]}),
+]
+
+
+class PrefixHierarchy(StrictModel):
+    """Leading characters that are kept, one number per level; the rest is masked."""
+
+    kind: ClassVar[str] = "prefix"
+    prefix: Annotated[list[int], Field(min_length=1)]
+    """Characters kept, most first; the level that keeps none is added by itself."""
+    mask: Character = "*"
+    """What stands for the characters that are not kept."""
+    sparse: Sparse | None = None
+    """Beginnings whose values are one group, 000, at every level; hipaa stands for the 3-digit ZIP codes of 20,000 people or fewer."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"sparse"})
+
+    @property
+    def hides(self) -> bool:
+        """Whether the values themselves are never published."""
+        return self.sparse is not None
+
+    @property
+    def beginnings(self) -> tuple[str, ...]:
+        """The sparse beginnings, all of one length."""
+        return SPARSE_ZIP_CODES if self.sparse == "hipaa" else tuple(self.sparse or ())
+
+    @field_validator("prefix")
+    @classmethod
+    def _shrinking(cls, prefix: list[int]) -> list[int]:
+        if any(kept < 1 for kept in prefix):
+            raise fault("every number of kept characters must be at least 1; the level that keeps none is added by itself")
+        if any(fine <= coarse for fine, coarse in pairwise(prefix)):
+            raise fault("numbers of kept characters must fall from level to level")
+        return prefix
+
+
+class DateHierarchy(StrictModel):
+    """Calendar units, one per level."""
+
+    kind: ClassVar[str] = "date"
+    hides: ClassVar[bool] = False
+    date: Annotated[list[DateUnit], Field(min_length=1)]
+    """Units, finest first: day, month, quarter, year, decade."""
+
+    @field_validator("date")
+    @classmethod
+    def _coarsening(cls, units: list[DateUnit]) -> list[DateUnit]:
+        if any(DATE_UNITS.index(fine) >= DATE_UNITS.index(coarse) for fine, coarse in pairwise(units)):
+            raise fault("units must grow coarser from level to level, in the order " + ", ".join(DATE_UNITS))
+        return units
+
+
+def decimals(number: Decimal) -> int:
+    """Returns how many digits ``number`` has behind its point, trailing zeros apart."""
+    exponent = Fraction(number).denominator
+    places = 0
+    while 10**places % exponent:
+        places += 1
+    return places
+
+
+def width_faults(widths: list[Decimal]) -> list[str]:
+    """Returns what keeps bin widths from nesting, with the positions at fault counted from 0."""
+    if low := [position for position, width in enumerate(widths) if width <= 0]:
+        return [f"widths must be positive; at fault: {entries(low)}"]
+    exact = [Fraction(width) for width in widths]
+    steps = list(enumerate(pairwise(exact), 1))
+    if falling := [position for position, (fine, coarse) in steps if coarse <= fine]:
+        return [f"widths must grow from level to level; at fault: {entries(falling)}"]
+    if odd := [position for position, (fine, coarse) in steps if (coarse / fine).denominator != 1]:
+        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {entries(odd)}"]
+    return []
+
+
+def entries(positions: list[int]) -> str:
+    """Returns ``widths[3], widths[5]``."""
+    return ", ".join(f"widths[{position}]" for position in positions)
+
+
+AnyHierarchy: TypeAlias = CsvHierarchy | TreeHierarchy | WidthsHierarchy | PrefixHierarchy | DateHierarchy
+HIERARCHIES: dict[str, type[StrictModel]] = {
+    model.kind: model for model in (CsvHierarchy, TreeHierarchy, WidthsHierarchy, PrefixHierarchy, DateHierarchy)
+}
+
+
+def kind_of(value: object) -> str | None:
+    """Returns the kind whose key a hierarchy's mapping holds."""
+    return kind_named(value, HIERARCHIES)
+
+
+def check_kind(value: Any) -> Any:
+    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it.
+
+    Raises:
+        PydanticCustomError: not a mapping, no kind, or several.
+    """
+    return one_named(value, HIERARCHIES, "kind of hierarchy", "kinds of hierarchy")
+
+
+Hierarchy = Annotated[AnyHierarchy, Choice(HIERARCHIES, kind_of), BeforeValidator(check_kind)]

@@ -1,0 +1,149 @@
+"""The roles of the source's columns: every column has one, and only one."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+
+from schemas.errors.base import listed
+from schemas.hierarchies.hierarchy import Hierarchy
+from schemas.pseudonyms.identifiers import Entry, Identifier, entries
+from schemas.reading.model import StrictModel, fault
+
+ROLES = ("identifiers", "quasi_identifiers", "sensitive", "insensitive")
+REST = "rest"
+
+
+def column_name(value: object) -> str:
+    """Returns the name of a column.
+
+    Raises:
+        PydanticCustomError: not text, or empty.
+    """
+    if not isinstance(value, str):
+        raise fault("must be a column's name as text; put it in quotes")
+    if not value:
+        raise fault("must be a column's name, but is empty")
+    return value
+
+
+def column_names(value: object) -> list[str]:
+    """Returns a list of column names.
+
+    Raises:
+        PydanticCustomError: not a list, or entries that are not names, by their position.
+    """
+    if not isinstance(value, list):
+        raise fault("must be a list of column names")
+    if wrong := [str(position) for position, name in enumerate(value) if not isinstance(name, str) or not name]:
+        raise fault(f"must be a list of column names; empty or not text (put it in quotes): entry {', '.join(wrong)}, counted from 0")
+    return value
+
+
+def column_names_or_rest(value: object) -> object:
+    """Returns a list of column names, or the word ``rest``.
+
+    Raises:
+        PydanticCustomError: neither of the two.
+    """
+    if isinstance(value, str) and value == REST:
+        return value
+    if not isinstance(value, list):
+        raise fault("must be a list of column names or the word rest")
+    return column_names(value)
+
+
+NAMES_SCHEMA: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
+ColumnName = Annotated[str, BeforeValidator(column_name), WithJsonSchema({"type": "string", "minLength": 1})]
+ColumnNames = Annotated[list[str], BeforeValidator(column_names), WithJsonSchema(NAMES_SCHEMA)]
+Rest: TypeAlias = Literal["rest"]
+ColumnNamesOrRest = Annotated[
+    list[str] | Rest, BeforeValidator(column_names_or_rest), WithJsonSchema({"anyOf": [NAMES_SCHEMA, {"const": REST}]})
+]
+
+
+class QuasiIdentifier(StrictModel):
+    """A column that helps to single people out, with the hierarchy by which it is generalised."""
+
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"exact"})
+    name: ColumnName
+    """The column."""
+    hierarchy: Hierarchy
+    """How its values are grouped: one of csv, tree, widths, prefix and date."""
+    exact: bool = True
+    """Whether the values themselves may be published, where the records allow it; else only levels at which no value keeps its name are."""
+
+    @property
+    def hides(self) -> bool:
+        """Whether some values may not be published as they are: all, or those beyond top and bottom or with a sparse beginning."""
+        return not self.exact or self.hierarchy.hides
+
+
+class Columns(StrictModel):
+    """Which column has which role; one without a role is an error when the source is read."""
+
+    identifiers: Annotated[list[Entry], BeforeValidator(entries)] = Field(default_factory=list)
+    """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
+    quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
+    """Columns that are generalised; their order is the order of importance for ties."""
+    sensitive: ColumnNames = Field(default_factory=list)
+    """Columns whose values are to be protected; they are published."""
+    insensitive: ColumnNamesOrRest = Field(default_factory=list)
+    """Columns that are published as they are, or the word rest for all that are not named elsewhere."""
+
+    @model_validator(mode="after")
+    def _one_role_each(self) -> Self:
+        if faults := role_faults({role: getattr(self, role) for role in ROLES}):
+            raise fault(*faults)
+        return self
+
+    @property
+    def dropped(self) -> list[str]:
+        """The identifiers that are not published."""
+        return [entry for entry in self.identifiers if isinstance(entry, str)]
+
+    @property
+    def pseudonyms(self) -> list[Identifier]:
+        """The identifiers that are published as pseudonyms, in order."""
+        return [entry for entry in self.identifiers if not isinstance(entry, str)]
+
+    def roles(self) -> dict[str, str]:
+        """Returns the role of every column that is named, in the order of the job."""
+        return {name: role for role in ROLES for name in names(getattr(self, role))}
+
+
+def names(columns: object) -> Iterator[str]:
+    """Yields the column names among the entries of one role, read or not yet read; passes over what is no name."""
+    for entry in columns if isinstance(columns, list) else []:
+        name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
+        if isinstance(name, str):
+            yield name
+
+
+def hidden(quasi_identifiers: object) -> Iterator[str]:
+    """Yields the quasi-identifiers, read or not yet read, whose values may not be published as they are."""
+    for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
+        if isinstance(qid, QuasiIdentifier):
+            hides = qid.hides
+        else:
+            hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else None
+            hides = isinstance(qid, Mapping) and qid.get("exact") is False
+            hides = hides or (isinstance(hierarchy, Mapping) and not hierarchy.keys().isdisjoint({"top", "bottom", "sparse"}))
+        if hides:
+            yield name
+
+
+def role_faults(columns: Mapping[str, object]) -> list[str]:
+    """Returns a sentence per column that has two roles or is listed twice, also where other parts of ``columns`` are wrong."""
+    found: dict[str, list[str]] = {}
+    for role in ROLES:
+        for name in names(columns.get(role)):
+            found.setdefault(name, []).append(role)
+    faults = []
+    for name, roles in found.items():
+        distinct = list(dict.fromkeys(roles))
+        if len(distinct) > 1:
+            faults.append(f"column '{name}' has {len(distinct)} roles, {listed(distinct)}; give it one")
+        elif len(roles) > 1:
+            faults.append(f"column '{name}' is listed {len(roles)} times in '{roles[0]}'; list it once")
+    return faults

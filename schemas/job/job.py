@@ -1,0 +1,210 @@
+"""The job: what a data engineer writes to turn a source into a release, read from YAML with all its faults at once."""
+
+import glob
+import os
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
+
+from schemas.errors.base import JobError, nearest
+from schemas.job.columns import REST, ROLES, Columns, names, role_faults
+from schemas.job.connection import Target
+from schemas.job.method import Method
+from schemas.job.mondrian import hidden_faults, mondrian_faults
+from schemas.job.output import Output, partition_faults, published_names
+from schemas.job.privacy import Privacy
+from schemas.job.source import Source
+from schemas.job.suppression import Suppression, suppression_faults
+from schemas.pseudonyms.identifiers import subject_faults
+from schemas.reading.faults import fault_lines
+from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
+from schemas.reading.model import FormatVersion, PathText, StrictModel, fault
+from schemas.reading.overrides import apply_overrides
+from schemas.reading.yaml_reading import parse, read_text
+
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
+
+
+def job_name(value: str) -> str:
+    """Returns a name that is safe as the name of a folder.
+
+    Raises:
+        PydanticCustomError: other characters, a dot in front, or more than 100 characters.
+    """
+    if not _NAME.fullmatch(value):
+        raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
+    return value
+
+
+class Job(StrictModel):
+    """A whole job; relative paths in it are relative to the folder of the job file."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads"})
+    version: FormatVersion
+    """The version of the job format: 1."""
+    name: Annotated[str, AfterValidator(job_name)]
+    """Names the job's folder of artefacts: letters, digits, '_', '.', '-'."""
+    source: Source
+    """Where the records are."""
+    columns: Columns
+    """Which column has which role."""
+    privacy: Privacy
+    """What every equivalence class must keep."""
+    suppression: Suppression = Field(default_factory=Suppression)
+    """How many records may be taken out, and how; none unless it is said."""
+    method: Method
+    """The algorithm and its settings."""
+    memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
+    """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes, always bytes once it is read. The program itself and
+    Prefect come on top, up to half a gigabyte."""
+    target: Target
+    """The folder that gets the releases, or an address in an object store such as s3://bucket/releases."""
+    output: Output = Field(default_factory=Output)
+    """How the released records are written; Parquet unless it is said."""
+    artifacts: Literal["keep", "delete"] = "keep"
+    """Whether the artefacts, which hold raw values, stay for the next run."""
+    intervals: Literal["text", "bounds"] = "text"
+    """Whether an interval is published as text or as two columns."""
+    work: PathText | None = None
+    """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
+    chunk_rows: Annotated[int, Field(ge=1)] = 1_000_000
+    """Rows of a chunk, about."""
+    rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
+    """Records of a data file of the release, about."""
+    threads: Annotated[int, Field(ge=1)] | None = None
+    """Threads that work at a time; all of the machine's unless it is said."""
+    replay: PathText | None = None
+    """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
+    _folder: Path = PrivateAttr(default_factory=Path.cwd)
+
+    def model_post_init(self, context: Any) -> None:
+        """Takes the job file's folder from the validation context ``{"folder": Path}``; without one, the current folder."""
+        if isinstance(context, Mapping) and "folder" in context:
+            self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        if faults := fit_faults(dict(self)):
+            raise fault(*faults)
+        return self
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns what determines a release's content, of a replayed release its id; older jobs keep their digest."""
+        content = super().canonical()
+        if not content["output"]:
+            del content["output"]
+        replay = content.pop("replay")
+        return content if replay is None else content | {"replay": Path(replay).name}
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the job file, absolute."""
+        return self._folder
+
+    @property
+    def target_path(self) -> Path:
+        """The folder that gets the releases, absolute; for an object store the one in which they are made before they are copied."""
+        return self.work_path / "outbox" if isinstance(self.target, str) else self.resolve(self.target)
+
+    @property
+    def target_address(self) -> str | None:
+        """The address in an object store that gets the releases, if it is one."""
+        return self.target if isinstance(self.target, str) else None
+
+    def place_of(self, release: str) -> str:
+        """Returns where people find a release: a folder or an address."""
+        return f"{self.target_address}/{release}" if self.target_address else str(self.target_path / release)
+
+    @property
+    def work_path(self) -> Path:
+        """The folder of the artefacts, absolute."""
+        return self.resolve(self.work or Path(".skald", self.name))
+
+    @property
+    def replay_path(self) -> Path:
+        """The folder of the release that is replayed: in the target, or else relative to the job file."""
+        assert self.replay is not None
+        known = self.target_path / self.replay
+        return known if known.is_dir() else self.resolve(self.replay)
+
+    @property
+    def source_pattern(self) -> list[str]:
+        """The source's paths and patterns, absolute; addresses with a scheme (``s3://…``) as they are."""
+        anchor = Path(glob.escape(str(self.folder)))
+        return [path if "://" in path else str(anchor / path) for path in self.source.path]
+
+    def resolve(self, path: Path) -> Path:
+        """Returns a path of the job (such as a hierarchy's file) as an absolute one."""
+        return self.folder / path
+
+
+REPLAYED = ("skald", "mondrian")
+"""Methods whose releases can be applied to other data."""
+
+
+def fit_faults(job: Mapping[str, Any]) -> list[str]:
+    """Returns what does not fit between parts of a job, read or not yet read, each with its place."""
+    source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
+    faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
+    known = {name for role in ROLES for name in names(columns.get(role))}
+    privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
+    for kind in ("l", "t"):
+        lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
+        faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
+    faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    known_subject = known if columns.get("insensitive") != REST else None
+    faults += subject_faults(columns.get("identifiers"), known_subject)
+    faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    if isinstance(wanted := _mapping(job.get("output")).get("partition_by"), list) and wanted:
+        published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
+        others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
+        faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
+    method = _mapping(job.get("method")).get("name")
+    if job.get("replay") is not None and method not in REPLAYED:
+        faults.append(f"replay: {method} recodes single records, and its classes say nothing of others; leave replay out")
+    if columns.get("insensitive") != REST and known:
+        typed = [name for name in _mapping(source.get("types")) if name not in known]
+        faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]
+    return faults
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if isinstance(value, StrictModel):
+        return dict(value)
+    return value if isinstance(value, Mapping) else {}
+
+
+def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
+    """Returns the job of a YAML file, with single settings replaced.
+
+    Args:
+        path: the job file.
+        overrides: settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
+
+    Raises:
+        JobError: anything wrong with the file or the overrides, all faults at once.
+    """
+    text, faults = read_text(path)
+    data, unread = parse(text) if not faults else (None, [])
+    faults += unread
+    if not isinstance(data, dict):
+        raise JobError(str(path), faults or ["the job must be a mapping (key: value), as in version: 1"])
+    faults += apply_overrides(data, overrides)
+    faults += [f"columns: {sentence}" for sentence in role_faults(_mapping(data.get("columns")))]
+    faults += fit_faults(data)
+    job = None
+    try:
+        job = Job.model_validate(data, context={"folder": path.parent})
+    except ValidationError as error:
+        faults += fault_lines(error.errors(include_url=False), Job, data)
+    if faults or job is None:
+        raise JobError(str(path), list(dict.fromkeys(faults)))
+    return job
+
+
+def job_json_schema() -> dict[str, Any]:
+    """Returns the JSON schema of job files (draft 2020-12), for editors."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Job.model_json_schema()}

@@ -1,0 +1,123 @@
+"""What a job may say about Mondrian, centralised or in fragments (papers/distributed-mondrian.txt)."""
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
+
+from schemas.errors.base import counted, nearest
+from schemas.hierarchies.hierarchy import kind_of
+from schemas.job.columns import hidden, names
+from schemas.reading.model import ExactDecimal, StrictModel, alternatives, fault
+
+Generalisation: TypeAlias = Literal["hierarchy", "prefix", "set", "interval"]
+GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "interval")
+
+
+def sample_share(value: Decimal) -> Decimal:
+    """Returns the share of the records that a sample takes.
+
+    Raises:
+        PydanticCustomError: outside (0, 1].
+    """
+    if not 0 < value <= 1:
+        raise fault("must be a share of the records, above 0 and at most 1")
+    return value
+
+
+def generalisation(value: object) -> object:
+    """Returns one way of generalising for all quasi-identifiers, or one for each that is named.
+
+    Raises:
+        PydanticCustomError: neither a way nor a mapping of names to ways.
+    """
+    named = value if isinstance(value, dict) else {"": value}
+    if not all(isinstance(name, str) for name in named):
+        raise fault("must name quasi-identifiers as text; put the names in quotes")
+    if wrong := [way for way in named.values() if way not in GENERALISATIONS]:
+        hint = nearest(wrong[0], GENERALISATIONS) if isinstance(wrong[0], str) else ""
+        many = f" ({counted(len(wrong), 'setting')} at fault)" if isinstance(value, dict) else ""
+        raise fault(f"must be {alternatives(GENERALISATIONS)}, or one of these per quasi-identifier{hint}{many}")
+    return value
+
+
+_WAY: dict[str, Any] = {"enum": list(GENERALISATIONS)}
+Ways = Annotated[
+    Generalisation | dict[str, Generalisation],
+    BeforeValidator(generalisation),
+    WithJsonSchema({"anyOf": [_WAY, {"type": "object", "additionalProperties": _WAY}]}),
+]
+
+
+class Fragments(StrictModel):
+    """How the records are shared out before they are anonymised, each share by itself."""
+
+    count: Annotated[int, Field(ge=1, le=4096)] = 1
+    """How many fragments; more than one worker takes them from a queue. The memory may ask for more."""
+    cut: Literal["quantile", "multidimensional"] = "multidimensional"
+    """Along one quasi-identifier (Fig. 4), or as Mondrian itself cuts (Fig. 5), which rounds the count up to a power of two."""
+    sample: Annotated[ExactDecimal, AfterValidator(sample_share)] = Decimal("0.01")
+    """The share of the records from which the thresholds are taken."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Which records are in the sample."""
+
+
+class MondrianMethod(StrictModel):
+    """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
+
+    name: Literal["mondrian"] = "mondrian"
+    """Chooses this algorithm."""
+    mode: Literal["strict", "median", "relaxed"] = "strict"
+    """Equal values stay together, cut at the median or just below it, or at the median only (the paper); or they are shared out evenly."""
+    score: Literal["representativity", "entropy", "span", "normalised_span", "ncp"] = "representativity"
+    """What chooses the quasi-identifier of a cut: eq. 1, another score, or the cut itself that lowers the NCP most."""
+    spans: Literal["dataset", "fragment"] = "dataset"
+    """Whether a score is relative to the whole dataset or, to the paper's letter, to the worker's fragment."""
+    generalisation: Ways | None = None
+    """How the values of a class are published. If left out: numbers with widths as intervals, everything else by its hierarchy."""
+    fragments: Fragments = Field(default_factory=Fragments)
+    """How the records are shared out before they are anonymised; in one piece unless it is said or the memory asks for it."""
+
+    def way_of(self, qid: str) -> Generalisation | None:
+        """Returns how a quasi-identifier is published; None if the job leaves it open."""
+        return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
+
+
+def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Returns what does not fit between Mondrian's settings and the rest of a job, read or not yet read, each with its place."""
+    if method.get("name") != "mondrian":
+        return []
+    ways, known, faults = method.get("generalisation"), list(names(qids)), []
+    if isinstance(ways, Mapping):
+        strange = [str(name) for name in ways if name not in known]
+        faults += [f"method.generalisation: '{name}' is no quasi-identifier{nearest(name, known)}" for name in strange]
+    if method.get("score") == "ncp" and method.get("mode", "strict") != "strict":
+        faults.append("method.mode: score: ncp chooses cuts off the median too, so that only mode: strict goes with it")
+    if intervals == "bounds":
+        other = [name for name in _with_bounds(qids) if (ways.get(name) if isinstance(ways, Mapping) else ways) not in {None, "interval"}]
+        faults += [f"method.generalisation: '{name}' is published as bounds (intervals: bounds), so it must be interval" for name in other]
+    return faults
+
+
+def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Returns where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
+    if method.get("name") == "skald":
+        return []
+    ways, concerned = method.get("generalisation"), list(hidden(qids))
+    chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in concerned}
+    faults = [
+        f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"
+        for name, way in chosen.items()
+        if method.get("name") == "mondrian" and way not in {None, "hierarchy"}
+    ]
+    if intervals == "bounds":
+        faults += [f"intervals: '{name}' may not be published exactly; bounds of it need method: {{name: skald}}" for name in concerned]
+    return faults
+
+
+def _with_bounds(qids: object) -> Iterator[str]:
+    for qid, name in zip(qids if isinstance(qids, list) else [], names(qids), strict=False):
+        hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
+        if kind_of(hierarchy) == "widths":
+            yield name

@@ -1,0 +1,77 @@
+"""What the data files of a release are: Parquet, Parquet in folders by quasi-identifier, CSV for spreadsheets, or a DuckDB table."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from schemas.errors.base import listed, nearest
+from schemas.job.columns import ColumnNames
+from schemas.reading.model import Character, StrictModel, fault
+
+
+class Output(StrictModel):
+    """How the released records are written; what they say does not depend on it."""
+
+    format: Literal["parquet", "csv", "duckdb"] = "parquet"
+    """Files of Parquet, files of CSV that run no formula in a spreadsheet, or the table `release` of one DuckDB file."""
+    partition_by: ColumnNames = Field(default_factory=list)
+    """Published quasi-identifiers whose values become folders (region=North), as Hive and Spark read them; Parquet only."""
+    delimiter: Character = ","
+    """What separates the fields of CSV."""
+    bom: bool = True
+    """Whether CSV begins with the mark by which Excel knows UTF-8."""
+
+    @model_validator(mode="after")
+    def _keys_fit_the_format(self) -> Self:
+        faults = []
+        if self.partition_by and self.format != "parquet":
+            faults.append(f"partition_by only fits Parquet, but the format is {self.format}; remove one of them")
+        if len(set(self.partition_by)) < len(self.partition_by):
+            faults.append("partition_by lists a column twice; list it once")
+        given = [key for key, left_out in (("delimiter", ","), ("bom", True)) if getattr(self, key) != left_out]
+        if given and self.format != "csv":
+            faults.append(f"{listed(given)} only fit CSV, but the format is {self.format}; remove them or say format: csv")
+        if self.delimiter in "\"'=+-@":
+            faults.append("delimiter must not be a quote or a character that begins a formula; use a comma, a semicolon or a tab")
+        if faults:
+            raise fault(*faults)
+        return self
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns what was asked of the files; nothing where it is what was always written."""
+        return {} if self == Output() else super().canonical()
+
+
+def published_names(qids: object, bounds: bool) -> list[str]:
+    """Returns the columns under which quasi-identifiers, read or not yet read, are published."""
+    found: list[str] = []
+    for qid in qids if isinstance(qids, list) else []:
+        given = qid if isinstance(qid, Mapping) else vars(qid) if hasattr(qid, "hierarchy") else {}
+        name, hierarchy = given.get("name"), given.get("hierarchy")
+        widths = "widths" in hierarchy if isinstance(hierarchy, Mapping) else hasattr(hierarchy, "widths")
+        if isinstance(name, str):
+            found += [f"{name}_low", f"{name}_high"] if bounds and widths else [name]
+    return found
+
+
+def partition_faults(columns: list[str], published: list[str], others: list[str]) -> list[str]:
+    """Returns why columns cannot be folders: the values of a folder's name are read by whoever may list files.
+
+    Args:
+        columns: What ``partition_by`` names.
+        published: The columns under which the quasi-identifiers are published.
+        others: All other columns with a role.
+    """
+    faults = []
+    for name in columns:
+        if name in others:
+            faults.append(
+                f"output.partition_by: column '{name}' is no quasi-identifier; its values would stand in folder names, where only "
+                "published quasi-identifiers may"
+            )
+        elif name not in published:
+            faults.append(f"output.partition_by: '{name}' is not published{nearest(name, published)}; known are {listed(published)}")
+    if len(published) <= len(set(columns)):
+        faults.append("output.partition_by: at least one quasi-identifier must stay in the files")
+    return faults

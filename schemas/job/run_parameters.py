@@ -1,0 +1,75 @@
+"""What a run is asked for through Prefect: one model, which its UI draws as a form and its API checks before a run begins.
+
+Prefect keeps parameters in its database and shows them to whoever sees the run, so that only what holds no cell value and no secret can be
+said here: the path of a job, figures, names of columns. A tree of values, or texts that mean null, stand in the job file.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+
+from schemas.errors.base import JobError, listed
+from schemas.reading.memory import PATTERN as MEMORY_PATTERN
+
+_KEYS = (
+    r"name|memory|threads|chunk_rows|rows_per_file|intervals|artifacts|replay",
+    r"method(\.[^=]+)?|suppression(\.[^=]+)?",
+    r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
+    r"source\.(format|delimiter|types|schema)(\.[^=]+)?",
+    r"columns\.(sensitive|insensitive)(\.[0-9]+)?",
+    r"columns\.quasi_identifiers\.[0-9]+\.(name|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
+)
+"""Settings of the job that may be Prefect parameters. A new one is kept out until it is named here."""
+
+# Names alone: a treatment could hold a key that somebody wrote there by mistake, or text of cells in a pattern.
+_NAMES = r"columns\.identifiers(\.[0-9]+)? *=[^\r\n{}:]*"
+# No user and password before an address.
+_PLACES = r"(target|work|source\.path(\.[0-9]+)?) *=[^\r\n@]*"
+Setting = Annotated[str, StringConstraints(pattern=rf"^ *(({'|'.join(_KEYS)}) *=[^\r\n]*|{_NAMES}|{_PLACES})$", max_length=2000)]
+JobPath = Annotated[str, StringConstraints(pattern=r"^[^\r\n]+$", max_length=4096)]
+
+
+def _optional(schema: dict[str, Any]) -> None:
+    """Shows what may be left out as the one field that it is; Prefect's form would ask for its type first."""
+    schema.pop("default", None)
+    schema |= next(choice for choice in schema.pop("anyOf") if choice["type"] != "null")
+
+
+class RunParameters(BaseModel):
+    """The job of a run, and what is different about it this time."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, use_attribute_docstrings=True, title="Job")
+
+    job_file: Annotated[JobPath, Field(title="Job file", json_schema_extra={"pattern": "^/[^\\r\\n]+$"})]
+    """Absolute path of the YAML file, as the worker sees it."""
+    k: Annotated[int, Field(ge=1, strict=True)] | None = Field(default=None, title="k", json_schema_extra=_optional)
+    """Least number of records that share a published combination; the job's own if left out."""
+    limit: Annotated[float, Field(ge=0, le=1)] | None = Field(default=None, title="Suppression limit", json_schema_extra=_optional)
+    """Greatest share of records that may be suppressed; the job's own if left out."""
+    memory: Annotated[str, Field(pattern=MEMORY_PATTERN)] | None = Field(default=None, title="Memory", json_schema_extra=_optional)
+    """Memory budget, such as 1GB; the job's own if left out."""
+    settings: Annotated[list[Setting], Field(title="Other settings", max_length=100, examples=[["method.roots=5"]])] = []
+    """Settings that replace those of the job file, as in method.roots=5. Those that could hold values of cells are refused."""
+
+    @property
+    def overrides(self) -> tuple[str, ...]:
+        """All that replaces settings of the job file, as ``--set`` takes it."""
+        named = {"privacy.k": self.k, "suppression.limit": self.limit, "memory": self.memory}
+        return (*self.settings, *(f"{key}={value}" for key, value in named.items() if value is not None))
+
+    @classmethod
+    def of(cls, job_file: Path, settings: Sequence[str] = ()) -> Self:
+        """Returns the parameters of a run that the command line asks for.
+
+        Raises:
+            JobError: a setting that could hold values of cells, by its position.
+        """
+        try:
+            return cls(job_file=str(job_file), settings=list(settings))
+        except ValidationError as error:
+            places = [fault["loc"] for fault in error.errors(include_url=False, include_input=False, include_context=False)]
+        found = listed(f"--set {int(place[1]) + 1}" if len(place) > 1 else str(place[0]) for place in places)
+        sentence = "Prefect keeps the parameters of a run, and there could be values of cells in these, or they are not settings"
+        raise JobError(str(job_file), [f"{sentence}: {found}; write them into the job file, or run with --direct"])

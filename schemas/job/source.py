@@ -1,0 +1,174 @@
+"""Where the records are: files of several formats, here or in an object store, or the rows of a query."""
+
+import re
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+
+from schemas.errors.base import listed, nearest
+from schemas.job.connection import Connection, address_faults
+from schemas.reading.model import Character, StrictModel, alternatives, fault
+
+TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timestamp")
+Format = Literal["parquet", "csv", "arrow", "duckdb", "postgresql"]
+SUFFIXES: dict[str, Format] = {
+    ".csv": "csv", ".tsv": "csv", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow", ".arrows": "arrow",
+    ".duckdb": "duckdb", ".ddb": "duckdb",
+}  # fmt: skip
+CSV_KEYS = ("delimiter", "null_values", "types")
+QUERY_KEYS = ("table", "query")
+_DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), *([0-9]{1,2})\)")
+_TYPE_PATTERN = r"^(text|integer|double|boolean|date|timestamp|decimal\([0-9]{1,2}, *[0-9]{1,2}\))$"
+_COMPRESSION = (".gz", ".zst")
+_MOST_PRECISION = 38
+
+
+def column_type(value: object) -> str:
+    """Returns a type's name as DuckDB-like text without blanks, such as ``integer`` or ``decimal(10,2)``.
+
+    Raises:
+        PydanticCustomError: not one of the known types, or a decimal outside 1 ≤ p ≤ 38, 0 ≤ s ≤ p.
+    """
+    words = alternatives(TYPES)
+    if not isinstance(value, str):
+        raise fault(f"must be {words}")
+    if value in TYPES and "(" not in value:
+        return value
+    if found := _DECIMAL.fullmatch(value):
+        precision, scale = int(found[1]), int(found[2])
+        if not (1 <= precision <= _MOST_PRECISION and scale <= precision):
+            raise fault(f"decimal(p,s) needs p from 1 to {_MOST_PRECISION} and s from 0 to p")
+        return f"decimal({precision},{scale})"
+    if value.startswith("decimal"):
+        raise fault("must be written decimal(p,s), and inside { } in quotes, because a comma ends an entry there")
+    raise fault(f"must be {words}{nearest(value, TYPES)}")
+
+
+def path_list(value: object) -> object:
+    """Returns one path or several as a list.
+
+    Raises:
+        PydanticCustomError: not text, not a list of text, or an empty list.
+    """
+    paths = [value] if isinstance(value, str) else value
+    if not isinstance(paths, list) or not paths or not all(isinstance(path, str) and path.strip() and "\0" not in path for path in paths):
+        raise fault("must be a path, a pattern such as data/*.parquet, or a list of these")
+    if faults := [sentence for path in paths for sentence in address_faults(path)]:
+        raise fault(*dict.fromkeys(faults))
+    return paths
+
+
+def null_texts(values: list[str]) -> list[str]:
+    """Returns the texts that stand for null.
+
+    Raises:
+        PydanticCustomError: a text is listed twice.
+    """
+    if len(set(values)) < len(values):
+        raise fault("lists a text twice; list it once")
+    return values
+
+
+def suffix(path: str) -> str:
+    """Returns the last suffix of a path in lower case, compression apart: ``.csv`` for ``a/B.CSV.gz``."""
+    name = path.lower().rsplit("/", 1)[-1]
+    for ending in _COMPRESSION:
+        name = name.removesuffix(ending)
+    return "." + name.rsplit(".", 1)[-1] if "." in name else ""
+
+
+def inferred_format(read: dict[str, Any]) -> Format:
+    """Returns the format that the first path's suffix tells; Parquet where it tells none, PostgreSQL for a connection without a path."""
+    if not read["path"]:
+        return "postgresql" if read.get("connection") else "parquet"
+    return SUFFIXES.get(suffix(read["path"][0]), "parquet")
+
+
+def inferred_delimiter(read: dict[str, Any]) -> str:
+    """Returns a tab for ``.tsv`` and a comma for everything else."""
+    return "\t" if read["path"] and suffix(read["path"][0]) == ".tsv" else ","
+
+
+def statement_text(value: str) -> str:
+    """Returns a statement without the semicolon that ends it.
+
+    Raises:
+        PydanticCustomError: empty.
+    """
+    text = value.strip().removesuffix(";").rstrip()
+    if not text or "\0" in text:
+        raise fault("must be a table or a SELECT statement, but is empty")
+    return text
+
+
+PATHS_SCHEMA = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}
+Paths = Annotated[list[str], BeforeValidator(path_list), WithJsonSchema(PATHS_SCHEMA)]
+ColumnType = Annotated[str, BeforeValidator(column_type), WithJsonSchema({"type": "string", "pattern": _TYPE_PATTERN})]
+
+
+class Source(StrictModel):
+    """The files that hold the records, or the query whose rows they are."""
+
+    model_config = ConfigDict(serialize_by_alias=True)
+    uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift"})
+    path: Paths = Field(default_factory=list)
+    """A path or pattern relative to the job file, an address such as s3://bucket/data/*.parquet, or a list of them."""
+    connection: Connection | None = None
+    """Where the PostgreSQL server is; its own variables and files say so where this is left out."""
+    format: Format = Field(default_factory=inferred_format)
+    """Known from the suffix unless it is said: .csv and .tsv are CSV, .arrow, .ipc, .feather and .arrows Arrow, .duckdb and .ddb DuckDB."""
+    delimiter: Character = Field(default_factory=inferred_delimiter)
+    """What separates the fields of a CSV file; a tab for .tsv."""
+    null_values: Annotated[list[str], AfterValidator(null_texts)] = Field(default_factory=lambda: [""])
+    """What stands for null in a CSV file, as it is written there."""
+    types: dict[str, ColumnType] = Field(default_factory=dict)
+    """Types of columns of a CSV file, of a query of PostgreSQL or of hive partitions: text, integer, double, decimal(p,s), boolean, …"""
+    table: Annotated[str, AfterValidator(statement_text)] | None = None
+    """The table of a database, with its schema before a dot if need be."""
+    query: Annotated[str, AfterValidator(statement_text)] | None = None
+    """A SELECT statement, in the place of a table."""
+    hive: bool = False
+    """Whether folders such as region=North name columns, as Hive and Spark write them; Parquet only."""
+    extract: Literal["each_run", "once"] = "each_run"
+    """Whether a query is asked again at every run, or its first answer is kept until skald clean."""
+    drift: Literal["freeze", "evolve"] = Field(default="freeze", alias="schema")
+    """Whether files whose columns differ are refused, or read alike: what a file lacks is null there, narrower types are widened."""
+
+    @model_validator(mode="after")
+    def _keys_fit_the_format(self) -> Self:
+        if faults := self._faults():
+            raise fault(*faults)
+        return self
+
+    def _faults(self) -> list[str]:
+        faults = []
+        told = {suffix(path) for path in self.path}
+        if "format" not in self.model_fields_set and len({SUFFIXES.get(ending, "parquet") for ending in told}) > 1:
+            faults.append("the paths are of different formats; give one format, or make a job for each")
+        if "delimiter" not in self.model_fields_set and ".tsv" in told and len(told) > 1:
+            faults.append("the paths differ in their delimiter (.tsv has tabs); give the delimiter, or make a job for each")
+        if self.format == "postgresql" and self.path:
+            faults.append("format: postgresql has no path; give connection instead, or leave both out and set PGHOST, PGDATABASE and so on")
+        if self.format != "postgresql" and not self.path:
+            faults.append("path is missing; add it")
+        return faults + self._keys() + self._statements()
+
+    def _keys(self) -> list[str]:
+        """Returns which keys are given that the format has no use for."""
+        known = {"csv": CSV_KEYS, "postgresql": ("types",), "parquet": ("types",) if self.hive else ()}.get(self.format, ())
+        faults = []
+        if given := [key for key in CSV_KEYS if key in self.model_fields_set and key not in known]:
+            faults.append(f"{listed(given)} only fit CSV files, but the format is {self.format}; remove them or say format: csv")
+        if self.hive and self.format != "parquet":
+            faults.append(f"'hive' only fits Parquet files, but the format is {self.format}; remove it")
+        given = [key for key, left_out in (("connection", None), ("extract", "each_run")) if getattr(self, key) != left_out]
+        if given and self.format != "postgresql":
+            faults.append(f"{listed(given)} only fit PostgreSQL, but the format is {self.format}; remove them or say format: postgresql")
+        return faults
+
+    def _statements(self) -> list[str]:
+        given = [key for key in QUERY_KEYS if getattr(self, key) is not None]
+        if self.format in {"duckdb", "postgresql"}:
+            return [] if len(given) == 1 else [f"format: {self.format} needs either table or query"]
+        return [f"{listed(given)} only fit databases, but the format is {self.format}; remove them"] if given else []

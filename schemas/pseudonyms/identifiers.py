@@ -1,0 +1,97 @@
+"""Columns that name a person: left out, or published as pseudonyms."""
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from schemas.errors.base import nearest
+from schemas.pseudonyms.treatments import Treatment
+from schemas.reading.model import StrictModel, fault
+
+DROP = "drop"
+
+
+class Identifier(StrictModel):
+    """A column that names a person and is published as pseudonyms."""
+
+    name: str
+    """The column."""
+    treatment: Treatment
+    """What is published instead: one of hash, mask, token, encrypt and shift."""
+
+
+def entries(value: object) -> object:
+    """Returns the list of identifiers unchanged.
+
+    Raises:
+        PydanticCustomError: not a list, or entries that are neither names nor mappings, by their position.
+    """
+    if not isinstance(value, list):
+        raise fault("must be a list of column names")
+    if wrong := [str(position) for position, entry in enumerate(value) if not _is_entry(entry)]:
+        raise fault(
+            "must be a list of column names or of {name: …, treatment: …}; empty or not text (put it in quotes): "
+            f"entry {', '.join(wrong)}, counted from 0"
+        )
+    return value
+
+
+def _is_entry(entry: object) -> bool:
+    name = entry.get("name") if isinstance(entry, Mapping) else getattr(entry, "name", entry)
+    return isinstance(name, str) and bool(name)
+
+
+def _is_dropped(entry: object) -> bool:
+    return isinstance(entry, Mapping) and entry.keys() <= {"name", "treatment"} and entry.get("treatment", DROP) == DROP
+
+
+class _Entry:
+    """Annotation of an identifier: a name alone, which drops the column, or a model."""
+
+    @staticmethod
+    def __get_pydantic_core_schema__(source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Returns the schema of ``Identifier``, passed by where the column is dropped."""
+
+        def read(entry: Any, inner: core_schema.ValidatorFunctionWrapHandler) -> Any:
+            if isinstance(entry, str):
+                return entry
+            return entry["name"] if _is_dropped(entry) else inner(entry)
+
+        def write(entry: Any) -> Any:
+            return entry if isinstance(entry, str) else entry.model_dump()
+
+        how = core_schema.plain_serializer_function_ser_schema(write)
+        return core_schema.no_info_wrap_validator_function(read, handler.generate_schema(Identifier), serialization=how)
+
+    @staticmethod
+    def __get_pydantic_json_schema__(schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Returns what an editor may offer."""
+        return {"anyOf": [{"type": "string", "minLength": 1}, handler(schema)]}
+
+
+if TYPE_CHECKING:
+    Entry: TypeAlias = str | Identifier
+else:
+    from typing import Annotated
+
+    Entry = Annotated[Identifier, _Entry]
+
+
+def subject_faults(identifiers: object, known: Collection[str] | None) -> list[str]:
+    """Returns a sentence per shift, read or not yet read, whose subject is no column of the job; ``known`` is None where all are."""
+    faults = []
+    for entry in identifiers if isinstance(identifiers, list) and known is not None else []:
+        subject = _inside(entry, "treatment", "shift", "subject")
+        if isinstance(subject, str) and subject not in (known or ()):
+            place = f"columns.identifiers '{_inside(entry, 'name')}'"
+            faults.append(f"{place}: shift.subject: column '{subject}' has no role in columns{nearest(subject, known or ())}")
+    return faults
+
+
+def _inside(entry: Any, *keys: str) -> Any:
+    for key in keys:
+        entry = entry.get(key) if isinstance(entry, Mapping) else getattr(entry, key, None)
+    return entry

@@ -1,0 +1,244 @@
+"""How a column that names a person is published as pseudonyms: five treatments, recognised by their key."""
+
+import re
+import string
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+
+from schemas.pseudonyms.secret_places import SecretPlace
+from schemas.reading.model import Character, Choice, StrictModel, fault, kind_named, one_named
+
+ALPHABETS = {
+    "digits": string.digits,
+    "lower": string.ascii_lowercase,
+    "upper": string.ascii_uppercase,
+    "letters": string.ascii_letters,
+    "alphanumeric": string.digits + string.ascii_letters,
+}
+LEAST_DOMAIN = 1_000_000
+"""Values that format-preserving encryption must tell apart at least (NIST SP 800-38G, revision 1): fewer can be tried out."""
+MOST_DIGITS = 18
+TOKEN_DIGITS = 32
+
+
+class HashSettings(StrictModel):
+    """A keyed hash: HMAC-SHA-256 of the value as text."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
+    key: SecretPlace
+    """Where the key lies: 128 random bits at least."""
+    length: Annotated[int, Field(ge=16, le=64)] = 64
+    """Hexadecimal digits that are published; fewer make different persons share a pseudonym by chance."""
+
+
+class MaskSettings(StrictModel):
+    """A mask: by position, or by a pattern that the whole value must match."""
+
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
+    keep: Annotated[int, Field(ge=0, le=100)] | None = None
+    """Characters that stay readable; a value that has no more than these is masked whole."""
+    side: Annotated[Literal["start", "end"], Field(alias="from")] = "end"
+    """Where the characters that stay are counted from."""
+    character: Annotated[Character, Field(alias="with")] = "*"
+    """What stands for every other character."""
+    pattern: str | None = None
+    """A regular expression (RE2) that every value must match from start to end."""
+    replacement: str | None = None
+    r"""What is published then; \1 to \9 are the pattern's groups."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.keep is None) == (self.pattern is None):
+            raise fault("must say either keep or pattern")
+        if (self.pattern is None) != (self.replacement is None):
+            raise fault("pattern and replacement belong together")
+        if self.pattern is not None and self.replacement is not None:
+            if {"side", "character"} & self.model_fields_set:
+                raise fault("'from' and 'with' belong to keep; a pattern says in its replacement what is published")
+            if not _replaces(self.pattern, self.replacement):
+                raise fault("pattern is not a regular expression (RE2), or replacement names a group that it does not have, or \\0")
+        return self
+
+
+def _replaces(pattern: str, replacement: str) -> bool:
+    import pyarrow as pa  # noqa: PLC0415 - few jobs have a pattern
+    import pyarrow.compute as pc  # noqa: PLC0415
+
+    if re.search(r"(?<!\\)(?:\\\\)*\\0", replacement):
+        return False
+    try:
+        pc.replace_substring_regex(pa.array(["x"]), whole(pattern), replacement)
+    except pa.ArrowException:
+        return False
+    return True
+
+
+def whole(pattern: str) -> str:
+    """Returns the pattern that matches what ``pattern`` matches from start to end, line ends included; groups keep their numbers."""
+    return rf"(?s)\A(?:{pattern})\z"
+
+
+class TokenSettings(StrictModel):
+    """Random tokens, kept in a vault."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"vault"})
+    vault: SecretPlace
+    """Where the vault lies: a Parquet file with raw values, outside target and work folder."""
+
+
+class EncryptSettings(StrictModel):
+    """Format-preserving encryption: FF1 of NIST SP 800-38G with AES-256 (FF3-1 was withdrawn)."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
+    key: SecretPlace
+    """Where the key lies: 128 random bits at least."""
+    alphabet: Literal["digits", "lower", "upper", "letters", "alphanumeric"] | None = None
+    """The characters that are encrypted into each other."""
+    characters: str | None = None
+    """The same, written out."""
+    separators: str = ""
+    """Characters that stay where they are, such as '- '."""
+    width: Annotated[int, Field(ge=6, le=MOST_DIGITS)] | None = None
+    """For columns of whole numbers: the digits of the longest one; shorter ones are filled with zeros."""
+
+    @model_validator(mode="after")
+    def _letters(self) -> Self:
+        if (self.alphabet is None) == (self.characters is None):
+            raise fault("must say either alphabet or characters")
+        if len(self.letters) < 2 or len(set(self.letters)) < len(self.letters):
+            raise fault("characters must be at least two, each once")
+        if set(self.letters) & set(self.separators):
+            raise fault("separators must not be among the characters that are encrypted")
+        return self
+
+    @property
+    def letters(self) -> str:
+        """The characters that are encrypted into each other."""
+        return ALPHABETS[self.alphabet] if self.alphabet else self.characters or ""
+
+    @property
+    def least(self) -> int:
+        """Characters that a value must have at least."""
+        length = 2
+        while len(self.letters) ** length < LEAST_DOMAIN:
+            length += 1
+        return length
+
+
+class ShiftSettings(StrictModel):
+    """Dates moved by whole days, all dates of a person by the same number, which is never 0."""
+
+    uncounted: ClassVar[frozenset[str]] = frozenset({"key"})
+    subject: str
+    """The column that tells whose date it is; it need not be published."""
+    days: Annotated[int, Field(ge=1, le=36_500)]
+    """How far at most, in either direction."""
+    key: SecretPlace
+    """Where the key lies: 128 random bits at least."""
+
+
+def _characters(text: str) -> str:
+    return "".join(f"\\x{{{ord(character):x}}}" for character in text)
+
+
+class HashTreatment(StrictModel):
+    """Publishes a keyed hash."""
+
+    kind: ClassVar[str] = "hash"
+    words: ClassVar[str] = "keyed hash (HMAC-SHA-256)"
+    hash: HashSettings
+    """Its settings."""
+
+    @property
+    def form(self) -> str:
+        """The regular expression (RE2) that every pseudonym matches."""
+        return f"[0-9a-f]{{{self.hash.length}}}"
+
+
+class MaskTreatment(StrictModel):
+    """Publishes part of a value."""
+
+    kind: ClassVar[str] = "mask"
+    words: ClassVar[str] = "masked in part"
+    mask: MaskSettings
+    """Its settings."""
+
+    @property
+    def form(self) -> str:
+        """The regular expression (RE2) that every pseudonym matches."""
+        mask = self.mask
+        if mask.replacement is not None:
+            parts = enumerate(re.split(r"\\([1-9\\])", mask.replacement))
+            written = (part if place % 2 == 0 else "\\" if part == "\\" else None for place, part in parts)
+            read = (".*" if part is None else _characters(part) for part in written)
+            return "(?s)" + "".join(read)
+        covered, kept = f"{_characters(mask.character)}+", f".{{0,{mask.keep}}}"
+        return f"(?s)(|{covered}{kept})" if mask.side == "end" else f"(?s)(|{kept}{covered})"
+
+
+class TokenTreatment(StrictModel):
+    """Publishes a random token."""
+
+    kind: ClassVar[str] = "token"
+    words: ClassVar[str] = "random token from a vault"
+    token: TokenSettings
+    """Its settings."""
+
+    @property
+    def form(self) -> str:
+        """The regular expression (RE2) that every pseudonym matches."""
+        return f"[0-9a-f]{{{TOKEN_DIGITS}}}"
+
+
+class EncryptTreatment(StrictModel):
+    """Publishes a value of the same form."""
+
+    kind: ClassVar[str] = "encrypt"
+    words: ClassVar[str] = "format-preserving encryption (FF1)"
+    encrypt: EncryptSettings
+    """Its settings."""
+
+    @property
+    def form(self) -> str:
+        """The regular expression (RE2) that every pseudonym matches."""
+        if self.encrypt.width is not None:
+            return f"[0-9]{{1,{self.encrypt.width}}}"
+        return f"[{_characters(self.encrypt.letters + self.encrypt.separators)}]{{{self.encrypt.least},}}"
+
+
+class ShiftTreatment(StrictModel):
+    """Publishes another date."""
+
+    kind: ClassVar[str] = "shift"
+    words: ClassVar[str] = "dates shifted per person"
+    shift: ShiftSettings
+    """Its settings."""
+
+    @property
+    def form(self) -> str:
+        """The regular expression (RE2) that every pseudonym matches, written as DuckDB does."""
+        return r"[0-9]{4,}-[0-9]{2}-[0-9]{2}( .*)?"
+
+
+AnyTreatment: TypeAlias = HashTreatment | MaskTreatment | TokenTreatment | EncryptTreatment | ShiftTreatment
+TREATMENTS: dict[str, type[StrictModel]] = {
+    model.kind: model for model in (HashTreatment, MaskTreatment, TokenTreatment, EncryptTreatment, ShiftTreatment)
+}
+
+
+def treatment_of(value: object) -> str | None:
+    """Returns the treatment whose key a mapping holds."""
+    return kind_named(value, TREATMENTS)
+
+
+def check_treatment(value: Any) -> Any:
+    """Returns ``value`` unchanged if exactly one treatment is named in it.
+
+    Raises:
+        PydanticCustomError: not a mapping, no treatment, or several.
+    """
+    return one_named(value, TREATMENTS, "treatment", "treatments", "the word drop or a mapping")
+
+
+Treatment = Annotated[AnyTreatment, Choice(TREATMENTS, treatment_of), BeforeValidator(check_treatment)]

@@ -1,0 +1,162 @@
+"""What Pydantic found wrong with a job, in sentences of ours that carry no value of the input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias, get_args
+
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
+
+from schemas.errors.base import listed, nearest
+from schemas.reading.model import Choice, StrictModel, alternatives
+
+Loc: TypeAlias = tuple[str | int, ...]
+"""Keys and positions that lead to a place in the job file."""
+
+_QIDS: Loc = ("columns", "quasi_identifiers")
+_TREE: Loc = ("hierarchy", "tree")
+_TREE_AT = 3
+"""Steps to the hierarchy of a quasi-identifier: columns, quasi_identifiers, position."""
+
+_SENTENCES = {
+    "missing": "is missing; add it",
+    "int_type": "must be a whole number, without quotes",
+    "string_type": "must be text; put it in quotes",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping (key: value)",
+    "model_type": "must be a mapping (key: value)",
+    "model_attributes_type": "must be a mapping (key: value)",
+    "union_tag_not_found": "has no name; give one",
+}
+_PASSED_OVER = frozenset({"default_factory_not_called"})
+
+
+def in_qid(loc: Loc) -> bool:
+    """Tells whether a place lies inside a quasi-identifier, where a tree put at the wrong depth makes keys of cell values."""
+    return loc[: len(_QIDS)] == _QIDS and len(loc) > len(_QIDS)
+
+
+def in_tree(loc: Loc) -> bool:
+    """Tells whether a place lies inside a tree, where keys are cell values."""
+    return in_qid(loc) and loc[_TREE_AT : _TREE_AT + len(_TREE)] == _TREE
+
+
+def place(loc: Loc, data: object = None) -> str:
+    """Returns a place as people write it, ``columns.quasi_identifiers[2]`` (positions from 0), never with a key of a tree.
+
+    Where the job's ``data`` is at hand a quasi-identifier is called by its name: ``quasi_identifiers[2] 'age': hierarchy.widths``.
+    """
+    if in_tree(loc):
+        loc = loc[: _TREE_AT + len(_TREE)]
+    steps = len(_QIDS)
+    name = qid_name(loc[steps], data) if in_qid(loc) else None
+    if name is not None:
+        head = f"quasi_identifiers[{loc[steps]}] '{name}'"
+        return ": ".join(part for part in (head, place(loc[steps + 1 :])) if part)
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def qid_name(position: str | int, data: object) -> str | None:
+    """Returns the name of the quasi-identifier at a position of data that may have any shape."""
+    found: Any = data
+    for key in (*_QIDS, position, "name"):
+        if isinstance(found, Mapping):
+            found = found.get(key)
+        elif isinstance(found, list) and isinstance(key, int) and key < len(found):
+            found = found[key]
+        else:
+            return None
+    return found if isinstance(found, str) else None
+
+
+def fault_lines(errors: Iterable[ErrorDetails], root: type[StrictModel], data: object) -> list[str]:
+    """Returns one line per fault, its place first.
+
+    Args:
+        errors: of one validation, with their input, which is looked at and never shown.
+        root: the model that was validated.
+        data: what it was validated from, for the names of quasi-identifiers.
+    """
+    lines: list[str] = []
+    for error in errors:
+        if error["type"] in _PASSED_OVER:
+            continue
+        loc, owner = walk(error["loc"], root)
+        if error["type"] == "extra_forbidden":
+            lines.append(unknown_key(loc, owner, data))
+            continue
+        where = place(loc, data)
+        lines += [f"{where}: {sentence}" if where else sentence for sentence in sentences(error)]
+    return lines
+
+
+def walk(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | None]:
+    """Returns a place as it is in the file, without the tags that Pydantic adds, and the model whose field it is."""
+    kept: list[str | int] = []
+    model: type[StrictModel] | None = root
+    owner = model
+    choice: Choice | None = None
+    for part in loc:
+        if choice is not None and part in choice.models:
+            model, choice = choice.models[str(part)], None
+            continue
+        kept.append(part)
+        if isinstance(part, str):
+            owner = model
+            model, choice = inner(model.model_fields.get(part) if model else None)
+    return tuple(kept), owner
+
+
+def inner(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None]:
+    """Returns the model that a field holds, or the choice among models."""
+    if field is None:
+        return None, None
+    choice = next((entry for entry in field.metadata if isinstance(entry, Choice)), None)
+    return (None, choice) if choice else (held_model(field.annotation), None)
+
+
+def held_model(annotation: Any) -> type[StrictModel] | None:
+    """Returns the model inside an annotation such as ``list[QuasiIdentifier]``."""
+    if isinstance(annotation, type) and issubclass(annotation, StrictModel):
+        return annotation
+    return next((model for model in map(held_model, get_args(annotation)) if model), None)
+
+
+def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
+    """Returns the fault of an unknown key with the known key that it resembles.
+
+    Inside a quasi-identifier a key that resembles none is not shown.
+    """
+    known = [field.alias or name for name, field in owner.model_fields.items()] if owner else []
+    key = str(loc[-1])
+    hint = nearest(key, known)
+    if hint or not in_qid(loc[:-1]):
+        return f"{place(loc, data)}: unknown key{hint}" + ("" if hint else f"; known here: {listed(known, most=len(known))}")
+    return f"{place(loc[:-1], data)}: a key that is not known; known here: {listed(known, most=len(known))}"
+
+
+def sentences(error: ErrorDetails) -> list[str]:
+    """Returns what an error says, without place."""
+    kind, given, context = error["type"], error.get("input"), error.get("ctx", {})
+    if given is None and kind != "missing":
+        return ["is empty; give a value or remove the key"]
+    if kind == "fault":
+        return list(context["sentences"])
+    if kind == "literal_error":
+        return [one_of(context["expected"], str(given), "must be")]
+    if kind == "union_tag_invalid":
+        return [one_of(context["expected_tags"], context["tag"], "has an unknown name; it must be")]
+    bounds = {"greater_than_equal": "must be at least {ge}", "too_short": "needs at least {min_length} entry"}
+    return [bounds[kind].format_map(context) if kind in bounds else _SENTENCES.get(kind, "has a wrong value")]
+
+
+def one_of(expected: str, given: str, claim: str) -> str:
+    """Returns ``must be 'drop' or 'mask' (did you mean 'drop'?)`` from Pydantic's list of quoted words."""
+    words = re.findall(r"'([^']*)'", expected)
+    return f"{claim} {alternatives(words)}{nearest(given, words)}"

@@ -1,0 +1,170 @@
+"""What all models of the job share: strictness, exact decimals, a choice by tag, faults as sentences, and what a digest counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, WithJsonSchema
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from schemas.errors.base import listed, nearest
+
+MOST_DIGITS = 18
+"""Digits that an exact decimal may have on either side of its point: what an int64 holds once it is scaled."""
+
+
+def fault(*sentences: str) -> PydanticCustomError:
+    """Returns what a validator raises: one or more sentences, which name columns and counts but never a value of the input."""
+    return PydanticCustomError("fault", "{text}", {"text": "; ".join(sentences), "sentences": sentences})
+
+
+def alternatives(words: Iterable[str]) -> str:
+    """Returns ``'a', 'b' or 'c'``."""
+    *rest, last = [f"'{word}'" for word in words]
+    return f"{', '.join(rest)} or {last}" if rest else last
+
+
+class StrictModel(BaseModel):
+    """A part of the job: no unknown keys, no coercion, no change after it is read, no input in error messages."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+
+    uncounted: ClassVar[frozenset[str]] = frozenset()
+    """Fields that do not determine what a release contains; they stay out of the digest."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset()
+    """Fields that came later: they stay out of the digest at their default, so that older jobs keep theirs."""
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns the fields that determine a release's content as JSON-able data, equal for equal meanings."""
+        fields = type(self).model_fields
+        names = [name for name in fields if name not in self.uncounted]
+        late = {name for name in self.counted_if_set if getattr(self, name) == fields[name].get_default(call_default_factory=True)}
+        return {name: plain(getattr(self, name)) for name in names if name not in late}
+
+
+def plain(value: object) -> Any:
+    """Returns ``value`` as JSON-able data; decimals become their shortest text, models their canonical form."""
+    if isinstance(value, StrictModel):
+        return value.canonical()
+    if isinstance(value, Decimal):
+        text = format(value, "f")
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return "0" if text in {"-0", ""} else text
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [plain(entry) for entry in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """Annotation of a field that is one of several models, told apart by a tag before anything else of it is read.
+
+    Faults are then about the model that was meant. A tagged union of the core schema is used because Pydantic's own annotation
+    refuses a union of one, and a choice may begin with one.
+    """
+
+    models: Mapping[str, type[StrictModel]]
+    tag: str | Callable[[Any], str | None]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Returns the tagged union of the models."""
+        choices = {tag: handler.generate_schema(model) for tag, model in self.models.items()}
+        return core_schema.tagged_union_schema(choices, discriminator=self.tag)
+
+
+def kind_named(value: object, models: Mapping[str, type[StrictModel]]) -> str | None:
+    """Returns the kind of a model, or the one whose key a mapping holds."""
+    if isinstance(value, StrictModel):
+        return getattr(value, "kind", None)
+    return next((kind for kind in models if isinstance(value, Mapping) and kind in value), None)
+
+
+def one_named(value: Any, models: Mapping[str, type[StrictModel]], one: str, several: str, takes: str = "a mapping") -> Any:
+    """Returns ``value`` unchanged if exactly one kind of model is named in it.
+
+    Args:
+        value: A model, or what is to become one.
+        models: By kind.
+        one: What a kind is called, and ``several`` of them.
+        several: See ``one``.
+        takes: What ``value`` may be.
+
+    Raises:
+        PydanticCustomError: not a mapping, no kind, or several.
+    """
+    if isinstance(value, StrictModel):
+        return value
+    kinds = alternatives(models)
+    if not isinstance(value, Mapping):
+        raise fault(f"must be {takes} with the key {kinds}")
+    named = [kind for kind in models if kind in value]
+    if not named:
+        meant = next((hint for hint in (nearest(str(key), models) for key in value) if hint), "")
+        raise fault(f"names no {one}{meant}; give it the key {kinds}")
+    if len(named) > 1:
+        raise fault(f"names {len(named)} {several} at once, {listed(named)}; keep one")
+    return value
+
+
+def exact_decimal(value: object) -> Decimal:
+    """Returns the decimal as its author wrote it: ``0.1`` is one tenth, not the nearest binary fraction.
+
+    Raises:
+        PydanticCustomError: not a number, not finite, or more than 18 digits on a side of the point.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
+        raise fault("must be a number, without quotes" if isinstance(value, str) else "must be a number")
+    number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    if not number.is_finite():
+        raise fault("must be a finite number")
+    exponent = number.as_tuple().exponent
+    if number and (number.adjusted() >= MOST_DIGITS or (isinstance(exponent, int) and exponent < -MOST_DIGITS)):
+        raise fault(f"has more than {MOST_DIGITS} digits before or after the point")
+    return number if number else Decimal(0)
+
+
+def as_path(value: object) -> Path:
+    """Returns a path from non-empty text.
+
+    Raises:
+        PydanticCustomError: not text, or empty text.
+    """
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
+        raise fault("must be a path, written as text")
+    return Path(value)
+
+
+def one_character(value: object) -> str:
+    """Returns text of exactly one character that does not end a line.
+
+    Raises:
+        PydanticCustomError: anything else.
+    """
+    if not isinstance(value, str) or len(value) != 1 or value in "\r\n\0":
+        raise fault("must be a single character")
+    return value
+
+
+def whole_one(value: object) -> object:
+    """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python.
+
+    Raises:
+        PydanticCustomError: anything but the integer 1.
+    """
+    if type(value) is not int or value != 1:
+        raise fault("must be 1, the only version of the job format so far")
+    return value
+
+
+ExactDecimal = Annotated[Decimal, BeforeValidator(exact_decimal), WithJsonSchema({"type": "number"})]
+PathText = Annotated[Path, BeforeValidator(as_path), WithJsonSchema({"type": "string", "minLength": 1})]
+Character = Annotated[str, BeforeValidator(one_character), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})]
+FormatVersion = Annotated[Literal[1], BeforeValidator(whole_one)]

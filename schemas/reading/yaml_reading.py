@@ -1,0 +1,136 @@
+"""YAML text as plain data, strictly: no key twice, decimals exact, words that only look like something else left alone.
+
+PyYAML builds floats from decimals, keeps the last of two equal keys, reads ``no`` as false, 012 as ten and 2020-01-01 as a date, and
+prints the lines around a syntax error. So only its parser is used, and scalars are read by the rules of YAML 1.2:
+``true`` and ``false``, ``null``, whole numbers and decimals; all else is text, a number with a leading zero too.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from pathlib import Path
+
+import yaml
+
+from schemas.errors.signals import UnreadableError
+from schemas.reading.faults import Loc, in_qid, in_tree, place
+
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")
+_DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][-+]?[0-9]{1,6})?")
+_WORDS = {word: value for value, forms in ((True, "true True TRUE"), (False, "false False FALSE")) for word in forms.split()}
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
+_MOST_NODES = 1_000_000
+_DATA_AS_WRITTEN: Loc = ("source", "null_values")
+
+
+def read_text(path: Path) -> tuple[str, list[str]]:
+    """Returns the file's text, or why there is none."""
+    try:
+        return path.read_bytes().decode("utf-8-sig"), []
+    except UnicodeDecodeError as error:
+        return "", [f"the file is not UTF-8 text (byte {error.start:,}); save it as UTF-8"]
+    except FileNotFoundError:
+        return "", ["there is no such file; check the path"]
+    except IsADirectoryError:
+        return "", ["this is a folder; give the job file inside it"]
+    except OSError as error:
+        return "", [f"the file cannot be read ({error.strerror})"]
+
+
+def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:
+    """Returns the data of a YAML document and what is wrong with it as text.
+
+    Args:
+        text: the document.
+        at: where in the job the document stands; () is the whole job. Below a tree and ``source.null_values`` scalars stay as written.
+    """
+    reading = _Reading()
+    try:
+        node = compose(text)
+        value = reading.value(node, at) if node else None
+    except UnreadableError as error:
+        return None, [*reading.faults, str(error)]
+    except RecursionError:
+        return None, ["lists or mappings are nested too deeply; a job needs few levels"]
+    if node is None and not at:
+        reading.faults.append("the file is empty; a job begins with version: 1")
+    return value, reading.faults
+
+
+def compose(text: str) -> yaml.Node | None:
+    """Returns the root node of a document, None if it is empty.
+
+    Raises:
+        UnreadableError: not YAML; tells the line and no more, because the parser's own message shows the text there.
+    """
+    sentence = "not valid YAML"
+    try:
+        return yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        sentence += f"{where}; check indentation, brackets and quotes there"
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        sentence += f": a control character in line {line}; remove it"
+    raise UnreadableError(sentence)
+
+
+class _Reading:
+    """One walk over the nodes of a document, which collects faults."""
+
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.count = 0
+        self.open: set[int] = set()
+
+    def value(self, node: yaml.Node, loc: Loc) -> object:
+        """Returns the data of a node; aliases are read anew wherever they stand."""
+        self.count += 1
+        if id(node) in self.open or self.count > _MOST_NODES:
+            raise UnreadableError(f"an alias makes the job endless or too large (line {node.start_mark.line + 1}); write it out")
+        if node.tag not in _PLAIN_TAGS:
+            self.faults.append(f"a tag (!) is not allowed (line {node.start_mark.line + 1}); remove it")
+        if isinstance(node, yaml.ScalarNode):
+            return scalar(node, loc)
+        self.open.add(id(node))
+        read = self.mapping(node, loc) if isinstance(node, yaml.MappingNode) else self.sequence(node, loc)
+        self.open.discard(id(node))
+        return read
+
+    def sequence(self, node: yaml.Node, loc: Loc) -> list[object]:
+        """Returns the entries of a sequence."""
+        return [self.value(entry, (*loc, position)) for position, entry in enumerate(node.value)]
+
+    def mapping(self, node: yaml.MappingNode, loc: Loc) -> dict[str, object]:
+        """Returns the entries of a mapping, keys as written; of a key that stands there twice the first."""
+        read: dict[str, object] = {}
+        lines: dict[str, int] = {}
+        for key, entry in node.value:
+            line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                self.faults.append(f"{place(loc)}: a key must be a single word (line {line})")
+            elif key.value in read:
+                where = f"{place(loc)}: a key is" if in_qid(loc) else f"{place((*loc, key.value))}:"
+                self.faults.append(f"{where} given twice (lines {lines[key.value]} and {line}); keep one")
+            else:
+                read[key.value], lines[key.value] = self.value(entry, (*loc, key.value)), line
+        return read
+
+
+def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
+    """Returns a scalar by the rules of YAML 1.2; quoted ones, and plain ones that stand for data, are text."""
+    text = str(node.value)
+    if node.style or loc[: len(_DATA_AS_WRITTEN)] == _DATA_AS_WRITTEN:
+        return text
+    if text in _NULLS:
+        return None
+    if in_tree(loc):
+        return text
+    if text in _WORDS:
+        return _WORDS[text]
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return Decimal(text) if _DECIMAL.fullmatch(text) else text

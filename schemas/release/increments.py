@@ -1,0 +1,117 @@
+"""What a release has to do with earlier ones: files in common, what was counted before, and what both together give away."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.errors.base import counted
+
+
+class SourceDigest(BaseModel):
+    """A file of the source: BLAKE3 in hex and number of records; never its name."""
+
+    model_config = ConfigDict(frozen=True)
+
+    digest: str
+    records: int
+
+
+class Increment(BaseModel):
+    """What became of the source since the last release of this job, and what of it had been counted before this run.
+
+    Attributes:
+        since: The last release; None if there is none or nothing is kept of it.
+        unchanged: Files whose content was in it; ``changed`` had other content under the same name, ``new`` neither.
+        removed: Files of it that are there no more.
+        chunks: Chunks of the source.
+        domains_reused: Chunks whose values were not counted again, with ``domains_records`` records.
+        histograms_reused: Chunks whose cells were not counted again, with ``histograms_records`` records.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    since: str | None
+    unchanged: int = 0
+    new: int = 0
+    changed: int = 0
+    removed: int = 0
+    chunks: int
+    domains_reused: int
+    domains_records: int
+    histograms_reused: int
+    histograms_records: int
+
+    def sentences(self, records: int) -> tuple[str, ...]:
+        """Returns the same in words, for a source of so many records."""
+        told = []
+        if self.since:
+            told.append(
+                f"Since release {self.since}: {counted(self.unchanged, 'file')} unchanged, {self.new:,} new, {self.changed:,} changed, "
+                f"{self.removed:,} removed."
+            )
+        if self.domains_reused:
+            told.append(
+                f"Of {counted(records, 'record')}, {self.domains_records:,} were not scanned again for the values and "
+                f"{self.histograms_records:,} not for the combinations: they had been counted before."
+            )
+        return tuple(told)
+
+
+class Overlap(BaseModel):
+    """Another release that is made of some of the same files, and what somebody who has both can tell.
+
+    Attributes:
+        release: The other release.
+        k: The smaller of what both promise.
+        shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
+        added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
+        removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
+        unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
+            is None.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    k: int
+    shared: int
+    shared_at_risk: int | None = None
+    added: int
+    added_at_risk: int | None = None
+    removed: int
+    removed_at_risk: int | None = None
+    unmeasured: str = ""
+
+    @property
+    def at_risk(self) -> int:
+        """All records that were found to be at risk."""
+        return (self.shared_at_risk or 0) + (self.added_at_risk or 0) + (self.removed_at_risk or 0)
+
+    def sentence(self) -> str:
+        """Returns the warning: what both together tell, why, and of how many records."""
+        if self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.unmeasured):
+            return (
+                f"Release {self.release} is made of the same source, which was measured: whoever has both finds no record that shares its "
+                f"published combinations with fewer than k = {self.k:,}."
+            )
+        told = [
+            f"Release {self.release} is made of the same source: {counted(self.shared, 'record')} of this one are in it too. Whoever has "
+            "both can look for somebody who is in both among the few records that share both published combinations."
+        ]
+        if self.shared_at_risk is None:
+            return f"{told[0]} How many records that puts at risk was not measured: {self.unmeasured}."
+        told.append(f"Fewer than k = {self.k:,} share them for {counted(self.shared_at_risk, 'record')}.")
+        told += _differing(self.added, self.added_at_risk, "came since", "gained", self.k)
+        told += _differing(self.removed, self.removed_at_risk, "left since", "lost", self.k)
+        if self.unmeasured:
+            told.append(f"The {counted(self.removed, 'record')} that left since were not measured: {self.unmeasured}.")
+        return " ".join(told)
+
+
+def _differing(records: int, at_risk: int | None, which: str, how: str, k: int) -> list[str]:
+    if not records or at_risk is None:
+        return []
+    return [
+        f"Of {counted(records, 'record')} that {which}, {at_risk:,} are in a class that {how} fewer than k = {k:,}: "
+        "whoever takes the others out of it is left with these."
+    ]

@@ -1,0 +1,183 @@
+"""What a release publishes according to its job alone, and the manifest that goes with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.job.columns import REST, QuasiIdentifier
+from schemas.job.job import Job
+from schemas.release.increments import Increment, Overlap, SourceDigest
+from schemas.release.terms import Band, LatticeFigures, Terms
+
+MASK = "*"
+
+
+class PublishedFile(BaseModel):
+    """One data file of a release: path relative to the release, number of records, SHA-256 in hex."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    rows: int
+    sha256: str
+
+
+class Round(BaseModel):
+    """A further choice of levels: its node, the records that it published, and their classes before equal labels are one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node: tuple[int, ...]
+    records: int
+    classes: int
+
+
+class Remainder(BaseModel):
+    """What became of the records that fail at the node of all, where they are not simply dropped or masked.
+
+    Attributes:
+        records: How many there are; what the limit of suppression is about.
+        dm_star: DM* of the node, all of them counted as suppressed: what the search compared nodes by. The losses are of what is published.
+        rounds: In their order.
+        starred: Records of which some values are starred, but not all.
+        stars: Starred values, those of masked records included.
+        least: How many stars these records cannot do without at the levels where they are starred; None if that is not known.
+        withheld: By QID, the values ``*`` in the release, whether a star or a level made them.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    records: int
+    dm_star: int
+    rounds: tuple[Round, ...]
+    starred: int
+    stars: int
+    least: int | None
+    withheld: dict[str, int]
+
+
+class Manifest(BaseModel):
+    """What a release is and what was measured; holds counts, names and digests, never a cell value.
+
+    Attributes:
+        release: The release id, made of the digests of job and inputs.
+        name: The job's name.
+        job: Digest of the job.
+        inputs: Digest of the source files.
+        method: The algorithm.
+        privacy: What was promised.
+        records: N, records of the source.
+        released: Records in the data files.
+        suppressed: Records that are dropped or masked.
+        masked: How many of the suppressed are published with ``*``.
+        classes: Published equivalence classes, as recounted from the files.
+        min_class: Size of the smallest, as recounted.
+        node: Level of each QID in job order; null for local recoding.
+        levels: Level by QID.
+        tops: Last level, ``*``, by QID; empty for local recoding.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty by QID.
+        risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
+            counted. Suppressed records are stated in it, never averaged in.
+        optimal: ``certified``, or what was not excluded.
+        search: Nodes of the lattice, how many pass if they were counted, how many were evaluated, a bound if there is one, and the roots.
+        files: The data files.
+        versions: Of what made it.
+        seconds: Wall time per phase.
+        peak_rss: Largest resident size of the process, bytes.
+        asked: What the job asked, for the report.
+        measured: By promise (``l``, ``t``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
+        suppressed_for: Suppressed records by what they lacked: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
+        source_sizes: Classes of the source as it is, by size, where they were counted.
+        columns: DuckDB's types of the columns, where the files do not tell them (CSV).
+        lattice: What the search found out about the lattice, where it kept that.
+        pseudonyms: What stands in the place of identifiers, by column. A release with any is pseudonymous: its records can be linked to
+            those of every release with the same key or vault, and whoever holds that can undo them.
+        sources: The source's files by digest.
+        hierarchies: Digest of each QID's hierarchy, in job order.
+        increment: What became of the source since the last release, and what of it had been counted before.
+        overlaps: Other releases in the target that are made of some of the same files, the newest first; of ``unmeasured_overlaps`` more,
+            older ones, nothing is said.
+        evolved: By column that files of the source write differently, what was made of it.
+        remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
+            the suppressed ones.
+        replay_of: The release whose recoding was applied; None where one was looked for.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    name: str
+    job: str
+    inputs: str
+    method: str
+    privacy: dict[str, Any]
+    records: int
+    released: int
+    suppressed: int
+    masked: int
+    classes: int
+    min_class: int
+    node: tuple[int, ...] | None
+    levels: dict[str, int] | None
+    loss: dict[str, int | float]
+    ncp: dict[str, float]
+    optimal: str
+    search: dict[str, int | float | list[int] | list[list[int]]]
+    files: tuple[PublishedFile, ...]
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    peak_rss: int
+    risk: dict[str, dict[str, int | float]] = {}
+    tops: dict[str, int] = {}
+    asked: Terms | None = None
+    measured: dict[str, dict[str, float]] = {}
+    suppressed_for: dict[str, int] = {}
+    source_sizes: tuple[Band, ...] = ()
+    columns: dict[str, str] = {}
+    lattice: LatticeFigures | None = None
+    pseudonyms: dict[str, str] = {}
+    sources: tuple[SourceDigest, ...] = ()
+    hierarchies: dict[str, str] = {}
+    increment: Increment | None = None
+    overlaps: tuple[Overlap, ...] = ()
+    unmeasured_overlaps: int = 0
+    evolved: dict[str, str] = {}
+    replay_of: str | None = None
+    remainder: Remainder | None = None
+
+    @property
+    def levels_of_all(self) -> dict[str, int] | None:
+        """Level by QID that every published label is of, but for ``*``; None where there is no such level."""
+        return None if self.remainder and self.remainder.rounds else self.levels
+
+    @property
+    def failed(self) -> int:
+        """Records that fail at the node of all, whatever became of them; what the limit of suppression is about."""
+        return self.remainder.records if self.remainder else self.suppressed
+
+
+def published_qids(job: Job) -> list[str]:
+    """Returns the columns under which the QIDs are published, in order."""
+    return [name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)]
+
+
+def published_columns(job: Job, qid: QuasiIdentifier) -> list[str]:
+    """Returns the columns under which one QID is published: itself, or two of bounds."""
+    two = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+    return [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
+
+
+def published_payload(job: Job) -> list[str] | None:
+    """Returns the other published columns, in order; None if the job says ``insensitive: rest`` and only the source knows."""
+    if job.columns.insensitive == REST:
+        return None
+    return [*job.columns.sensitive, *job.columns.insensitive, *(one.name for one in job.columns.pseudonyms)]
+
+
+def pseudonym_words(job: Job) -> dict[str, str]:
+    """Returns what is published in the place of identifiers, in words, by column."""
+    return {one.name: one.treatment.words for one in job.columns.pseudonyms}

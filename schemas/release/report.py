@@ -1,0 +1,200 @@
+"""What a release's report says, as ``report.json`` holds it and ``report.html`` shows it: names, counts and words, never a cell value."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from schemas.release.terms import Band, LatticeFigures
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Asked(_Part):
+    """What the job asked for.
+
+    Attributes:
+        promises: What every class must keep, a sentence each.
+        privacy: The same as the job's figures, without hierarchies.
+        limit: Greatest share of records that may be suppressed, as it is written.
+        most_suppressed: How many records that is.
+        treatment: ``drop``, ``mask`` or ``cell``, and ``treatment_words`` what that does to the records that fail.
+        method: The algorithm, and ``method_words`` what it does.
+        identifiers, quasi_identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
+        memory: The budget in bytes.
+        pseudonyms: What is published in the place of identifiers, in words, by column; ``identifiers`` are those that are left out.
+    """
+
+    promises: tuple[str, ...]
+    privacy: dict[str, Any]
+    limit: str
+    most_suppressed: int
+    treatment: Literal["drop", "mask", "cell"]
+    treatment_words: str
+    method: str
+    method_words: str
+    identifiers: tuple[str, ...]
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    insensitive: tuple[str, ...] | Literal["rest"]
+    memory: int
+    pseudonyms: dict[str, str] = {}
+
+
+class Proof(_Part):
+    """One promise and what was counted in the written files.
+
+    Attributes:
+        model: The privacy model.
+        column: The sensitive column that it is about; None for k-anonymity.
+        sentence: The promise in words.
+        asked: The bound, as in ``≥ 5``.
+        measured: The worst of all classes; None where it was not kept.
+    """
+
+    model: str
+    column: str | None
+    sentence: str
+    asked: str
+    measured: str | None
+
+
+class CameOut(_Part):
+    """What was published, as recounted from the written files.
+
+    Attributes:
+        records: N, records of the source.
+        released: Records in the data files, ``masked`` among them.
+        suppressed: Records that were dropped or masked.
+        masked: How many of them are published with ``*`` in every quasi-identifier.
+        classes: Equivalence classes.
+        min_class: Records in the smallest.
+        mean_class: Records per class.
+        bands: Classes by size.
+        source_bands: The same of the source as it is; empty where that was not counted.
+        why_suppressed: How many records were suppressed, why and how, a sentence each.
+        files: Number of data files.
+        remainder: What became of records that fail at the levels of the columns, a sentence each; empty where they are just suppressed.
+    """
+
+    records: int
+    released: int
+    suppressed: int
+    masked: int
+    classes: int
+    min_class: int
+    mean_class: float
+    bands: tuple[Band, ...]
+    source_bands: tuple[Band, ...]
+    why_suppressed: tuple[str, ...]
+    files: int
+    remainder: tuple[str, ...] = ()
+
+
+class ReportedQid(_Part):
+    """What became of one quasi-identifier.
+
+    Attributes:
+        name: The column.
+        hierarchy: How its values can be grouped.
+        level: The level that is published, of ``top``, where all is one group; None where classes have labels of their own.
+        meaning: The level in words.
+        ncp: Normalised certainty penalty, 0 (kept) to 1 (withheld); None where it was not counted.
+    """
+
+    name: str
+    hierarchy: str
+    level: int | None
+    top: int | None
+    meaning: str
+    ncp: float | None
+
+
+class Figure(_Part):
+    """A named figure and what it says."""
+
+    name: str
+    title: str
+    value: int | float
+    meaning: str
+
+
+class RiskFigure(_Part):
+    """A risk before and after, each None where it was not counted; ``share`` tells shares from counts."""
+
+    name: str
+    title: str
+    before: int | float | None
+    after: int | float | None
+    share: bool
+    meaning: str
+
+
+class ReportedFile(_Part):
+    """A data file: its path in the release, its records, its SHA-256 in hex."""
+
+    path: str
+    rows: int
+    sha256: str
+
+
+class Limit(_Part):
+    """What the release does not promise, and who showed it."""
+
+    text: str
+    source: str
+
+
+class Report(_Part):
+    """The report of one release.
+
+    Attributes:
+        format: Version of this format.
+        release: The release id.
+        name: The job's name.
+        asked: What the job asked for.
+        came_out: What was published.
+        proofs: Every promise with what was counted in the written files.
+        qids: One entry per quasi-identifier, in job order.
+        losses: What the release lost.
+        risk: Re-identification risk before and after.
+        maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
+        optimal: As in the manifest.
+        certificate: The same in plain words, a sentence each.
+        lattice: What the search found out about the lattice, where it kept that.
+        verified: How it was verified, a sentence each.
+        increment: What was counted before this run, a sentence each.
+        limits: What it does not promise; what other releases of the same source tell comes first.
+        job: Digest of the job.
+        inputs: Digest of the source.
+        files: The data files with their digests.
+        versions: Of what made it.
+        seconds: Wall time per phase.
+        peak_rss: Largest resident size, bytes.
+    """
+
+    format: Literal[1] = 1
+    release: str
+    name: str
+    asked: Asked
+    came_out: CameOut
+    proofs: tuple[Proof, ...]
+    qids: tuple[ReportedQid, ...]
+    losses: tuple[Figure, ...]
+    risk: tuple[RiskFigure, ...]
+    maximum_risk: str
+    optimal: str
+    certificate: tuple[str, ...]
+    lattice: LatticeFigures | None
+    verified: tuple[str, ...]
+    limits: tuple[Limit, ...]
+    job: str
+    inputs: str
+    files: tuple[ReportedFile, ...]
+    versions: dict[str, str]
+    seconds: dict[str, float]
+    peak_rss: int
+    increment: tuple[str, ...] = ()
