@@ -25,15 +25,15 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from core.branching import Branching
-from core.coding import Coder
-from core.dives import changed
-from core.domains import Domain, DomainCounter, read_domains
-from core.evaluations import Evaluations, Steps
-from core.hierarchy import Hierarchy, build_hierarchy
-from core.histogram import Histogram, count_cells
-from core.privacy import KAnonymity
-from core.rollups import packing_of
+from core.columns.coding import Coder
+from core.columns.domains import Domain, DomainCounter, read_domains
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
+from core.histograms.histogram import Histogram, count_cells
+from core.histograms.rollups import packing_of
+from core.lattice.bounded_evaluations import Evaluations, Steps
+from core.lattice.branch_and_bound import Branching
+from core.lattice.greedy_walks import changed
+from core.privacy.models import KAnonymity
 from schemas.errors.signals import Spent
 from schemas.job.columns import QuasiIdentifier
 from tasks.memory import peak_rss

@@ -41,8 +41,8 @@ def values_of(count: int) -> pa.Array:
 
 def work(name: str, count: int, folder: Path) -> None:
     """Does one kind of work on distinct values."""
-    from core.keyed import keyed_hash, offsets
-    from core.pseudonyms import encrypted, masked, shifted
+    from core.pseudonyms.keyed_hash import keyed_hash, offsets
+    from core.pseudonyms.treatments import encrypted, masked, shifted
     from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings
 
     values, place = values_of(count), {"env": "KEY"}

@@ -24,7 +24,7 @@ import yaml
 from benchmarks.census import QIDS, levels_of
 from benchmarks.measure import measure, skald
 from benchmarks.rayden import ADULT_QIDS
-from core.domains import DomainCounter, read_domains
+from core.columns.domains import DomainCounter, read_domains
 from flows.demo import prepare
 
 ROOT = Path(__file__).parent.parent

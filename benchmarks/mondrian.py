@@ -30,15 +30,15 @@ import yaml
 from numpy.typing import NDArray
 
 from benchmarks.scale import MOST, PER_FILE, anonymised, copied, prepare
-from core.coding import Coder
-from core.domains import DomainCounter, read_domains
-from core.hierarchy import build_hierarchy
-from core.mondrian import SCORES, Rules
-from core.mondrian_axes import axis_of
-from core.mondrian_fragments import merge_thin, multidimensional, quantiles
-from core.mondrian_recoding import Cutting, publish, total_losses
-from core.mondrian_sampling import sampled
-from core.privacy import DistinctDiversity
+from core.columns.coding import Coder
+from core.columns.domains import DomainCounter, read_domains
+from core.hierarchies.hierarchy import build_hierarchy
+from core.mondrian.axes import axis_of
+from core.mondrian.fragments import merge_thin, multidimensional, quantiles
+from core.mondrian.partition import SCORES, Rules
+from core.mondrian.recoding import Cutting, publish, total_losses
+from core.mondrian.sampling import sampled
+from core.privacy.models import DistinctDiversity
 from data.tables import JOBS, maker
 from schemas.job.columns import QuasiIdentifier
 from schemas.reading.memory import memory_bytes

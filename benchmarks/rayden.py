@@ -21,26 +21,26 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from benchmarks.rayden_pictures import picture, seconds, share
-from core.canon import canon
-from core.chart_scales import short
-from core.class_labels import Style
-from core.clustering import Clustering
-from core.coding import Coder
-from core.domains import Domain, DomainCounter, read_domains
-from core.gower import gower_points
-from core.held_values import held_gcp
-from core.hierarchy import Hierarchy, build_hierarchy
-from core.histogram import Histogram, count_cells
-from core.losses import c_avg, certainty_penalty, dm
-from core.mondrian_axes import axis_of
-from core.mondrian_cof import MondrianCut
-from core.privacy import KAnonymity
-from core.rayden import Handled, OutlierStep, handle_outliers
-from core.record_recoding import Publication, recode_records
-from core.records import canonical
-from core.rollups import packing_of, roll_up
-from core.search import Search
-from core.vptree import Tree
+from core.charts.scales import short
+from core.clustering.canon import canon
+from core.clustering.gower import gower_points
+from core.clustering.mondrian_cof import MondrianCut
+from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
+from core.clustering.recoding import Publication, recode_records
+from core.clustering.semantic import Clustering
+from core.clustering.vptree import Tree
+from core.columns.coding import Coder
+from core.columns.domains import Domain, DomainCounter, read_domains
+from core.columns.records import canonical
+from core.evaluation.gcp_of_values import held_gcp
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
+from core.histograms.histogram import Histogram, count_cells
+from core.histograms.rollups import packing_of, roll_up
+from core.lattice.search import Search
+from core.losses.losses import c_avg, certainty_penalty, dm
+from core.mondrian.axes import axis_of
+from core.privacy.models import KAnonymity
+from core.recoding.labels import Style
 from schemas.job.columns import QuasiIdentifier
 
 ADULT_QIDS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from core.chart_scales import short
-from core.charts import Chart, alone, lines
+from core.charts.scales import short
+from core.charts.svg import Chart, alone, lines
 
 Series = Mapping[str, Sequence[float | None]]
 

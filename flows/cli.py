@@ -171,7 +171,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
-    from core.risk import release_risk
+    from core.privacy.risk import release_risk
     from flows.summary import verification_summary
     from schemas.job.job import load_job
     from tasks.remote_target import at_hand

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.comparison import layout
+from core.evaluation.per_chunk_baseline import layout
 from flows.comparison_picture import draw
 from schemas.job.job import load_job
 from tasks.coding import load_coding

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from core.lattice import Node
+from core.columns.node import Node
 from schemas.errors.base import counted
 from tasks.comparison_results import Alone, Case, ComparedQid, Comparison
 

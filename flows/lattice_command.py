@@ -21,7 +21,7 @@ def lattice(
     as_json: Annotated[bool, typer.Option("--json", help="Prints JSON instead, and writes a picture only with --to.")] = False,
 ) -> None:
     """Draws the lattice: which nodes pass, fail, were cut by the bound, and the chosen one. Publishes nothing."""
-    from core.lattice_picture import lattice_svg
+    from core.lattice.picture import lattice_svg
     from flows.summary import progress_bars
     from schemas.job.job import load_job
     from tasks.comparison_results import write_figure

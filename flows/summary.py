@@ -11,8 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from core.risk import THRESHOLD, kept_preset, least_class, release_risk
-from core.verification import Recount
+from core.privacy.risk import THRESHOLD, kept_preset, least_class, release_risk
+from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
 from tasks.local_planning import LocalPlan

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.column_types import plain_type, working
+from core.columns.column_types import plain_type, working
 from schemas.errors.storage import DatabaseError
 
 GROUP_ROWS = 122_880

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.coding import Words
-from core.domains import Domain, read_domains
-from core.projections import Bundles
-from core.translation import Translation
+from core.columns.coding import Words
+from core.columns.domains import Domain, read_domains
+from core.columns.translation import Translation
+from core.histograms.projections import Bundles
 from schemas.errors.base import StorageError
 from tasks.artifacts import Artifact, Store
 from tasks.coding import Coding

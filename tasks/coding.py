@@ -9,12 +9,12 @@ from threading import Lock
 
 import pyarrow as pa
 
-from core.coding import Coder, Packing, Words
-from core.domains import Domain, read_domains
-from core.hierarchy import Hierarchy, build_hierarchy
-from core.lattice import Node
-from core.rollups import packing_of
-from core.sensitive import unchanged
+from core.columns.coding import Coder, Packing, Words
+from core.columns.domains import Domain, read_domains
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
+from core.histograms.rollups import packing_of
+from core.privacy.class_tables import unchanged
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of

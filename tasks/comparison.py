@@ -15,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
-from core.comparison import Published, recount_sql
-from core.histogram import Histogram
-from core.lattice import Node
-from core.losses import certainty_penalty
-from core.privacy import KAnonymity
-from core.rollups import roll_up
-from core.roots import dense_root, occupied_root
-from core.search import Found
+from core.columns.node import Node
+from core.evaluation.per_chunk_baseline import Published, recount_sql
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import roll_up
+from core.lattice.roots import dense_root, occupied_root
+from core.lattice.search import Found
+from core.losses.losses import certainty_penalty
+from core.privacy.models import KAnonymity
 from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.methods import ComparisonError
 from schemas.job.job import Job

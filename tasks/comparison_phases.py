@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from core.lattice import Node
+from core.columns.node import Node
 from schemas.job.job import Job
 from tasks import comparison
 from tasks.artifacts import Artifact, Store, key_of

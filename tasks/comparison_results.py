@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from core.comparison import Spread, pooled, ratio
-from core.hierarchy import Hierarchy
-from core.lattice import Node
+from core.columns.node import Node
+from core.evaluation.per_chunk_baseline import Spread, pooled, ratio
+from core.hierarchies.hierarchy import Hierarchy
 from schemas.errors.base import StorageError
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
@@ -43,7 +43,7 @@ class Alone(BaseModel):
         lost_chunks: Chunks for which no node passes; all their records are suppressed.
         classes: Published classes of the concatenated table.
         suppressed: s, over all chunks.
-        dm_star: Σ|E|² + s² of the concatenated table (the paper's way; see ``core.comparison``).
+        dm_star: Σ|E|² + s² of the concatenated table (the paper's way; see ``core.evaluation.per_chunk_baseline``).
         dm_star_summed: Σ over the chunks of each one's own DM*.
         gcp: Mean normalised certainty penalty; a suppressed record counts as 1.
         unexamined: Nodes that memory left out of the chunks' searches and that could be better, over all chunks; 0 certifies all optima.

@@ -11,8 +11,8 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.column_types import in_utc, working_type
-from core.domains import DomainCounter, merge_domains, value_column
+from core.columns.column_types import in_utc, working_type
+from core.columns.domains import DomainCounter, merge_domains, value_column
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import domain_schema, source_schema

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from core.risk import Figures
-from core.rollups import packing_of
+from core.histograms.rollups import packing_of
+from core.privacy.risk import Figures
 from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import whole_files

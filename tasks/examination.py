@@ -7,15 +7,16 @@ from fractions import Fraction
 from math import floor
 from typing import NamedTuple
 
-from core.branching import Branching
-from core.certificate import Examination
-from core.histogram import Histogram
-from core.lattice import LARGEST, Lattice, Node
-from core.objectives import prices_of
-from core.privacy import PrivacyModel
-from core.roots import BYTES_PER_CELL, BYTES_PER_CODE
-from core.rounds import LIMIT
-from core.search import Found, Search
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.lattice.branch_and_bound import Branching
+from core.lattice.certificate import Examination
+from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.objectives import prices_of
+from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
+from core.lattice.search import Found, Search
+from core.local_suppression.local_transformation import LIMIT
+from core.privacy.models import PrivacyModel
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.artifacts import Artifact, Store

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from core import held_values
-from core.lattice import Node
-from core.rollups import roll_up
-from core.sensitive import classes_of, without_sensitive
+from core.columns.node import Node
+from core.evaluation import gcp_of_values as held_values
+from core.histograms.rollups import roll_up
+from core.privacy.class_tables import classes_of, without_sensitive
 from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store
 from tasks.coding import Coding

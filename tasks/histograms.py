@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.coding import Coder, Packing
-from core.domains import read_domains
-from core.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
-from core.lattice import Node
-from core.projections import Crowd, Projection, SparseProjection
-from core.rollups import packing_of
-from core.roots import BYTES_PER_CELL
+from core.columns.coding import Coder, Packing
+from core.columns.domains import read_domains
+from core.columns.node import Node
+from core.histograms.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
+from core.histograms.projections import Crowd, Projection, SparseProjection
+from core.histograms.rollups import packing_of
+from core.lattice.roots import BYTES_PER_CELL
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import histogram_schema

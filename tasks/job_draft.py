@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.proposals import Proposal, ProposedRole, propose
+from core.formats.proposals import Proposal, ProposedRole, propose
 from schemas.errors.base import StorageError, counted
 from schemas.job.source import suffix
 from tasks.artifacts import write_whole

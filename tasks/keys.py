@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from core.keyed import LEAST_BITS, is_strong
+from core.pseudonyms.keyed_hash import LEAST_BITS, is_strong
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.secret_places import Secret

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from core.lattice import Node
-from core.lattice_map import LatticeMap, Statuses, map_of
+from core.columns.node import Node
+from core.lattice.map import LatticeMap, Statuses, map_of
 from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store
 

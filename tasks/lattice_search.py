@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.lattice_map import LatticeMap
+from core.lattice.map import LatticeMap
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod

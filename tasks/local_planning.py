@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from core.roots import most_cells
+from core.lattice.roots import most_cells
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
 from tasks import mondrian, mondrian_phases, record_fragments, records

@@ -9,17 +9,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.class_labels import STAR
-from core.coding import Words
-from core.histogram import Histogram, count_cells
-from core.lattice import Lattice
-from core.local_losses import costs_of, measured
-from core.local_recoding import Part, recode_parts
-from core.privacy import PrivacyModel
-from core.remainders import treat
-from core.rollups import packing_of, roll_up
-from core.rounds import Level, Leveller, Lost, anonymise_again
-from core.search import Found
+from core.columns.coding import Words
+from core.histograms.histogram import Histogram, count_cells
+from core.histograms.rollups import packing_of, roll_up
+from core.lattice.lattice import Lattice
+from core.lattice.search import Found
+from core.local_suppression.local_transformation import Level, Leveller, Lost, anonymise_again
+from core.local_suppression.losses import costs_of, measured
+from core.local_suppression.recoding import Part, recode_parts
+from core.local_suppression.remainders import treat
+from core.privacy.models import PrivacyModel
+from core.recoding.labels import STAR
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.manifest import Round

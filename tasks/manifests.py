@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
-from core.lattice_map import LatticeMap
-from core.losses import united
-from core.risk import release_risk
-from core.verification import Recount
+from core.lattice.map import LatticeMap
+from core.losses.losses import united
+from core.privacy.risk import release_risk
+from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.job.digest import job_digest
 from schemas.job.job import Job

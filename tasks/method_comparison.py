@@ -6,8 +6,8 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.recommendation import RULES, advise, summary
-from core.risk import THRESHOLD
+from core.evaluation.advice import RULES, advise, summary
+from core.privacy.risk import THRESHOLD
 from schemas.job.job import Job
 from schemas.reading.model import plain
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import NamedTuple
 
-from core.chart_scales import short
-from core.charts import DARK_STYLE, Chart, bars, lines
+from core.charts.scales import short
+from core.charts.svg import DARK_STYLE, Chart, bars, lines
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report_page import number, page, percent, size
 from tasks.report_words import METHODS

@@ -20,10 +20,10 @@ from typing import Self
 
 from pydantic import ValidationError
 
-from core.compiled import kept_kernels
-from core.losses import c_avg
-from core.risk import release_risk, without_masked
-from core.verification import Recount
+from core.columns.compiled import kept_kernels
+from core.losses.losses import c_avg
+from core.privacy.risk import release_risk, without_masked
+from core.recount.classes import Recount
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, load_job
 from schemas.release.manifest import Manifest

@@ -9,11 +9,11 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.mondrian import Rules
-from core.mondrian_axes import axis_of
-from core.mondrian_recoding import Cutting, recode_cells, total_losses
-from core.recoding import recoding_tables
-from core.roots import most_cells
+from core.lattice.roots import most_cells
+from core.mondrian.axes import axis_of
+from core.mondrian.partition import Rules
+from core.mondrian.recoding import Cutting, recode_cells, total_losses
+from core.recoding.recoding import recoding_tables
 from schemas.errors.base import SourceError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job

@@ -10,12 +10,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.coding import Words
-from core.histogram import count_cells
-from core.mondrian_fragments import Group, Tree, multidimensional, quantiles
-from core.mondrian_sampling import sampled
-from core.privacy import Spread
-from core.rollups import packing_of
+from core.columns.coding import Words
+from core.histograms.histogram import count_cells
+from core.histograms.rollups import packing_of
+from core.mondrian.fragments import Group, Tree, multidimensional, quantiles
+from core.mondrian.sampling import sampled
+from core.privacy.models import Spread
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import histogram_schema

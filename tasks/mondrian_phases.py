@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from core.mondrian_fragments import Group, Tree, merge_thin
+from core.mondrian.fragments import Group, Tree, merge_thin
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks import mondrian

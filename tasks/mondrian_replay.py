@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from core.hierarchy import build_hierarchy
-from core.mondrian_axes import axis_of
-from core.mondrian_replay import leaves_of, places_of, replay_cells, together, tree_of
-from core.recoding import recoding_tables
+from core.hierarchies.hierarchy import build_hierarchy
+from core.mondrian.axes import axis_of
+from core.mondrian.replay import leaves_of, places_of, replay_cells, together, tree_of
+from core.recoding.recoding import recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job

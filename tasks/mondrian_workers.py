@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
-from core.coding import Words, single_word
-from core.histogram import count_cells, merge_parts
-from core.mondrian_fragments import Group
-from core.mondrian_recoding import Published, publish
-from core.ordering import first_files
-from core.recoding import Recoding
-from core.records import canonical, marks
-from core.rollups import packing_of
+from core.columns.coding import Words, single_word
+from core.columns.records import canonical, marks
+from core.columns.release_order import first_files
+from core.histograms.histogram import count_cells, merge_parts
+from core.histograms.rollups import packing_of
+from core.mondrian.fragments import Group
+from core.mondrian.recoding import Published, publish
+from core.recoding.recoding import Recoding
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod

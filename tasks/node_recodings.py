@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.histogram import Histogram
-from core.lattice import Lattice, Node
-from core.losses import c_avg, certainty_penalty, dm
-from core.privacy import PrivacyModel
-from core.recoding import Recoding, recode
-from core.rollups import roll_up
-from core.search import Found
-from core.sensitive import classes_of, without_sensitive
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import roll_up
+from core.lattice.lattice import Lattice
+from core.lattice.search import Found
+from core.losses.losses import c_avg, certainty_penalty, dm
+from core.privacy.class_tables import classes_of, without_sensitive
+from core.privacy.models import PrivacyModel
+from core.recoding.recoding import Recoding, recode
 from schemas.job.job import Job
 from schemas.release.manifest import Remainder
 from tasks.coding import Coding

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
-from core.column_types import working, working_type
-from core.spreadsheets import set_apart, set_apart_sql
+from core.columns.column_types import working, working_type
+from core.formats.spreadsheets import set_apart, set_apart_sql
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job

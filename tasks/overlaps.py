@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.domains import read_domains
-from core.hierarchy import build_hierarchy
-from core.overlap import Joint, at_risk
-from core.recoding import Recoding
-from core.translation import codes_in
+from core.columns.domains import read_domains
+from core.columns.translation import codes_in
+from core.hierarchies.hierarchy import build_hierarchy
+from core.recoding.composition import Joint, at_risk
+from core.recoding.recoding import Recoding
 from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.digest import hierarchies_of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from core.lattice import Node
+from core.columns.node import Node
 from schemas.job.job import Job
 from tasks import domains, histograms, recodings, releases, risk
 from tasks.artifacts import Artifact, Store, key_of

@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from core.lattice import Lattice, Node
-from core.risk import Figures
-from core.roots import bins, most_cells
+from core.columns.node import Node
+from core.lattice.lattice import Lattice
+from core.lattice.roots import bins, most_cells
+from core.privacy.risk import Figures
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from schemas.release.manifest import Manifest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.proposals import Kind, Profile
+from core.formats.proposals import Kind, Profile
 from schemas.errors.base import SourceError
 from schemas.job.source import suffix
 from tasks.database import literal, quote

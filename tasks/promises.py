@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from core.hierarchy import build_hierarchy
-from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread, all_of
+from core.hierarchies.hierarchy import build_hierarchy
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread, all_of
 from schemas.errors.base import PrivacyError
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job

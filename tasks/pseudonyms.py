@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.column_types import plain_type
-from core.keyed import fingerprint, offsets
-from core.pseudonyms import pseudonyms, shifted, texts
+from core.columns.column_types import plain_type
+from core.pseudonyms.keyed_hash import fingerprint, offsets
+from core.pseudonyms.treatments import pseudonyms, shifted, texts
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
 from schemas.job.job import Job

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core.verification import Recount
+from core.recount.classes import Recount
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.artifacts import Artifact
 from tasks.increments import increment_of

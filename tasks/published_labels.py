@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.arrays import filled
-from core.class_labels import as_text
-from core.domains import Domain
-from core.hierarchy import Hierarchy
-from core.utility import BOUND, Meaning, meaning_of, penalties
+from core.columns.arrays import filled
+from core.columns.domains import Domain
+from core.evaluation.utility import BOUND, Meaning, meaning_of, penalties
+from core.hierarchies.hierarchy import Hierarchy
+from core.recoding.labels import as_text
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_qids

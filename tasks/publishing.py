@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from core.verification import Recount, manifest_faults
+from core.recount.classes import Recount, manifest_faults
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job

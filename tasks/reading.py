@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.column_types import working
+from core.columns.column_types import working
 from schemas.errors.base import SourceError
 from tasks.evolving import batches
 from tasks.partitions import partition_column

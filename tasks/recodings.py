@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from core.hierarchy import check_static
-from core.histogram import Histogram
-from core.lattice import Lattice, Node
-from core.local_recoding import read_stages, stages_table
-from core.recoding import Recoding, read_recoding, recoding_tables
-from core.roots import dense_root, occupied_root
-from core.search import Found
+from core.columns.node import Node
+from core.hierarchies.hierarchy import check_static
+from core.histograms.histogram import Histogram
+from core.lattice.lattice import Lattice
+from core.lattice.roots import dense_root, occupied_root
+from core.lattice.search import Found
+from core.local_suppression.recoding import read_stages, stages_table
+from core.recoding.recoding import Recoding, read_recoding, recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.digest import privacy_content

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.class_labels import Sets
-from core.mondrian_recoding import Published
-from core.records import canonical, marks
+from core.columns.records import canonical, marks
+from core.mondrian.recoding import Published
+from core.recoding.labels import Sets
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments

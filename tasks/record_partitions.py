@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from core.canon import canon
-from core.clustering import Clustering
-from core.gower import Points, gower_points, is_numerical
-from core.mondrian_axes import axis_of
-from core.mondrian_cof import MondrianCut
-from core.rayden import Cut, Handled, OutlierStep, handle_outliers
-from core.vptree import Tree
+from core.clustering.canon import canon
+from core.clustering.gower import Points, gower_points
+from core.clustering.mondrian_cof import MondrianCut
+from core.clustering.outlier_step import Cut, Handled, OutlierStep, handle_outliers
+from core.clustering.semantic import Clustering
+from core.clustering.vptree import Tree
+from core.columns.numbers import is_numerical
+from core.mondrian.axes import axis_of
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod

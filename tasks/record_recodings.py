@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
-from core.acceptance import Criteria, merge_failing, without_failing
-from core.class_labels import Style
-from core.gower import gower_points
-from core.recoding import SUPPRESSED, Treatment, release_columns
-from core.record_recoding import Publication, RecordRecoding, recode_records
-from core.records import repeats
+from core.clustering.criteria import Criteria, merge_failing, without_failing
+from core.clustering.gower import gower_points
+from core.clustering.recoding import Publication, RecordRecoding, recode_records
+from core.columns.records import repeats
+from core.recoding.labels import Style
+from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.ordering import first_files
+from core.columns.release_order import first_files
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of

@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from core.coding import Coder
-from core.records import canonical, marks
+from core.columns.coding import Coder
+from core.columns.records import canonical, marks
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of

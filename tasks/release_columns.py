@@ -10,7 +10,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.verification import column_faults
+from core.recount.classes import column_faults
 from schemas.errors.base import StorageError
 from schemas.job.job import Job
 from schemas.release.manifest import published_payload, published_qids

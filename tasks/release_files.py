@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import duckdb
 
-from core.spreadsheets import read_back, read_back_sql
+from core.formats.spreadsheets import read_back, read_back_sql
 from schemas.errors.base import StorageError
 from tasks.database import literal, quote
 from tasks.partitions import Partition, named_by, relation

@@ -18,10 +18,10 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
 
-from core.coding import smallest_type
-from core.column_types import plain_type, restored, working_type
-from core.ordering import assign_files, canonical_order, dense_ranks, first_files
-from core.recoding import SUPPRESSED, Assigner, Recoding, take_labels
+from core.columns.coding import smallest_type
+from core.columns.column_types import plain_type, restored, working_type
+from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
+from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.release.manifest import MASK

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from core.histogram import Histogram
-from core.lattice import Lattice, Node
-from core.losses import loss_of
-from core.search import Found
-from core.sensitive import classes_of
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.lattice.lattice import Lattice
+from core.lattice.search import Found
+from core.losses.losses import loss_of
+from core.privacy.class_tables import classes_of
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import ReplayError
 from schemas.job.digest import hierarchies_of, job_digest

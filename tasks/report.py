@@ -7,8 +7,8 @@ from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
-from core.risk import kept_preset, without_masked
-from core.verification import Recount
+from core.privacy.risk import kept_preset, without_masked
+from core.recount.classes import Recount
 from schemas.release.manifest import Manifest
 from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms

@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
-from core.verification import Recount, count_faults
+from core.recount.classes import Recount, count_faults
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from xml.etree.ElementTree import Element, tostring
 
-from core.lattice_map import STATUSES, LatticeMap
-from core.lattice_picture import Palette, lattice_svg
+from core.lattice.map import STATUSES, LatticeMap
+from core.lattice.picture import Palette, lattice_svg
 from schemas.release.report import Report, RiskFigure
 from schemas.release.terms import Band
 

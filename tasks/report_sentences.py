@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from core.verification import SLACK as RECOUNT_SLACK
+from core.recount.classes import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted
 from schemas.reading.model import plain
 from schemas.release.manifest import Manifest

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.keyed import offsets
-from core.pseudonyms import decrypted, shifted
+from core.pseudonyms.keyed_hash import offsets
+from core.pseudonyms.treatments import decrypted, shifted
 from schemas.errors.base import nearest
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError

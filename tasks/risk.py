@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.coding import Packing, Words, single_word
-from core.lattice import Node
-from core.risk import ClassSizes, Figures, risk_of
-from core.rollups import packing_of
+from core.columns.coding import Packing, Words, single_word
+from core.columns.node import Node
+from core.histograms.rollups import packing_of
+from core.privacy.risk import ClassSizes, Figures, risk_of
 from schemas.job.job import Job
 from tasks.artifacts import Artifact, Store, key_of
 from tasks.chunk_cells import whole_files

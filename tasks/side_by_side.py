@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.domains import Domain
-from core.utility import Contingency, Meaning, itself
+from core.columns.domains import Domain
+from core.evaluation.utility import Contingency, Meaning, itself
 from tasks.database import quote
 
 SAMPLE = 200_000

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
-from core.column_types import plain_type
-from core.recoding import published_columns
-from core.schema_drift import told
+from core.columns.column_types import plain_type
+from core.columns.common_types import told
+from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import REST

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pandera.errors import SchemaError, SchemaErrors
 
-from core.column_types import in_utc
+from core.columns.column_types import in_utc
 from schemas.errors.base import StorageError
 from tasks.artifacts import Artifact, Store
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from core.lattice import Node
-from core.lattice_map import STATUSES, DrawnNode, LatticeMap
+from core.columns.node import Node
+from core.lattice.map import STATUSES, DrawnNode, LatticeMap
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from schemas.reading.model import plain

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from core.column_types import working_type
-from core.pseudonyms import has_text, published_type
+from core.columns.column_types import working_type
+from core.pseudonyms.treatments import has_text, published_type
 from schemas.errors.base import SourceError, nearest
 from schemas.job.job import Job
 from schemas.pseudonyms.treatments import ShiftTreatment

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from core.accuracy import FOLDS, accuracy, majority
-from core.losses import as_numbers
-from core.utility import SANITY, draw_queries, generalised, relative_errors, total_variation
+from core.columns.numbers import as_numbers
+from core.evaluation.accuracy import FOLDS, accuracy, majority
+from core.evaluation.utility import SANITY, draw_queries, generalised, relative_errors, total_variation
 from schemas.errors.methods import MOST_CLASSES, UtilityError
 from schemas.job.job import Job
 from tasks.coding import Coding, load_coding

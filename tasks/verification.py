@@ -14,12 +14,12 @@ import numpy as np
 import pyarrow as pa
 from pydantic import ValidationError
 
-from core.domains import Domain
-from core.hidden_values import telling, telling_bounds
-from core.hierarchy import build_hierarchy
-from core.pseudonym_recount import forms_sql, is_compared, pseudonym_faults, shared_sql
-from core.risk import release_risk
-from core.verification import Recount, closeness_sql, diversity_sql, manifest_faults, promise_faults, recount_sql
+from core.columns.domains import Domain
+from core.hierarchies.disclosing_labels import telling, telling_bounds
+from core.hierarchies.hierarchy import build_hierarchy
+from core.privacy.risk import release_risk
+from core.recount.classes import Recount, closeness_sql, diversity_sql, manifest_faults, promise_faults, recount_sql
+from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from schemas.errors.base import SourceError, StorageError, VerificationError, counted
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.connection import is_address

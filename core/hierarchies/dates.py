@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.domains import Domain
+from core.columns.domains import Domain
 from core.hierarchies.levels import Ladder, Level, numbered
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import DateHierarchy

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.domains import Domain
+from core.columns.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
 from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.domains import Domain
+from core.columns.domains import Domain
 from core.hierarchies.exact import Whole, decimal_text, scaled, whole_numbers, widened
 from core.hierarchies.levels import Bounds, Ladder, Level, numbered
 from core.hierarchies.spelling import is_text, plain

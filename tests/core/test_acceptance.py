@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.acceptance import Criteria, merge_failing, without_failing
-from core.gower import gower_points
-from core.privacy import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, RecursiveDiversity, all_of
-from core.vptree import Tree
+from core.clustering.criteria import Criteria, merge_failing, without_failing
+from core.clustering.gower import gower_points
+from core.clustering.vptree import Tree
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, RecursiveDiversity, all_of
 from tests.oracles.records import Records, by_class, mixed_records
 from tests.oracles.tables import observed
 

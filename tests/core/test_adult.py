@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from core.coding import Coder
-from core.domains import DomainCounter, read_domains
-from core.histogram import Histogram, HistogramCounter
-from core.lattice import Node
-from core.privacy import KAnonymity
-from core.rollups import packing_of
-from core.search import Found, Objective, Search
+from core.columns.coding import Coder
+from core.columns.domains import DomainCounter, read_domains
+from core.columns.node import Node
+from core.histograms.histogram import Histogram, HistogramCounter
+from core.histograms.rollups import packing_of
+from core.lattice.search import Found, Objective, Search
+from core.privacy.models import KAnonymity
 from tests.oracles.hierarchies import built
 
 ADULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "adult"

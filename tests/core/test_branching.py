@@ -10,11 +10,11 @@ import pyarrow as pa
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.branching import Branching
-from core.objectives import prices_of
-from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
-from core.search import Found, Objective, Search
-from core.sensitive import unchanged
+from core.lattice.branch_and_bound import Branching
+from core.lattice.objectives import prices_of
+from core.lattice.search import Found, Objective, Search
+from core.privacy.class_tables import unchanged
+from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of, observed
@@ -80,12 +80,12 @@ def test_small_memories_and_several_words_change_nothing(
 ) -> None:
     example, k, limit = cases(data.draw)
     with (
-        patch("core.rollups.LARGE", 2),
-        patch("core.rollups.SHRINK", 2),
-        patch("core.rollups.SMALL_DENSE", 0),
-        patch("core.coding.WORD", data.draw(st.sampled_from([8, 1 << 62]))),
-        patch("core.branching.MOST_REGIONS", regions),
-        patch("core.evaluations.KEPT_NODES", nodes + 1),
+        patch("core.histograms.rollups.LARGE", 2),
+        patch("core.histograms.rollups.SHRINK", 2),
+        patch("core.histograms.rollups.SMALL_DENSE", 0),
+        patch("core.columns.coding.WORD", data.draw(st.sampled_from([8, 1 << 62]))),
+        patch("core.lattice.branch_and_bound.MOST_REGIONS", regions),
+        patch("core.lattice.bounded_evaluations.KEPT_NODES", nodes + 1),
     ):
         found = searched(example, k, limit, objective, cells=cells)
     best = best_node(example.rows, example.ladders, k, limit, objective)
@@ -124,7 +124,7 @@ def test_ended_early_the_bound_is_never_above_the_optimum_nor_the_best_found_bel
 @settings(max_examples=30)
 def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: Objective, effort: int) -> None:
     example, k, limit = cases(data.draw)
-    with patch("core.rollups.LARGE", 2):
+    with patch("core.histograms.rollups.LARGE", 2):
         assert searched(example, k, limit, objective, effort, cells=0) == searched(example, k, limit, objective, effort, cells=1_000)
 
 

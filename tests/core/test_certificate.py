@@ -10,13 +10,13 @@ from math import floor, prod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.branching import Branching
-from core.certificate import Examination
-from core.histogram import Histogram
-from core.lattice import Node
-from core.lattice_map import BARRED
-from core.privacy import KAnonymity
-from core.search import Found, Objective, Search
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.lattice.branch_and_bound import Branching
+from core.lattice.certificate import Examination
+from core.lattice.map import BARRED
+from core.lattice.search import Found, Objective, Search
+from core.privacy.models import KAnonymity
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
 

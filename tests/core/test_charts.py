@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.chart_scales import WIDE, linear, scale_of, short
-from core.charts import LABEL_GAP, Chart, alone, bars, lines
+from core.charts.scales import WIDE, linear, scale_of, short
+from core.charts.svg import LABEL_GAP, Chart, alone, bars, lines
 
 FIGURES = {"skald": [0.8, 0.9, None], "mondrian": [0.2, 0.21, 0.22], "a & b": [0.2, 0.21, 0.221]}
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.class_labels import Sets, Style, label_qid
-from core.recoding import SUPPRESSED
-from core.record_recoding import Publication, recode_records
+from core.clustering.recoding import Publication, recode_records
+from core.recoding.labels import Sets, Style, label_qid
+from core.recoding.recoding import SUPPRESSED
 from tests.oracles.hierarchies import built, domain_of, published
 from tests.oracles.records import Records, mixed_records
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from core.clustering import LOWEST_COMMON, Clustering
+from core.clustering.semantic import LOWEST_COMMON, Clustering
 from tests.oracles.clustering import generate_clusters
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.records import Records, mixed_records

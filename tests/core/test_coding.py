@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.coding import WORD, Coder, Packing, single_word, smallest_type
+from core.columns.coding import WORD, Coder, Packing, single_word, smallest_type
 from tests.oracles.columns import INTEGERS, TYPES, encodings, ends, values_of
 from tests.oracles.tables import observed
 

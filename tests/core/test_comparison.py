@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.comparison import Published, Spread, layout, pooled, recount_sql
+from core.evaluation.per_chunk_baseline import Published, Spread, layout, pooled, recount_sql
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import published
 from tests.oracles.tables import Example, examples, nodes_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core import compiled
+from core.columns import compiled
 
 
 def doubled(number: int) -> int:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.domains import DomainCounter, count_values, merge_domains, read_domains
+from core.columns.domains import DomainCounter, count_values, merge_domains, read_domains
 from tests.oracles.columns import TYPES, encodings, values_of
 
 QIDS = ["word", "number"]
@@ -76,7 +76,7 @@ def test_any_cut_into_chunks_and_batches_in_any_order_gives_the_same_table(data:
 @given(st.data(), ROWS)
 def test_summing_up_early_changes_nothing(data: st.DataObject, rows: list[tuple[Any, Any]]) -> None:
     whole = counted([batch(data.draw, rows)])
-    with patch("core.domains.COMPACT_ROWS", 2):
+    with patch("core.columns.domains.COMPACT_ROWS", 2):
         assert counted([batch(data.draw, part) for part in pieces(data.draw, rows)]).equals(whole)
 
 

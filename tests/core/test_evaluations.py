@@ -11,11 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from core.evaluations import Evaluations, Steps
-from core.objectives import prices_of
-from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
-from core.search import Objective
-from core.sensitive import unchanged
+from core.lattice.bounded_evaluations import Evaluations, Steps
+from core.lattice.objectives import prices_of
+from core.lattice.search import Objective
+from core.privacy.class_tables import unchanged
+from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 from schemas.errors.signals import SpentError
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, Row, examples, nested, observed

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.class_labels import Sets
-from core.generalisation import generalise
+from core.recoding.generalisation import generalise
+from core.recoding.labels import Sets
 from tests.oracles.hierarchies import built, domain_of
 
 

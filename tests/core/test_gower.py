@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.gower import UNIT, distance, euclidean_points, gower_points, is_numerical
+from core.clustering.gower import UNIT, distance, euclidean_points, gower_points
+from core.columns.numbers import is_numerical
 from tests.oracles.hierarchies import domain_of
 from tests.oracles.records import Records, gower, mixed_records
 

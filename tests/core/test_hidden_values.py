@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from core.hidden_values import telling, telling_bounds
-from core.hierarchy import build_hierarchy
-from core.lattice import Lattice
+from core.hierarchies.disclosing_labels import telling, telling_bounds
+from core.hierarchies.hierarchy import build_hierarchy
+from core.lattice.lattice import Lattice
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
 from schemas.job.columns import QuasiIdentifier

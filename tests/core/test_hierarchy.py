@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domains import Domain
-from core.hierarchy import Hierarchy
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import Hierarchy
 from tests.oracles.hierarchies import built, domain_of, first_appearance, published
 
 NULLS = st.integers(0, 3)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.hierarchy import check_static
+from core.hierarchies.hierarchy import check_static
 from tests.oracles.hierarchies import built, domain_of, first_appearance, published, quasi_identifier
 
 ADULT = Path(__file__).parents[2].parent / "shared" / "data" / "adult"

@@ -10,9 +10,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from core.domains import Domain
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import check_static
 from core.hierarchies.table import checked_table
-from core.hierarchy import check_static
 from schemas.errors.hierarchies import HierarchyError
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.keyed import derived, digests, fingerprint, is_strong, keyed_hash, offsets
+from core.pseudonyms.keyed_hash import derived, digests, fingerprint, is_strong, keyed_hash, offsets
 
 KEYS = st.binary(min_size=16, max_size=200)
 VALUES = st.lists(st.text(), max_size=20)

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lattice import FAILS, PASSES, Lattice, Node, middle_first, most_precise, tag
+from core.columns.node import Node
+from core.lattice.lattice import FAILS, PASSES, Lattice, middle_first, most_precise, tag
 
 
 @st.composite

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lattice import CUT, FAILS, PASSES, Lattice
-from core.lattice_map import BOUNDED, FAILED, MOST_ABREAST, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
-from core.lattice_picture import lattice_svg
+from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
+from core.lattice.map import BOUNDED, FAILED, MOST_ABREAST, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
+from core.lattice.picture import lattice_svg
 
 
 def test_a_counted_node_is_told_by_its_count_and_others_by_their_tags() -> None:

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.local_suppression import Combinations, Stars, fewest_stars
-from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
+from core.local_suppression.stars import Combinations, Stars, fewest_stars
+from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
 from tests.oracles import suppression
 from tests.oracles.suppression import Row, Safe
 
@@ -113,7 +113,7 @@ def test_every_class_is_safe_by_a_recount_and_what_was_safe_keeps_its_values(tab
 @given(tables(), MODELS, st.sampled_from([1, 7, 1 << 24]))
 @settings(max_examples=80)
 def test_records_with_more_stars_or_none_have_no_safe_pool_of_fewer_among_themselves(table: Table, model: PrivacyModel, held: int) -> None:
-    with patch("core.local_suppression.MOST_NUMBERS", held):
+    with patch("core.local_suppression.stars.MOST_NUMBERS", held):
         stars, _ = starred(table, model)
     for size in range(len(table[0][0]) + 1):
         rest = [(row, value) for row, value in table if row not in stars or len(stars[row]) > size]
@@ -168,7 +168,7 @@ def test_the_optimum_is_reached_on_most_tiny_tables_and_missed_by_little(tiny: l
 
 @given(tables(30, 4), MODELS)
 def test_where_not_all_sets_are_tried_classes_are_safe_all_the_same_and_no_bound_is_told(table: Table, model: PrivacyModel) -> None:
-    with patch("core.local_suppression.MOST_SETS", 4):
+    with patch("core.local_suppression.stars.MOST_SETS", 4):
         stars, found = starred(table, model)
     assert all(slow(table, model)(members) for members in suppression.classes_of(rows_of(table), stars).values())
     assert (found.least is None) == (len(varied(table)) > 2)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.mondrian import MODES, SCORES, Axis, Mode, Rules, Score, narrowed, partition
-from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.mondrian.partition import MODES, SCORES, Axis, Mode, Rules, Score, narrowed, partition
+from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from tests.oracles.mondrian import Column, Mondrian, Record
 
 Table = tuple[list[Record], list[Column], list[int]]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from core.domains import Domain
-from core.mondrian_axes import axis_of
+from core.columns.domains import Domain
+from core.mondrian.axes import axis_of
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 LEAVES = ["Italy", "France", "Spain", "USA", "Canada", "China", "Japan"]

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian import Rules
-from core.mondrian_axes import axis_of
-from core.mondrian_fragments import Tree, merge_thin, multidimensional, quantiles
-from core.mondrian_recoding import Cutting
-from core.mondrian_sampling import sampled
+from core.mondrian.axes import axis_of
+from core.mondrian.fragments import Tree, merge_thin, multidimensional, quantiles
+from core.mondrian.partition import Rules
+from core.mondrian.recoding import Cutting
+from core.mondrian.sampling import sampled
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.tables import Example, examples
 

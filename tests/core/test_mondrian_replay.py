@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.domains import Domain
-from core.hierarchy import build_hierarchy
-from core.mondrian import Rules
-from core.mondrian_axes import axis_of
-from core.mondrian_recoding import Cutting
-from core.mondrian_replay import leaves_of, places_of, together, tree_of
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import build_hierarchy
+from core.mondrian.axes import axis_of
+from core.mondrian.partition import Rules
+from core.mondrian.recoding import Cutting
+from core.mondrian.replay import leaves_of, places_of, together, tree_of
 from schemas.job.columns import QuasiIdentifier
 
 AGE = QuasiIdentifier.model_validate({"name": "age", "hierarchy": {"widths": [1, 10]}})

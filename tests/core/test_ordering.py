@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.ordering import assign_files, canonical_order, dense_ranks, first_files
+from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
 from tests.oracles.columns import TYPES, encodings, values_of
 
 PLAIN = [dtype for dtype in TYPES if not pa.types.is_floating(dtype)]

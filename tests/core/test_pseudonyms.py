@@ -16,8 +16,8 @@ from ffx import FF1
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.keyed import derived
-from core.pseudonyms import decrypted, encrypted, masked, pseudonyms, published_type, shifted, texts
+from core.pseudonyms.keyed_hash import derived
+from core.pseudonyms.treatments import decrypted, encrypted, masked, pseudonyms, published_type, shifted, texts
 from schemas.errors.signals import UnfitError
 from schemas.pseudonyms.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, whole
 

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.acceptance import dense, merge_failing, smaller_than
-from core.canon import canon
-from core.cof import members, outlier_factors, outliers
-from core.gower import Points, gower_points
-from core.medoids import medoids
-from core.rayden import Handled, OutlierStep, handle_outliers
-from core.recoding import SUPPRESSED
-from core.vptree import Tree
+from core.clustering.canon import canon
+from core.clustering.cof import outlier_factors, outliers
+from core.clustering.criteria import dense, merge_failing, smaller_than
+from core.clustering.gower import Points, gower_points
+from core.clustering.medoids import medoids
+from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
+from core.clustering.vptree import Tree
+from core.recoding.members import members
+from core.recoding.recoding import SUPPRESSED
 from tests.oracles import rayden as oracle
 from tests.oracles.hierarchies import domain_of
 from tests.oracles.records import Records, by_class, gower, mixed_records

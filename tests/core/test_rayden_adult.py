@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from benchmarks.rayden import Table, adult, clustering, rayden, rayden_step
-from core.cof import outlier_factors, outliers
-from core.gower import gower_points
-from core.rayden import OutlierStep
-from core.record_recoding import Publication, recode_records
-from core.vptree import Tree
+from core.clustering.cof import outlier_factors, outliers
+from core.clustering.gower import gower_points
+from core.clustering.outlier_step import OutlierStep
+from core.clustering.recoding import Publication, recode_records
+from core.clustering.vptree import Tree
 
 ADULT = Path(__file__).resolve().parents[3] / "shared" / "data" / "adult"
 

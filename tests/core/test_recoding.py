@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.coding import Coder, Words
-from core.privacy import KAnonymity
-from core.recoding import (
+from core.columns.coding import Coder, Words
+from core.privacy.models import KAnonymity
+from core.recoding.recoding import (
     SUPPRESSED,
     Assigner,
     Intervals,
@@ -110,9 +110,9 @@ def test_a_cell_that_no_record_has_is_suppressed(case: Case, treatment: Treatmen
 @given(cases(), TREATMENTS)
 def test_look_up_search_and_several_words_assign_alike(case: Case, treatment: Treatment) -> None:
     plain = published(case[0], recoded(case, treatment))
-    with patch("core.recoding.LOOK_UP_CELLS", 0):
+    with patch("core.recoding.recoding.LOOK_UP_CELLS", 0):
         assert published(case[0], recoded(case, treatment)) == plain
-        with patch("core.coding.WORD", 8):
+        with patch("core.columns.coding.WORD", 8):
             assert published(case[0], recoded(case, treatment)) == plain
 
 
@@ -195,7 +195,7 @@ def test_nothing_is_published_where_every_class_fails() -> None:
     recoding = recoded((example, (0, 0), 9), "drop")
     assert published(example, recoding) == [None] * 5
     assert (len(recoding.labels), len(recoding.sizes)) == (0, 0)
-    with patch("core.recoding.LOOK_UP_CELLS", 0):
+    with patch("core.recoding.recoding.LOOK_UP_CELLS", 0):
         assert published(example, recoding) == [None] * 5
 
 

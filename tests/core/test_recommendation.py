@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recommendation import KEPT, SAME, SAME_SHARE, advise, summary
+from core.evaluation.advice import KEPT, SAME, SAME_SHARE, advise, summary
 from schemas.release.method_comparison import Figures, MethodRun
 
 PLAIN: dict[str, Any] = {

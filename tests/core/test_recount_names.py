@@ -8,7 +8,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from core.verification import closeness_sql, column_faults, diversity_sql
+from core.recount.classes import closeness_sql, column_faults, diversity_sql
 from schemas.errors.base import SourceError
 from schemas.job.privacy import ClosenessSpec, Diversity
 from tests.core.test_verification import job

@@ -13,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.coding import Coder
-from core.local_losses import Costs, costs_of, measured
-from core.local_recoding import read_stages, recode_parts, stages_table
-from core.masks import Lenders, give_back
-from core.privacy import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
-from core.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
-from core.remainders import Treated, treat
-from core.rounds import LIMIT, Level, Leveller, anonymise_again
-from core.search import Search
-from core.sensitive import unchanged
+from core.columns.coding import Coder
+from core.lattice.search import Search
+from core.local_suppression.local_transformation import LIMIT, Level, Leveller, anonymise_again
+from core.local_suppression.losses import Costs, costs_of, measured
+from core.local_suppression.masks import Lenders, give_back
+from core.local_suppression.recoding import read_stages, recode_parts, stages_table
+from core.local_suppression.remainders import Treated, treat
+from core.privacy.class_tables import unchanged
+from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
+from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
 from tests.core.test_local_suppression import combined, slow
 from tests.oracles import lattice
 from tests.oracles.hierarchies import built

@@ -11,10 +11,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.privacy import KAnonymity
-from core.projections import Bundles, Crowd, Projection
-from core.rollups import RollUps, roll_up
-from core.search import Found, Objective, Search
+from core.histograms.projections import Bundles, Crowd, Projection
+from core.histograms.rollups import RollUps, roll_up
+from core.lattice.search import Found, Objective, Search
+from core.privacy.models import KAnonymity
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
 
@@ -76,10 +76,10 @@ def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataO
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
     with (
-        patch("core.rollups.LARGE", 2),
-        patch("core.coding.WORD", 8),
-        patch("core.histogram.DENSE_PER_CELL", 0),
-        patch("core.rollups.SHRINK", 2),
+        patch("core.histograms.rollups.LARGE", 2),
+        patch("core.columns.coding.WORD", 8),
+        patch("core.histograms.histogram.DENSE_PER_CELL", 0),
+        patch("core.histograms.rollups.SHRINK", 2),
     ):
         check(searched(example, k, limit, objective, root, kept_cells=kept_cells), example, k, limit, objective, root)
 
@@ -102,7 +102,7 @@ def test_a_roll_up_is_the_histogram_of_the_records(data: st.DataObject) -> None:
 def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObject, capacity: int) -> None:
     example = data.draw(examples())
     root = example.histogram((0,) * len(example.hierarchies))
-    with patch("core.rollups.LARGE", 2):
+    with patch("core.histograms.rollups.LARGE", 2):
         decided = np.zeros([hierarchy.levels for hierarchy in example.hierarchies], np.int8)
         roll_ups = RollUps(root, example.hierarchies, capacity, decided)
         for node in data.draw(st.lists(nodes_of(example), max_size=8)):
@@ -133,7 +133,7 @@ def test_chunks_added_up_at_a_coarser_node_are_its_histogram(data: st.DataObject
     node = data.draw(nodes_of(example))
     finest = example.histogram((0,) * len(node))
     cut = data.draw(st.integers(0, finest.cells))
-    with patch("core.projections.BUNDLE", bundle):
+    with patch("core.histograms.projections.BUNDLE", bundle):
         bundles = Bundles(finest.packing)
         projection = Projection(finest.node, node, example.hierarchies, finest.records)
         for part in (slice(None, cut), slice(cut, None)):

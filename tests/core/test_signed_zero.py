@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.column_types import working
+from core.columns.column_types import working
 
 
 @pytest.mark.parametrize("dtype", [pa.float32(), pa.float64()])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.spreadsheets import read_back, read_back_sql, set_apart, set_apart_sql
+from core.formats.spreadsheets import read_back, read_back_sql, set_apart, set_apart_sql
 
 STARTS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1", " =1", "\u00a0=1", "＝1", "＋1", "－1", "＠1", "'", "'=1", "''"]
 PLAIN = ["", "a", "1", "a=1", "[32 - 35]", "*", "007", " a", "Zoë", '"', "2020-01-01"]

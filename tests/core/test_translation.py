@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.coding import Coder, Packing, Words
-from core.domains import Domain, DomainCounter, merge_domains, read_domains
-from core.histogram import HistogramCounter, merge_parts
-from core.translation import Translation
+from core.columns.coding import Coder, Packing, Words
+from core.columns.domains import Domain, DomainCounter, merge_domains, read_domains
+from core.columns.translation import Translation
+from core.histograms.histogram import HistogramCounter, merge_parts
 
 NAMES = ("colour", "size")
 TYPES = (pa.string(), pa.int64())
@@ -44,7 +44,7 @@ def counted(rows: Rows, domains: Sequence[Domain]) -> tuple[Words, np.ndarray]:
 @given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from([7, 1 << 62]))
 @settings(deadline=None)
 def test_translated_chunks_add_up_to_the_histogram_of_all_records(chunks: list[Rows], word: int) -> None:
-    with patch("core.coding.WORD", word):
+    with patch("core.columns.coding.WORD", word):
         whole = read_domains(merge_domains([table(rows) for rows in chunks], TYPES), NAMES)
         packing, parts = Packing(tuple(domain.size for domain in whole)), []
         for rows in chunks:

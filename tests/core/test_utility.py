@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domains import Domain
-from core.hierarchy import Hierarchy, build_hierarchy
-from core.utility import Contingency, Predicate, draw_queries, generalised, itself, meaning_of, relative_errors, total_variation
+from core.columns.domains import Domain
+from core.evaluation.utility import Contingency, Predicate, draw_queries, generalised, itself, meaning_of, relative_errors, total_variation
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from schemas.job.columns import QuasiIdentifier
 
 AGES = Domain("age", pa.array([20, 21, 25, 30], pa.int64()), np.array([1, 2, 3, 4]), 0)

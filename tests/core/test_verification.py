@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.verification import Recount, column_faults, manifest_faults, promise_faults, recount_sql, suppression_faults
+from core.recount.classes import Recount, column_faults, manifest_faults, promise_faults, recount_sql, suppression_faults
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tests.jobs import JOB, PAYLOAD, QIDS, job_of

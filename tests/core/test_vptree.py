@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.gower import Points, gower_points
-from core.nearest import nearest
-from core.vptree import Tree, near_sizes, nth_smallest
+from core.clustering.gower import Points, gower_points
+from core.clustering.nearest import nearest
+from core.clustering.vptree import Tree, near_sizes, nth_smallest
 from tests.oracles import rayden as oracle
 from tests.oracles.records import Records, by_class, gower, mixed_records
 

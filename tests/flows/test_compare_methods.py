@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import typer
 
-from core.recommendation import advise
+from core.evaluation.advice import advise
 from flows.compare_command import _methods
 from flows.methods import FLOWS, flow_of
 from schemas.job.job import load_job

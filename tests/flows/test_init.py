@@ -13,7 +13,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.proposals import Kind, Profile, propose, ranks, widths
+from core.formats.proposals import Kind, Profile, propose, ranks, widths
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.job import load_job
 from schemas.reading.yaml_reading import parse

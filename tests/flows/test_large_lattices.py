@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from core.branching import Branching
+from core.lattice.branch_and_bound import Branching
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import load_job
 from tasks.lattice_search import lattice_of
@@ -60,7 +60,7 @@ def test_ended_by_its_effort_a_search_says_how_far_from_the_optimum_it_can_be(an
 def test_above_a_root_that_memory_makes_coarse_nothing_is_certified(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: int, said: str
 ) -> None:
-    monkeypatch.setattr("core.roots.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
     manifest = anonymise(job(tmp_path), f"method.effort={effort}").manifest
     root = manifest.search["root"]
     assert isinstance(root, list)

@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from core.risk import ClassSizes, risk_of
+from core.privacy.risk import ClassSizes, risk_of
 from flows.methods import flow_of
 from schemas.errors.base import PrivacyError, SourceError
 from tasks.mondrian_fragments import lots, part_chunk

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.lattice import Lattice
-from core.objectives import PRICED, prices_of
+from core.lattice.lattice import Lattice
+from core.lattice.objectives import PRICED, prices_of
 from tests.conftest import Anonymise
 from tests.jobs import LEVELS, generalise, job_of, people, people_job
 from tests.oracles.tables import Example, examples
@@ -82,7 +82,7 @@ def test_node_is_the_best_of_all(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, limit: str, small: bool
 ) -> None:
     if small:
-        monkeypatch.setattr("core.roots.BYTES_PER_CELL", 1 << 20)
+        monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
     manifest = anonymise(job(tmp_path), f"method.objective={objective}", f"suppression.limit={limit}", "method.roots=24").manifest
     costs = {node: cost(node, objective) for node in product(*(range(len(LEVELS[qid])) for qid in QIDS))}
     allowed = {node: value for node, (value, lost) in costs.items() if lost <= floor(Fraction(limit) * RECORDS)}

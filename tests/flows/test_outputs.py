@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
-from core.spreadsheets import read_back
+from core.formats.spreadsheets import read_back
 from schemas.errors.base import JobError, SourceError, StorageError, VerificationError
 from schemas.job.digest import job_digest
 from schemas.job.job import load_job

@@ -47,7 +47,7 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
     ids=["whole", "chunks", "with sensitive values", "mondrian"],
 )
 def test_who_stands_out_is_what_a_plain_count_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any, word: int) -> None:
-    monkeypatch.setattr("core.coding.WORD", word)
+    monkeypatch.setattr("core.columns.coding.WORD", word)
     plan = make_plan(load_job(people_job(tmp_path, TABLE, row_group=70, **settings)))
     assert_plain(plan, QIDS, settings.get("privacy", {"k": 5})["k"])
     assert plan.exposed is not None

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from core.risk import ClassSizes, risk_of
+from core.privacy.risk import ClassSizes, risk_of
 from flows.methods import FLOWS, flow_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from tasks.publication import Published

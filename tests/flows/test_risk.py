@@ -50,7 +50,7 @@ def test_risk_is_that_of_every_record_before_and_after(anonymise: Anonymise, tmp
 
 
 def test_risk_before_needs_no_root_as_fine_as_the_source(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.roots.BYTES_PER_CELL", 1 << 20)
+    monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
     manifest = anonymise(people_job(tmp_path, TABLE, files=3), "privacy.l={disease: {distinct: 2}}").manifest
     assert any(manifest.search["root"])
     check(manifest.risk["before"], list(SOURCE.values()), 0)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from core.domains import Domain
-from core.hierarchy import Hierarchy, build_hierarchy
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from schemas.job.columns import QuasiIdentifier
 
 Number = int | float | Decimal

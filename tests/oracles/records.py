@@ -11,8 +11,8 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from core.domains import Domain
-from core.hierarchy import Hierarchy
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import Hierarchy
 from tests.oracles.tables import Row, nested, observed
 
 WORDS = ["ape", "bee", "cat", "dog", "eel", "fox"]

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from core.coding import Coder
-from core.domains import Domain
-from core.hierarchy import Hierarchy
-from core.histogram import Histogram, count_cells
-from core.rollups import packing_of
+from core.columns.coding import Coder
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram, count_cells
+from core.histograms.rollups import packing_of
 from tests.oracles.hierarchies import built, first_appearance, published
 from tests.oracles.lattice import Ladder
 

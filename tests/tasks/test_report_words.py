@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.domains import Domain
-from core.hierarchy import build_hierarchy
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import build_hierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from tasks.report import bands

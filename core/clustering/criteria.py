@@ -1,0 +1,102 @@
+"""Privacy models as acceptance criteria of partitions of single records, as the future work of papers/rayden.txt asks.
+
+A class that fails is merged with the nearest one until none fails. That comes to an end, because every round has fewer classes, and it is
+right for any model, because each class is looked at again as it then is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.gower import Points
+from core.clustering.medoids import medoids
+from core.clustering.nearest import nearest
+from core.columns.domains import Domain
+from core.privacy.models import PrivacyModel, Spread
+from core.recoding.members import members
+from core.recoding.recoding import SUPPRESSED
+
+Fails = Callable[[NDArray[np.int32]], NDArray[np.bool_]]
+"""Tells which classes fail, given the class of each record (dense from 0, negative for records that are in none)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Criteria:
+    """What every class must keep.
+
+    Attributes:
+        model: The privacy model.
+        values: Shape (n,) per sensitive column that the model looks at: the code of each record.
+        domains: Of these columns, by name.
+    """
+
+    model: PrivacyModel
+    values: Mapping[str, NDArray[np.integer]]
+    domains: Mapping[str, Domain]
+
+    def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Returns which classes fail, shape (classes,)."""
+        kept = classes >= 0
+        counts = np.bincount(classes[kept])
+        return self.model.fails(
+            counts, {name: self._spread(classes[kept], codes[kept], self.domains[name]) for name, codes in self.values.items()}
+        )
+
+    def _spread(self, classes: NDArray[np.int32], codes: NDArray[np.integer], domain: Domain) -> Spread:
+        pairs, counts = np.unique(classes.astype(np.int64) * domain.size + codes, return_counts=True)
+        whole = np.append(domain.counts, domain.nulls)[: domain.size]
+        return Spread(pairs // domain.size, pairs % domain.size, counts.astype(np.int64), whole)
+
+
+def smaller_than(k: int) -> Fails:
+    """Returns what tells the classes of fewer than k records."""
+    return lambda classes: np.bincount(classes[classes >= 0]) < k
+
+
+def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:
+    """Merges every failing class with the nearest one, by the distance of their medoids, until none fails.
+
+    All that fail in a round are merged at once, so that the outcome does not depend on where one begins; those that are nearest to one
+    another become one. Of equally near classes the one with the lower number is taken.
+
+    Args:
+        points: The records.
+        classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are in none.
+        fails: What a class must not do.
+
+    Returns:
+        Classes in the same form, and how many failed. A single one stays as it is, even if it fails.
+    """
+    merged = 0
+    while True:
+        failing = np.flatnonzero(fails(classes))
+        order, ends = members(classes)
+        if not len(failing) or len(ends) <= 2:
+            return classes, merged
+        merged += len(failing)
+        centres = points.take(medoids(points, order, ends))
+        target = np.arange(len(ends) - 1)
+        target[failing] = nearest(centres.take(failing), centres, failing.astype(np.int64))
+        # Two that point at one another would follow each other for ever: the lower number stays. Longer rings cannot be.
+        pair = target[target] == np.arange(len(target))
+        target = np.where(pair, np.minimum(target, np.arange(len(target))), target)
+        while not np.array_equal(target, target[target]):
+            target = target[target]
+        classes = dense(np.where(classes >= 0, target[classes], SUPPRESSED).astype(np.int32))
+
+
+def without_failing(classes: NDArray[np.int32], fails: Fails) -> NDArray[np.int32]:
+    """Returns classes with the records of those that fail suppressed, dense from 0."""
+    failing = np.append(fails(classes), True)
+    return dense(np.where(failing[classes], SUPPRESSED, classes))
+
+
+def dense(classes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Returns classes numbered without gaps, in the same order; SUPPRESSED stays."""
+    used = np.bincount(classes[classes >= 0]) > 0
+    numbers = np.append(np.cumsum(used) - 1, SUPPRESSED).astype(np.int32)
+    return numbers[classes]

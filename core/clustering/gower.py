@@ -1,0 +1,191 @@
+"""Distances between records over mixed QIDs (Gower 1971; papers/rayden.txt, VP-Tree Partitioning Phase), in whole numbers.
+
+A record is a row of int32: numerical QIDs first, each the position of its value in the range of the whole dataset in 2^-20ths; then the
+categories of the others. Distances are sums of such units, so that equal distances are equal on every machine and in whatever order
+they are summed: an algorithm that splits by rank of distance meets many ties on coarse data, and a rounding error must not decide them.
+No matrix of distances is ever made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+from core.columns.domains import Domain
+from core.columns.numbers import as_numbers, is_numerical
+from core.hierarchies.hierarchy import Hierarchy
+
+kernel = compiler("gower", "vptree", "nearest", "medoids", "cof")
+UNIT = 1 << 20
+ABSENT = 2 * UNIT + 1
+ABSENT_CODE = -1
+
+Missing = Literal["differs", "ignored"]
+Rows = NDArray[np.int32]
+
+
+class Metric(NamedTuple):
+    """How points are compared, as kernels take it.
+
+    Attributes:
+        numerical: How many of the columns are numerical; they come first.
+        missing: What counts where one of two numbers is missing: UNIT, or 0 if that is to be ignored, of categories too.
+        squared: Whether the distance is Euclid's (CANON) and not Gower's; then its square is what is compared.
+        weights: Shape (columns,), int64: what it counts if two categories differ.
+    """
+
+    numerical: int
+    missing: int
+    squared: bool
+    weights: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Records as points.
+
+    Attributes:
+        rows: Shape (n, columns), int32, C-contiguous: numerical columns first.
+        metric: How they are compared.
+    """
+
+    rows: Rows
+    metric: Metric
+
+    @classmethod
+    def of(cls, rows: Rows, numerical: int, missing: int = UNIT) -> Self:
+        """Returns points of which every column is a QID of equal weight."""
+        return cls(rows, Metric(numerical, missing, False, np.full(rows.shape[1], UNIT)))
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return len(self.rows)
+
+    @property
+    def is_metric(self) -> bool:
+        """Whether the distance keeps the triangle inequality; squares do not, and a missing value at distance 0 of all does not."""
+        return self.metric.missing == UNIT and not self.metric.squared
+
+    def take(self, rows: NDArray[np.intp]) -> Self:
+        """Returns some of the records."""
+        return type(self)(np.ascontiguousarray(self.rows[rows]), self.metric)
+
+
+def positions(domain: Domain) -> Rows:
+    """Returns where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
+    numbers = as_numbers(domain.values)
+    assert numbers is not None
+    low, high = (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
+    placed = np.rint((numbers - low) / (high - low) * UNIT) if high > low else np.zeros(len(numbers))
+    return np.append(placed, ABSENT)[: domain.size].astype(np.int32)
+
+
+def codes(domain: Domain) -> Rows:
+    """Returns the code of each value of a categorical domain as points have it, shape (domain.size,); that of a null is negative."""
+    return np.append(np.arange(len(domain.values)), ABSENT_CODE)[: domain.size].astype(np.int32)
+
+
+def gower_points(
+    records: NDArray[np.integer], domains: Sequence[Domain], missing: Missing = "differs", hierarchies: Sequence[Hierarchy] | None = None
+) -> Points:
+    """Returns records as points under Gower's distance.
+
+    Both missing counts as distance 0. One missing counts as 1, or as 0 where it is to be ignored (the paper's δ; the sum is divided by
+    the number of all QIDs either way).
+
+    With hierarchies two categories are as far apart as their lowest common ancestor is high, 1 being the root: each level below the root
+    at which their groups differ adds an equal part. Gower, and the paper, have 1 for all that differ, however near of kin.
+
+    Args:
+        records: Shape (n, QIDs), the code of each value.
+        domains: One per QID.
+        missing: What counts where one value is missing.
+        hierarchies: One per QID, if categories are to be compared by them.
+    """
+    qids = range(len(domains))
+    columns = [positions(domains[qid])[records[:, qid]] for qid in qids if is_numerical(domains[qid])]
+    numerical, weights = len(columns), [UNIT] * len(columns)
+    for qid in qids:
+        if not is_numerical(domains[qid]):
+            levels = category_levels(domains[qid], hierarchies[qid] if hierarchies else None)
+            columns += [level[records[:, qid]] for level in levels]
+            # The parts add up to UNIT exactly.
+            weights += np.diff(np.arange(len(levels) + 1) * UNIT // len(levels)).tolist()
+    rows = np.ascontiguousarray(np.column_stack(columns))
+    return Points(rows, Metric(numerical, UNIT if missing == "differs" else 0, False, np.array(weights, np.int64)))
+
+
+def category_levels(domain: Domain, hierarchy: Hierarchy | None) -> list[Rows]:
+    """Returns the category of each code at every level below the root that merges anything, or only at the finest; nulls are negative."""
+    finest = codes(domain)
+    if hierarchy is None:
+        return [finest]
+    levels = [groups.astype(np.int32) for groups in hierarchy.groups[:-1]]
+    return [np.where(finest < 0, ABSENT_CODE, level).astype(np.int32) for level in levels]
+
+
+def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) -> Points:
+    """Returns records as points under the Euclidean distance of the numerical QIDs, each divided by its range (CANON).
+
+    Args:
+        records: Shape (n, QIDs), the code of each value.
+        domains: One per QID; categorical ones play no part.
+    """
+    columns = [positions(domain)[records[:, qid]] for qid, domain in enumerate(domains) if is_numerical(domain)]
+    rows = np.column_stack(columns) if columns else np.empty((len(records), 0), np.int32)
+    return Points(np.ascontiguousarray(rows), Metric(len(columns), UNIT, True, np.empty(0, np.int64)))
+
+
+@kernel
+def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) -> int:
+    """Returns the distance of two points in units of 2^-20 of one QID, or its square in units of 2^-40.
+
+    Args:
+        first: Shape (n, QIDs).
+        row: Which row of it.
+        second: Shape (n', QIDs).
+        other: Which row of that.
+        metric: What the columns of the points are.
+    """
+    total = 0
+    for qid in range(metric.numerical):
+        gap = abs(np.int64(first[row, qid]) - np.int64(second[other, qid]))
+        if gap > UNIT:
+            gap = np.int64(metric.missing)
+        total += int(gap * gap if metric.squared else gap)
+    for qid in range(metric.numerical, first.shape[1]):
+        mine, other_code = first[row, qid], second[other, qid]
+        if mine != other_code:
+            total += metric.weights[qid] if metric.missing or (mine >= 0 and other_code >= 0) else 0
+    return total
+
+
+@kernel
+def to_vantages(
+    rows: Rows,
+    order: NDArray[np.int64],
+    segments: NDArray[np.int64],
+    vantages: NDArray[np.int64],
+    metric: Metric,
+    distances: NDArray[np.int64],
+) -> None:
+    """Measures every record of some segments to the vantage point of its segment.
+
+    Args:
+        rows: Shape (n, QIDs).
+        order: Shape (n,), the records segment by segment.
+        segments: Shape (s, 2), where each begins and ends in ``order``.
+        vantages: Shape (s,), a record per segment.
+        metric: What the columns of the points are.
+        distances: Shape (n,), written to at the places of the segments.
+    """
+    for segment in range(segments.shape[0]):
+        vantage = vantages[segment]
+        for place in range(segments[segment, 0], segments[segment, 1]):
+            distances[place] = distance(rows, order[place], rows, vantage, metric)

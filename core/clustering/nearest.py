@@ -1,0 +1,92 @@
+"""The nearest of many points, exactly, by a search through a VP-tree (Yianilos 1993); one by one where the distance is no metric."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.gower import Metric, Points, Rows, distance, kernel
+from core.clustering.vptree import nth_smallest, split_segments
+
+LEAF = 8
+
+
+def nearest(sought: Points, among: Points, own: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
+    """Returns the nearest point of each point, the first of equals.
+
+    Args:
+        sought: The points to find a neighbour for.
+        among: Where it is looked for.
+        own: Shape (sought.size,), a row of ``among`` that is not to be found, such as the point itself.
+
+    Returns:
+        Shape (sought.size,), int64, rows of ``among``; -1 where there is none.
+    """
+    barred = np.full(sought.size, -1) if own is None else own
+    order = np.arange(among.size)
+    # One leaf is looked through from end to end.
+    leaf = LEAF if among.is_metric else max(among.size, 1)
+    nodes = _grown(among.rows, order, leaf, among.metric)
+    return _searched(sought.rows, among.rows, order, nodes, barred, among.metric)
+
+
+@kernel
+def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> NDArray[np.int64]:
+    """Orders the points into a tree; one row per node: start and end in ``order``, vantage point, radius, first child (0 for a leaf)."""
+    nodes = np.zeros((2 * rows.shape[0] // max(leaf // 2, 1) + 3, 5), np.int64)
+    nodes[0, 1] = rows.shape[0]
+    count, node = 1, 0
+    segment, near = np.empty((1, 2), np.int64), np.empty(1, np.int64)
+    distances = np.empty(rows.shape[0], np.int64)
+    while node < count:
+        start, end = nodes[node, 0], nodes[node, 1]
+        if end - start > leaf:
+            vantage = order[(start + end) // 2]
+            for place in range(start, end):
+                distances[place] = distance(rows, order[place], rows, vantage, metric)
+            segment[0, 0], segment[0, 1] = start, end
+            near[0] = (end - start) // 2
+            split_segments(order, segment, near, distances)
+            nodes[node, 2] = vantage
+            nodes[node, 3] = nth_smallest(distances[start:end].copy(), near[0] - 1)
+            nodes[node, 4] = count
+            nodes[count, 0], nodes[count, 1] = start, start + near[0]
+            nodes[count + 1, 0], nodes[count + 1, 1] = start + near[0], end
+            count += 2
+        node += 1
+    return nodes
+
+
+@kernel
+def _searched(
+    sought: Rows, rows: Rows, order: NDArray[np.int64], nodes: NDArray[np.int64], own: NDArray[np.int64], metric: Metric,
+) -> NDArray[np.int64]:  # fmt: skip
+    found = np.full(sought.shape[0], -1, np.int64)
+    waiting, bounds = np.empty(256, np.int64), np.empty(256, np.int64)
+    for row in range(sought.shape[0]):
+        best, best_gap = np.int64(-1), np.iinfo(np.int64).max
+        waiting[0], bounds[0], depth = 0, 0, 1
+        while depth:
+            depth -= 1
+            node = waiting[depth]
+            if bounds[depth] > best_gap:
+                continue
+            child = nodes[node, 4]
+            if not child:
+                for place in range(nodes[node, 0], nodes[node, 1]):
+                    other = order[place]
+                    if other == own[row]:
+                        continue
+                    gap = distance(sought, row, rows, other, metric)
+                    if gap < best_gap or (gap == best_gap and other < best):
+                        best, best_gap = other, gap
+                continue
+            reach = distance(sought, row, rows, nodes[node, 2], metric)
+            radius = nodes[node, 3]
+            near_first = reach <= radius
+            # The triangle inequality: nothing within the radius is nearer than reach - radius, nothing beyond it than radius - reach.
+            waiting[depth], bounds[depth] = child + near_first, max(radius - reach, 0) if near_first else max(reach - radius, 0)
+            waiting[depth + 1], bounds[depth + 1] = child + (not near_first), 0
+            depth += 2
+        found[row] = best
+    return found

@@ -1,0 +1,132 @@
+"""RAYDEN's outlier step on partitions of any origin (papers/rayden.txt, Algorithms 2 and 3; Kara and Eyüpoğlu 2023 for Mondrian with COF).
+
+Outliers leave their partitions and are partitioned among themselves. The paper publishes what is left even where fewer than k records are,
+and so breaks its own promise; here such a partition is merged with the nearest one and cut again if both together reach 2k, or, in the
+bounded variant, outliers leave only while k records stay. Cuts by rank leave no fragment below k, so that a pool of k outliers or more is
+recovered whole; a smaller one joins the partitions nearest to its records or is suppressed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.cof import Chaining, outlier_factors, outliers
+from core.clustering.criteria import dense, merge_failing, smaller_than, without_failing
+from core.clustering.gower import Points
+from core.clustering.medoids import medoids
+from core.clustering.nearest import nearest
+from core.recoding.members import members
+from core.recoding.recoding import SUPPRESSED
+
+Leave = Literal["bounded", "freely"]
+Pool = Literal["join", "suppress"]
+
+Cut = Callable[[NDArray[np.intp], NDArray[np.int32]], NDArray[np.int32]]
+"""Cuts records, given as ascending rows, each with the number of its group (dense from 0), group by group into classes (dense from 0)."""
+
+
+@dataclass(frozen=True)
+class OutlierStep:
+    """What becomes of outliers.
+
+    Attributes:
+        k: Least number of records of a published class, and of neighbours in COF.
+        alpha: Standard deviations above the mean of the partition from which a record is an outlier.
+        chaining: The weights of COF.
+        leave: Whether outliers leave freely, or only while k records stay (those with the highest factors first).
+        pool: What becomes of an outlier pool of fewer than k records.
+    """
+
+    k: int
+    alpha: float = 2.0
+    chaining: Chaining = "paper"
+    leave: Leave = "freely"
+    pool: Pool = "join"
+
+
+@dataclass(frozen=True, eq=False)
+class Handled:
+    """Classes after the outlier step.
+
+    Attributes:
+        classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are not published.
+        detected: Records above the threshold of their partition.
+        left: How many of them left it.
+        recovered: How many of these are published in a class of k or more.
+        merged: Partitions that fell below k and were merged.
+    """
+
+    classes: NDArray[np.int32]
+    detected: int
+    left: int
+    recovered: int
+    merged: int
+
+    @property
+    def suppressed(self) -> int:
+        """Records that are not published."""
+        return int(np.count_nonzero(self.classes == SUPPRESSED))
+
+
+def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut) -> Handled:
+    """Takes the outliers out of partitions, partitions them among themselves, and keeps every class at k records or more.
+
+    Args:
+        points: The records, in the order that decides ties.
+        classes: Shape (n,), int32, dense from 0, each partition of k or more.
+        step: What becomes of outliers.
+        cut: The algorithm that made the partitions.
+    """
+    factors = outlier_factors(points, classes, step.k, step.chaining)
+    detected = outliers(factors, classes, step.alpha)
+    leaving = _within_bounds(detected, factors, classes, step.k) if step.leave == "bounded" else detected
+    kept = np.where(leaving, SUPPRESSED, classes)
+    small = smaller_than(step.k)
+    normal, merged = merge_failing(points, dense(kept), small)
+    normal = _cut_again(normal, step.k, cut)
+    pool = np.flatnonzero(leaving)
+    if len(pool) >= step.k:
+        recovered = cut(pool, np.zeros(len(pool), np.int32))
+        normal[pool] = recovered + normal.max(initial=-1) + 1
+        # Where the normal records were too few for any class, they go to the nearest recovered one.
+        normal = _cut_again(merge_failing(points, normal, small)[0], step.k, cut)
+    elif len(pool) and step.pool == "join":
+        normal = _cut_again(_joined(points, normal, pool), step.k, cut)
+    normal = without_failing(normal, small)
+    return Handled(normal, int(detected.sum()), len(pool), int(np.count_nonzero(normal[pool] != SUPPRESSED)), merged)
+
+
+def _within_bounds(detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int) -> NDArray[np.bool_]:
+    """Returns which outliers leave while k records stay in each partition: the highest factors first, then the first record."""
+    found = np.flatnonzero(detected)
+    found = found[np.lexsort((-factors[found], classes[found]))]
+    counts = np.bincount(classes[found], minlength=int(classes.max(initial=-1)) + 1)
+    rank = np.arange(len(found)) - (np.cumsum(counts) - counts)[classes[found]]
+    leaving = np.zeros(len(detected), np.bool_)
+    leaving[found[rank < np.maximum(np.bincount(classes) - k, 0)[classes[found]]]] = True
+    return leaving
+
+
+def _cut_again(classes: NDArray[np.int32], k: int, cut: Cut) -> NDArray[np.int32]:
+    """Cuts what has reached 2k records or more."""
+    large = np.bincount(classes[classes >= 0]) >= 2 * k
+    rows = np.flatnonzero(np.append(large, False)[classes])
+    cut_again = classes.copy()
+    if len(rows):
+        numbers = (np.cumsum(large) - 1).astype(np.int32)
+        cut_again[rows] = cut(rows, numbers[classes[rows]]) + len(large)
+    return dense(cut_again)
+
+
+def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) -> NDArray[np.int32]:
+    """Puts each record of a pool into the partition whose medoid is nearest; without any partition the pool is one."""
+    order, ends = members(classes)
+    joined = classes.copy()
+    found = nearest(points.take(pool), points.take(medoids(points, order, ends)))
+    joined[pool] = np.maximum(found, 0)
+    return joined

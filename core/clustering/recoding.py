@@ -1,0 +1,139 @@
+"""The outcome of an algorithm that recodes single records: the class of each, what the classes publish, and what that costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.numbers import is_numerical
+from core.hierarchies.hierarchy import Hierarchy
+from core.losses.losses import c_avg, dm, sum_of_squares
+from core.recoding.labels import STAR, QidLabels, Sets, Style, label_qid, same_labels
+from core.recoding.recoding import SUPPRESSED, Treatment
+
+
+@dataclass(frozen=True, eq=False)
+class RecordRecoding:
+    """Which class each record belongs to, and what the classes publish.
+
+    Attributes:
+        classes: Shape (n,), int32: row of ``labels``, or SUPPRESSED for a record that is not published.
+        labels: One row per class, in the order of the release: the published columns. No two rows are equal.
+        sizes: Shape (classes,), int64: records per class.
+        suppressed: Records in no class of the algorithm.
+        masked: How many of them are published with ``*``.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
+    """
+
+    classes: NDArray[np.int32]
+    labels: pa.Table
+    sizes: NDArray[np.int64]
+    suppressed: int
+    masked: int
+    loss: Mapping[str, int | float]
+    ncp: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """How classes are published.
+
+    Attributes:
+        k: Least number of records of a class, a mask included.
+        treatment: ``drop`` or ``mask`` for suppressed records.
+        style: How labels are written.
+    """
+
+    k: int
+    treatment: Treatment = "drop"
+    style: Style = field(default_factory=Style)
+
+
+def recode_records(
+    records: NDArray[np.integer],
+    classes: NDArray[np.int32],
+    domains: Sequence[Domain],
+    hierarchies: Sequence[Hierarchy],
+    how: Publication,
+    least: NDArray[np.int64] | None = None,
+) -> RecordRecoding:
+    """Labels the classes of an algorithm and merges those that publish the same.
+
+    Suppressed records form a class of ``*`` where they are masked; a mask of fewer than k would give them away, and they are dropped.
+
+    Args:
+        records: Shape (n, QIDs), the code of each value.
+        classes: Shape (n,), int32, dense from 0; SUPPRESSED for records that are in none.
+        domains: One per QID.
+        hierarchies: One per QID.
+        how: How classes are published.
+        least: Shape (classes,), the finest level that may be published for categorical QIDs, -1 for any; any if left out.
+    """
+    sets = Sets.of(classes)
+    found = [
+        label_qid(records[:, qid], sets, domain, hierarchy, how.style, least)
+        for qid, (domain, hierarchy) in enumerate(zip(domains, hierarchies, strict=True))
+    ]
+    numbers, firsts = same_labels(found)
+    sizes = np.bincount(numbers, weights=sets.sizes, minlength=len(firsts)).astype(np.int64)
+    columns = {name: column.take(pa.array(firsts)) for label in found for name, column in label.columns.items()}
+    labels, recoded = pa.table(columns), np.append(numbers, SUPPRESSED).astype(np.int32)[classes]
+    suppressed = len(classes) - int(sets.sizes.sum())
+    masked = suppressed if how.treatment == "mask" and suppressed >= how.k else 0
+    loss = _losses(found, sets, sizes, suppressed, how.k) | _clustering_losses(found, sets, domains)
+    if masked:
+        recoded[recoded == SUPPRESSED] = len(sizes)
+        labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
+        sizes = np.append(sizes, masked)
+    lost = [_mean(label.penalties, sets, suppressed) for label in found]
+    ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(hierarchies, lost, strict=True)}
+    return RecordRecoding(recoded, labels, sizes, suppressed, masked, loss, ncp)
+
+
+def _losses(found: Sequence[QidLabels], sets: Sets, sizes: NDArray[np.int64], suppressed: int, k: int) -> dict[str, int | float]:
+    """Losses of published classes, as readers see them, and of the algorithm's partitions, of which several may publish the same.
+
+    ``gcp`` is that of what is published; ``gcp_set`` counts the values that a class holds, whatever its label covers besides.
+    """
+    records = int(sets.sizes.sum()) + suppressed
+    return {
+        "dm": dm(sizes, suppressed, records),
+        "dm_star": sum_of_squares(sizes) + suppressed * suppressed,
+        "dm_partitions": dm(sets.sizes, suppressed, records),
+        "gcp": float(np.mean([_mean(label.penalties, sets, suppressed) for label in found])),
+        "gcp_set": float(np.mean([_mean(label.covered, sets, suppressed) for label in found])),
+        "c_avg": c_avg(records - suppressed, len(sizes), k),
+        "c_avg_partitions": c_avg(records - suppressed, len(sets.sizes), k),
+        "suppression_rate": suppressed / records,
+    }
+
+
+def _mean(penalties: NDArray[np.float64], sets: Sets, suppressed: int) -> float:
+    total = float(np.dot(penalties, sets.sizes)) + suppressed
+    return total / (int(sets.sizes.sum()) + suppressed)
+
+
+def _clustering_losses(found: Sequence[QidLabels], sets: Sets, domains: Sequence[Domain]) -> dict[str, int | float]:
+    """The three losses of papers/semantic-clustering.txt (Algorithms 11 to 13) over published records.
+
+    Numerical: the relative ranges of a record's numerical QIDs, *summed*, on average over the records; so it may pass 1. Categorical:
+    leaves under the label over leaves under the root, on average over QIDs and records; a value by itself costs one leaf. Leaves are
+    observed values. Total: the mean of both.
+    """
+    numerical = categorical = 0.0
+    named = 0
+    for label, domain in zip(found, domains, strict=True):
+        if is_numerical(domain):
+            numerical += _mean(label.penalties, sets, 0)
+        else:
+            named += 1
+            leaves = np.where(label.penalties > 0, label.penalties, 1 / max(domain.size, 1))
+            categorical += _mean(leaves, sets, 0)
+    categorical /= max(named, 1)
+    return {"numerical_loss": numerical, "categorical_loss": categorical, "total_loss": (numerical + categorical) / 2}

@@ -1,0 +1,123 @@
+"""Level-wise semantic clustering (papers/semantic-clustering.txt, Algorithms 1 to 5) on arrays, O(n log n) per level.
+
+Records whose categorical values fall into the same groups make a bucket. A bucket is ordered by the numerical distance Σ (value - min), and
+its first ⌊size / k⌋·k records are blocks of k; the rest goes on to the next level, where groups are coarser. What is left at the end is one
+block under the lowest common ancestors of its values. The listing publishes it even with fewer than k records; here such a block joins the
+one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.gower import positions
+from core.columns.coding import Packing, single_word
+from core.columns.domains import Domain
+from core.columns.numbers import as_numbers, is_numerical
+from core.hierarchies.hierarchy import Hierarchy
+
+Start = Literal["values", "parents"]
+LOWEST_COMMON = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """Blocks of k records.
+
+    Attributes:
+        classes: Shape (n,), int32: the block of each record, numbered as they are emitted.
+        levels: Shape (blocks,): the level whose groups all records of the block share, or LOWEST_COMMON for the last one.
+    """
+
+    classes: NDArray[np.int32]
+    levels: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """How records are clustered.
+
+    Attributes:
+        k: Records of a block.
+        start: What level 0 compares: the values themselves, so that siblings are merged only when equal records are exhausted, or, as the
+            listing has it, their parents.
+        scaled: Whether numerical values are divided by their range before they are summed; else they are summed as they are.
+    """
+
+    k: int
+    start: Start = "values"
+    scaled: bool = True
+
+    def blocks(self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]) -> Blocks:
+        """Clusters records.
+
+        Args:
+            records: Shape (n, QIDs), the code of each value, n ≥ k; their order decides ties.
+            domains: One per QID. Numbers, dates and times are numerical, all others categorical.
+            hierarchies: One per QID.
+        """
+        distances = self._distances(records, domains)
+        named = [qid for qid, domain in enumerate(domains) if not is_numerical(domain)]
+        top = max((hierarchies[qid].top for qid in named), default=0)
+        rest = np.arange(len(records))
+        classes, levels = np.full(len(records), -1, np.int32), np.empty(0, np.int64)
+        for level in range(min(self.start == "parents", top), top + 1):
+            if len(rest) <= self.k:
+                break
+            buckets = _buckets(records[rest], [hierarchies[qid] for qid in named], named, level)
+            found = _cut(buckets, distances[rest], self.k)
+            classes[rest] = np.where(found >= 0, found + len(levels), -1)
+            levels = np.append(levels, np.full(int(found.max()) + 1, level))
+            rest = rest[found < 0]
+        return self._closed(classes, levels, rest)
+
+    def _closed(self, classes: NDArray[np.int32], levels: NDArray[np.int64], rest: NDArray[np.intp]) -> Blocks:
+        if len(rest) >= self.k or (len(rest) and not len(levels)):
+            levels = np.append(levels, LOWEST_COMMON)
+        elif len(rest):
+            levels = np.append(levels[:-1], LOWEST_COMMON)
+        classes[rest] = len(levels) - 1
+        return Blocks(classes, levels)
+
+    def _distances(self, records: NDArray[np.integer], domains: Sequence[Domain]) -> NDArray[np.float64]:
+        """Returns Σ (value - min) over the numerical QIDs of each record; a null lies beyond the greatest value."""
+        total = np.zeros(len(records))
+        for qid, domain in enumerate(domains):
+            if is_numerical(domain):
+                numbers = as_numbers(domain.values)
+                assert numbers is not None
+                beyond = numbers[-1:] - numbers[:1] + 1
+                raw = np.append(numbers - numbers[:1], beyond if len(beyond) else 0.0)[: domain.size]
+                total += (positions(domain).astype(np.float64) if self.scaled else raw)[records[:, qid]]
+        return total
+
+
+def _buckets(records: NDArray[np.integer], hierarchies: Sequence[Hierarchy], named: Sequence[int], level: int) -> NDArray[np.int64]:
+    """Returns the bucket of each record, dense from 0: the combination of its groups, each at ``level`` or at its last level."""
+    if not named:
+        return np.zeros(len(records), np.int64)
+    groups = [hierarchy.groups[min(level, hierarchy.top)] for hierarchy in hierarchies]
+    packing = Packing(tuple(int(group.max()) + 1 for group in groups))
+    words = packing.pack([group[records[:, qid]] for group, qid in zip(groups, named, strict=True)])
+    buckets: NDArray[np.int64] = np.unique(single_word(words), return_inverse=True)[1].astype(np.int64)
+    return buckets
+
+
+def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+    """Returns the block of each record, or -1 for what a bucket leaves over; small buckets come first, as in the listing."""
+    sizes = np.bincount(buckets)
+    rank = np.empty(len(sizes), np.int64)
+    rank[np.argsort(sizes, kind="stable")] = np.arange(len(sizes))
+    ranked = rank[buckets]
+    order = np.lexsort((distances, ranked))
+    sizes = np.bincount(ranked)
+    within = np.empty(len(buckets), np.int64)
+    within[order] = np.arange(len(buckets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    blocks = sizes // k
+    before = np.cumsum(blocks) - blocks
+    return np.where(within < blocks[ranked] * k, before[ranked] + within // k, -1)

@@ -1,0 +1,192 @@
+"""VP-tree partitions (Yianilos 1993; papers/rayden.txt, Algorithm 1), breadth-first: all segments of a level are split at once.
+
+A segment is split by rank of distance to its vantage point, and equal distances by the order of the records, so that both sides are never
+smaller than k however many records are equal; the recursion stops at |P| ≤ 2k - 1 (the paper's text; its Algorithm 1 has a slip there).
+Records keep their order within a segment. What comes out is a function of the points, their order and the seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.gower import Points, kernel, to_vantages
+
+Split = Literal["multiple", "median"]
+Vantage = Literal["random", "farthest", "seed"]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """How a VP-tree is built.
+
+    Attributes:
+        k: Least number of records of a partition.
+        split: Where a segment is cut: at the median, or at the multiple of k nearest to it, which leaves fewer records over.
+        vantage: The vantage point: a record at random, the one farthest from such a record, or one drawn with a probability that grows
+            with the square of the distance from such a record (the seeding of clusters; Arthur and Vassilvitskii 2007).
+        seed: Of the draws.
+    """
+
+    k: int
+    split: Split = "multiple"
+    vantage: Vantage = "random"
+    seed: int = 0
+
+    def partition(self, points: Points, groups: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
+        """Cuts records into partitions of k to 2k - 1.
+
+        Args:
+            points: The records, in the order that decides ties.
+            groups: Shape (n,), int32, dense from 0: parts that are to be cut each by itself; one part of all if left out.
+
+        Returns:
+            Shape (n,), int32, dense from 0. A part of fewer than 2k records stays as it is, also one of fewer than k.
+        """
+        order, segments = _segments(points, groups)
+        draws = np.random.default_rng(self.seed)
+        distances, finished = np.zeros(points.size, np.int64), []
+        while len(segments):
+            small = segments[:, 1] - segments[:, 0] < 2 * self.k
+            finished.append(segments[small])
+            segments = segments[~small]
+            segments = self._halved(points, order, segments, draws.random((len(segments), 2)), distances)
+        ends = np.sort(np.concatenate([np.empty(0, np.int64), *(part[:, 1] for part in finished)]))
+        classes = np.empty(points.size, np.int32)
+        classes[order] = np.searchsorted(ends, np.arange(points.size), side="right")
+        return classes
+
+    def _halved(
+        self,
+        points: Points,
+        order: NDArray[np.int64],
+        segments: NDArray[np.int64],
+        draws: NDArray[np.float64],
+        distances: NDArray[np.int64],
+    ) -> NDArray[np.int64]:
+        starts, sizes = segments[:, 0], segments[:, 1] - segments[:, 0]
+        picked = order[starts + (draws[:, 0] * sizes).astype(np.int64)]
+        to_vantages(points.rows, order, segments, picked, points.metric, distances)
+        if self.vantage != "random":
+            picked = chosen(order, segments, distances, draws[:, 1], self.vantage == "seed")
+            to_vantages(points.rows, order, segments, picked, points.metric, distances)
+        near = near_sizes(sizes, self.k, self.split)
+        split_segments(order, segments, near, distances)
+        cuts = starts + near
+        return np.stack([np.stack([starts, cuts], 1), np.stack([cuts, segments[:, 1]], 1)], 1).reshape(-1, 2)
+
+
+def near_sizes(sizes: NDArray[np.int64], k: int, split: Split) -> NDArray[np.int64]:
+    """Returns how many records lie on the near side of segments of 2k records or more: never fewer than k, nor so many that k are not left.
+
+    Args:
+        sizes: Shape (segments,).
+        k: Least number on either side.
+        split: ``median``, which takes the record in the middle to the near side, or ``multiple``, the multiple of k nearest to half.
+    """
+    return -(-sizes // 2) if split == "median" else (sizes + k) // (2 * k) * k
+
+
+def _segments(points: Points, groups: NDArray[np.int32] | None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    if groups is None:
+        order, sizes = np.arange(points.size), np.array([points.size] if points.size else [], np.int64)
+    else:
+        order, sizes = np.argsort(groups, kind="stable"), np.bincount(groups)
+    ends = np.cumsum(sizes)
+    return order.astype(np.int64), np.stack([ends - sizes, ends], 1)
+
+
+@kernel
+def chosen(
+    order: NDArray[np.int64], segments: NDArray[np.int64], distances: NDArray[np.int64], draws: NDArray[np.float64], weighted: bool
+) -> NDArray[np.int64]:
+    """Returns a vantage point per segment, given the distances to a first pick: the farthest record, or one drawn by squared distance.
+
+    Args:
+        order: Shape (n,), the records segment by segment.
+        segments: Shape (s, 2), where each begins and ends.
+        distances: Shape (n,), of the record at each place.
+        draws: Shape (s,), uniform on [0, 1).
+        weighted: Whether to draw; else the farthest is taken, the first of equals.
+    """
+    picked = np.empty(segments.shape[0], np.int64)
+    for segment in range(segments.shape[0]):
+        start, end = segments[segment, 0], segments[segment, 1]
+        best = start
+        total = 0.0
+        for place in range(start, end):
+            total += float(distances[place]) * float(distances[place])
+            if distances[place] > distances[best]:
+                best = place
+        if weighted:
+            wanted = draws[segment] * total
+            place = start
+            passed = float(distances[start]) * float(distances[start])
+            while passed <= wanted and place < end - 1:
+                place += 1
+                passed += float(distances[place]) * float(distances[place])
+            best = place
+        picked[segment] = order[best]
+    return picked
+
+
+@kernel
+def nth_smallest(values: NDArray[np.int64], nth: int) -> int:
+    """Returns the value of a rank (from 0), reordering ``values`` in place (Hoare's selection, median of three)."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        first, middle, last = values[low], values[(low + high) // 2], values[high]
+        pivot = max(min(first, middle), min(max(first, middle), last))
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if nth <= right:
+            high = right
+        elif nth >= left:
+            low = left
+        else:
+            break
+    return int(values[nth])
+
+
+@kernel
+def split_segments(order: NDArray[np.int64], segments: NDArray[np.int64], near: NDArray[np.int64], distances: NDArray[np.int64]) -> None:
+    """Moves the nearest records of each segment to its front; both sides keep their order.
+
+    Args:
+        order: Shape (n,), the records segment by segment; changed.
+        segments: Shape (s, 2), where each begins and ends.
+        near: Shape (s,), how many are near.
+        distances: Shape (n,), of the record at each place.
+    """
+    far = np.empty(order.shape[0], np.int64)
+    for segment in range(segments.shape[0]):
+        start, end = segments[segment, 0], segments[segment, 1]
+        threshold = nth_smallest(distances[start:end].copy(), near[segment] - 1)
+        ties = near[segment]
+        for place in range(start, end):
+            ties -= distances[place] < threshold
+        front, back = start, 0
+        for place in range(start, end):
+            record = order[place]
+            tied = distances[place] == threshold and ties > 0
+            if distances[place] < threshold or tied:
+                ties -= tied
+                order[front] = record
+                front += 1
+            else:
+                far[back] = record
+                back += 1
+        # One by one: numba compiles a slice's check of shapes, with its message, for two seconds.
+        for place in range(back):
+            order[front + place] = far[place]

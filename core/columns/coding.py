@@ -1,0 +1,196 @@
+"""Records as small integers: each QID value becomes its position in the domain, each combination a mixed-radix number.
+
+Combinations whose product of axes passes 2^62 are spread over several int64 *words*, so that no lattice is too wide. A cell is the
+tuple of its words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
+from core.columns.domains import Domain
+from core.columns.kernels import add_weighted, unpack_cells
+
+Codes = NDArray[np.integer]
+Words = tuple[NDArray[np.int64], ...]
+WORD = 1 << 62
+LOOK_UP_SPAN = 1 << 22
+
+
+def smallest_type(size: int) -> np.dtype[np.unsignedinteger[Any]]:
+    """Returns the narrowest unsigned integer type that holds ``0 … size - 1``."""
+    return np.dtype(np.min_scalar_type(max(size - 1, 0)))
+
+
+class Coder:
+    """Codes the values of one QID as their position in the domain, or as their group at a level; built once, used for every batch.
+
+    Args:
+        domain: The observed values.
+        groups: Shape (domain.size,), the group of each code; the code itself if left out.
+
+    Attributes:
+        size: Number of codes that come out.
+    """
+
+    def __init__(self, domain: Domain, groups: Codes | None = None) -> None:
+        self._domain = domain
+        numbers = np.arange(domain.size) if groups is None else groups
+        self.size = int(numbers.max()) + 1 if len(numbers) else 0
+        # One entry past the codes stands for everything that is not in the domain; the null's code comes right after the values.
+        self._out = np.append(numbers, self.size).astype(smallest_type(self.size + 1))
+        self._origin = 0
+        self._table: Codes | None = None
+        values = domain.values
+        if pa.types.is_integer(values.type) and len(values):
+            whole = to_numpy(values)
+            low, high = int(whole[0]), int(whole[-1])
+            if high - low < LOOK_UP_SPAN:
+                self._origin = low
+                self._table = np.full(high - low + 1, self.size, self._out.dtype)
+                self._table[offsets(whole, low)] = self._out[: len(values)]
+
+    def code(self, column: pa.Array) -> Codes:
+        """Codes one batch.
+
+        Args:
+            column: Shape (n,), of the domain's type or a dictionary of it.
+
+        Returns:
+            Shape (n,), unsigned.
+
+        Raises:
+            LookupError: A value is not in the domain: the source changed since it was counted.
+        """
+        if isinstance(column, pa.DictionaryArray):
+            entries = self._plain(column.dictionary)
+            codes: Codes = np.append(entries, self._null)[positions(column)]
+        else:
+            codes = self._plain(column)
+        if codes.size and int(codes.max()) >= self.size:
+            raise LookupError(self._domain.qid)
+        return codes
+
+    @property
+    def _null(self) -> np.integer:
+        # Without nulls in the domain this entry is the one for foreign values, which code() refuses.
+        null: np.integer = self._out[len(self._domain.values)]
+        return null
+
+    def _plain(self, column: pa.Array) -> Codes:
+        missing = is_null(column) if column.null_count else None
+        if self._table is not None:
+            codes: Codes = self._looked_up(filled(column, self._origin))
+        else:
+            codes = self._out[filled(pc.index_in(column, value_set=self._domain.values), self._domain.size)]
+        if missing is not None:
+            codes[missing] = self._null
+        return codes
+
+    def _looked_up(self, whole: NDArray[np.integer]) -> Codes:
+        assert self._table is not None
+        low, high = self._origin, self._origin + len(self._table) - 1
+        if not whole.size or (int(whole.min()) >= low and int(whole.max()) <= high):
+            return self._table[offsets(whole, low)]
+        # Refused by code(), unless it is an entry of a dictionary that no record uses.
+        codes: Codes = np.full(len(whole), self.size, self._out.dtype)
+        inside = (whole >= low) & (whole <= high)
+        codes[inside] = self._table[offsets(whole[inside], low)]
+        return codes
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How group numbers of all QIDs at one node are packed into words.
+
+    Attributes:
+        sizes: Number of groups per QID at the node, in job order.
+    """
+
+    sizes: tuple[int, ...]
+
+    @cached_property
+    def words(self) -> tuple[tuple[int, ...], ...]:
+        """Positions of the QIDs in each word; consecutive QIDs share a word while their product fits."""
+        words: list[list[int]] = [[]]
+        product = 1
+        for position, size in enumerate(self.sizes):
+            if words[-1] and product * size > WORD:
+                words.append([])
+                product = 1
+            words[-1].append(position)
+            product *= size
+        return tuple(tuple(word) for word in words)
+
+    @property
+    def product(self) -> int:
+        """Number of cells that there could be, as a Python integer."""
+        product = 1
+        for size in self.sizes:
+            product *= size
+        return product
+
+    def pack(self, groups: Sequence[Codes]) -> Words:
+        """Packs group numbers, one array of shape (n,) per QID, into words of shape (n,)."""
+        packed = []
+        for word in self.words:
+            total = np.zeros(len(groups[0]), np.int64)
+            for position in word:
+                add_weighted(groups[position], self.weights[position], total)
+            packed.append(total)
+        return tuple(packed)
+
+    def pack_mapped(self, codes: Sequence[Codes], maps: Sequence[NDArray[np.integer]]) -> Words:
+        """Packs codes whose group each map tells: each QID adds what its group is worth, so that a record costs a look-up per QID.
+
+        Args:
+            codes: One array of shape (n,) per QID.
+            maps: The group of each code, one array per QID.
+        """
+        packed: list[NDArray[np.int64]] = []
+        for word in self.words:
+            worth = 1
+            total: NDArray[np.int64] | None = None
+            for position in reversed(word):
+                share = (maps[position].astype(np.int64) * worth)[codes[position]]
+                total = share if total is None else np.add(total, share, out=total)
+                worth *= self.sizes[position]
+            assert total is not None
+            packed.append(total)
+        return tuple(packed)
+
+    @cached_property
+    def weights(self) -> tuple[int, ...]:
+        """What one step of each QID adds to its word."""
+        weights = [1] * len(self.sizes)
+        for word in self.words:
+            for position in reversed(word[:-1]):
+                weights[position] = weights[position + 1] * self.sizes[position + 1]
+        return tuple(weights)
+
+    def unpack(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
+        """Inverse of ``pack``: shape (n, QIDs), uint16 or, where a QID has more groups than that counts, a wider unsigned type."""
+        dtype = max(np.dtype(np.uint16), smallest_type(max(self.sizes)))
+        codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(words[0]), len(self.sizes)), dtype)
+        for word, number in zip(self.words, words, strict=True):
+            unpack_cells(number, np.array([self.sizes[position] for position in word], np.int64), word[0], codes)
+        return codes
+
+
+def single_word(words: Words) -> NDArray[np.int64]:
+    """Returns one int64 key per row that orders and tells apart rows exactly as their words do."""
+    key = words[0]
+    for word in words[1:]:
+        _, high = np.unique(key, return_inverse=True)
+        distinct, low = np.unique(word, return_inverse=True)
+        key = high.astype(np.int64) * len(distinct) + low
+    return key

@@ -1,0 +1,184 @@
+"""The loops over cells, compiled by numba: one pass over the cells of a histogram per roll-up, nothing allocated but the result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+
+kernel = compiler("kernels")
+
+Codes = NDArray[np.unsignedinteger[Any]]
+Counts = NDArray[np.signedinteger[Any]]
+
+
+@kernel
+def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64], counts: Counts, dense: Counts) -> None:
+    """Adds the count of each cell to the entry of the cell that it falls into.
+
+    Args:
+        codes: Shape (cells, QIDs), the group of each QID in each cell.
+        starts: Shape (QIDs,), where each QID's part of ``worth`` starts.
+        worth: What each group adds to the number of the new cell.
+        counts: Shape (cells,).
+        dense: Shape (new cells,), added to.
+    """
+    for row in range(codes.shape[0]):
+        cell = 0
+        for qid in range(codes.shape[1]):
+            cell += worth[starts[qid] + np.int64(codes[row, qid])]
+        dense[cell] += counts[row]
+
+
+@kernel
+def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
+    """Adds each code times a weight to ``total``; both arrays have the shape (n,)."""
+    for row in range(codes.shape[0]):
+        total[row] += np.int64(codes[row]) * weight
+
+
+@kernel
+def number_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the number of the cell that each cell falls into, shape (cells,); arguments as for ``add_cells``."""
+    cells = np.empty(codes.shape[0], np.int64)
+    for row in range(codes.shape[0]):
+        cell = 0
+        for qid in range(codes.shape[1]):
+            cell += worth[starts[qid] + np.int64(codes[row, qid])]
+        cells[row] = cell
+    return cells
+
+
+@kernel
+def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple[NDArray[np.int64], Counts]:
+    """Adds up the counts of equal cells in a hash table, which is what cells too many for an array cost least in.
+
+    Args:
+        cells: Shape (n,).
+        counts: Shape (n,).
+        places: Shape (a power of two, more than there are distinct cells,), all -1; written to.
+
+    Returns:
+        The row in which each distinct cell comes first, and the sum of its counts, in that order.
+    """
+    first, keys = np.empty(cells.shape[0], np.int64), np.empty(cells.shape[0], np.int64)
+    summed = np.empty(cells.shape[0], counts.dtype)
+    mask, size = np.uint64(places.shape[0] - 1), 0
+    for row in range(cells.shape[0]):
+        # Fibonacci hashing; the high half of the product is the well mixed one.
+        place = ((np.uint64(cells[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        while places[place] >= 0 and keys[places[place]] != cells[row]:
+            place = (place + np.uint64(1)) & mask
+        known = places[place]
+        if known >= 0:
+            summed[known] += counts[row]
+        else:
+            places[place] = size
+            first[size], keys[size], summed[size] = row, cells[row], counts[row]
+            size += 1
+    return first[:size].copy(), summed[:size].copy()
+
+
+@kernel
+def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
+    """Replaces each cell by a number from 0, the same for equal cells, and returns how many there are; arguments as for ``sum_equal``."""
+    keys = np.empty(cells.shape[0], np.int64)
+    mask, size = np.uint64(places.shape[0] - 1), 0
+    for row in range(cells.shape[0]):
+        cell = cells[row]
+        place = ((np.uint64(cell) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        while places[place] >= 0 and keys[places[place]] != cell:
+            place = (place + np.uint64(1)) & mask
+        if places[place] < 0:
+            places[place] = size
+            keys[size] = cell
+            size += 1
+        cells[row] = places[place]
+    return size
+
+
+@kernel
+def add_numbers(cells: NDArray[np.int64], counts: NDArray[np.int64], dense: Counts) -> None:
+    """Adds counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
+    for row in range(cells.shape[0]):
+        dense[cells[row]] += counts[row]
+
+
+@kernel
+def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns the positions that are not 0, ascending, and what stands there, both int64."""
+    size = 0
+    for count in dense:
+        size += count != 0
+    cells, counts = np.empty(size, np.int64), np.empty(size, np.int64)
+    at = 0
+    for position in range(dense.shape[0]):
+        if dense[position] != 0:
+            cells[at] = position
+            counts[at] = dense[position]
+            at += 1
+    return cells, counts
+
+
+@kernel
+def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int, codes: Codes) -> None:
+    """Takes mixed-radix numbers apart.
+
+    Args:
+        cells: Shape (n,).
+        sizes: Number of groups of each QID of this word.
+        first: Column of ``codes`` for the first of them.
+        codes: Shape (n, QIDs), written to.
+    """
+    for row in range(cells.shape[0]):
+        rest = cells[row]
+        for qid in range(sizes.shape[0] - 1, -1, -1):
+            coarser = rest // sizes[qid]
+            codes[row, first + qid] = rest - coarser * sizes[qid]
+            rest = coarser
+
+
+@kernel
+def merge_cells(
+    cells: NDArray[np.int64], counts: NDArray[np.int64], other_cells: NDArray[np.int64], other_counts: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Merges two histograms, each ascending by cell without repeats, into one; all arrays are one-dimensional."""
+    size, other_size = cells.shape[0], other_cells.shape[0]
+    merged, summed = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
+    row = other = at = 0
+    while row < size or other < other_size:
+        if other == other_size or (row < size and cells[row] < other_cells[other]):
+            merged[at], summed[at] = cells[row], counts[row]
+            row += 1
+        elif row == size or other_cells[other] < cells[row]:
+            merged[at], summed[at] = other_cells[other], other_counts[other]
+            other += 1
+        else:
+            merged[at], summed[at] = cells[row], counts[row] + other_counts[other]
+            row += 1
+            other += 1
+        at += 1
+    return merged[:at].copy(), summed[:at].copy()
+
+
+@kernel
+def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8]) -> int:
+    """Sets the mark that each cell hashes to and returns how many were not set before.
+
+    Args:
+        cells: Shape (n,).
+        marks: Shape (a power of two,), 0 or 1.
+    """
+    mask, new = np.uint64(marks.shape[0] - 1), 0
+    for cell in cells:
+        # The finaliser of SplitMix64.
+        mixed = np.uint64(cell) + np.uint64(0x9E3779B97F4A7C15)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        place = (mixed ^ (mixed >> np.uint64(31))) & mask
+        new += 1 - marks[place]
+        marks[place] = 1
+    return new

@@ -1,0 +1,97 @@
+"""The order of a release: by class, within a class by all other columns; never by the position of a record in the source.
+
+It makes the written files a function of the set of released records alone: chunks, files, threads and the order of the source leave
+no trace in them, neither as a join key nor as a difference of bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.arrays import positions
+from core.columns.coding import WORD
+from core.columns.column_types import in_utc
+
+
+def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> NDArray[np.intp]:
+    """Returns the permutation that sorts records by class and then by each column in turn, nulls last.
+
+    Args:
+        classes: Shape (n,), int32, none negative.
+        columns: Arrays of shape (n,).
+
+    Returns:
+        Shape (n,). Records that compare equal are equal in every column, so their order does not matter.
+    """
+    key = classes.astype(np.int64)
+    span = int(key.max(initial=0)) + 1
+    for column in columns:
+        ranks, size = dense_ranks(column)
+        if span * size > WORD:
+            distinct, key = np.unique(key, return_inverse=True)
+            span = len(distinct)
+        key = key * size + ranks
+        span *= size
+    return np.argsort(key)
+
+
+def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
+    """Returns the rank of each value among the distinct ones, shape (n,), and how many ranks there are; a null ranks last.
+
+    Floats rank by their bits, which tells -0.0 from 0.0 and one NaN from another.
+    """
+    if isinstance(column, pa.DictionaryArray):
+        # Entries may repeat or be unused; ranks of the entries are ranks of the values all the same.
+        entries, size = dense_ranks(column.dictionary)
+        return np.append(entries, size - 1)[positions(column)], size
+    if pa.types.is_floating(column.type):
+        bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
+        column = column.view(bits)
+    coded = pc.dictionary_encode(column)
+    order = pc.array_sort_indices(coded.dictionary).to_numpy()
+    ranks = np.empty(len(order) + 1, np.int64)
+    ranks[order] = np.arange(len(order))
+    ranks[-1] = len(order)
+    return ranks[positions(coded)], len(order) + 1
+
+
+def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Lays the classes out over output files of about ``rows_per_file`` records, in order.
+
+    Args:
+        sizes: Shape (classes,), records per class.
+        rows_per_file: At least 1.
+
+    Returns:
+        The first file of each class and over how many it is spread, both of shape (classes,): 1 but for classes larger than a file.
+    """
+    before = np.cumsum(sizes) - sizes
+    return before // rows_per_file, -(-sizes // rows_per_file)
+
+
+def assign_files(
+    classes: NDArray[np.int32], first: NDArray[np.int64], spread: NDArray[np.int64], columns: Sequence[pa.Array]
+) -> NDArray[np.int64]:
+    """Returns the output file of each record, shape (n,).
+
+    A class larger than a file is spread by a hash of the record's published values, so that equal records stay together and the outcome
+    depends on nothing else.
+    """
+    files = first[classes]
+    wide = np.flatnonzero(spread[classes] > 1)
+    if len(wide) and columns:
+        rows = pa.array(wide)
+        frame = pl.DataFrame({str(number): pl.Series(_plain(column.take(rows))) for number, column in enumerate(columns)})
+        files[wide] += (frame.hash_rows(seed=0).to_numpy() % spread[classes[wide]].astype(np.uint64)).astype(np.int64)
+    return files
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    return plain.cast(in_utc(plain.type))

@@ -1,0 +1,223 @@
+"""What an analyst feels of a release: how wide its groups are, how far its marginals moved, and how wrong its counts are.
+
+A release is read as its analyst would read it: a group may be any of its values, each as likely as the other (Xiao and Tao, Anatomy, VLDB
+2006). So a record published as ``[20 - 29]`` counts a tenth for each of ten ages. Only what is published and the domain are used, not the
+recoding, so that the releases of all methods are measured alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.numbers import as_numbers
+from core.hierarchies.hierarchy import Hierarchy
+from core.recoding.labels import as_text
+
+STAR = "*"
+BOUND = "|"
+SANITY = 0.001
+"""A count below this share of the records is divided by that share instead, so that tiny counts do not decide the mean error."""
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Meaning:
+    """Which values each published label of a column stands for.
+
+    Attributes:
+        labels: Shape (pairs,), ascending: number of the label.
+        codes: Shape (pairs,): a code of the domain that it may be.
+        size: Codes of the domain.
+    """
+
+    labels: NDArray[np.int64]
+    codes: NDArray[np.int64]
+    size: int
+
+    @cached_property
+    def members(self) -> NDArray[np.int64]:
+        """Codes that each label may be, shape (labels,)."""
+        members: NDArray[np.int64] = np.bincount(self.labels)
+        return members
+
+    @cached_property
+    def mean_code(self) -> Floats:
+        """The mean of the codes that each label may be, shape (labels,)."""
+        return self.share(np.arange(self.size, dtype=np.float64))
+
+    def share(self, chosen: Floats) -> Floats:
+        """Returns the mean of a number per code, shape (size,), over the codes of each label, shape (labels,): a share, of 0 and 1."""
+        return np.bincount(self.labels, weights=chosen[self.codes]) / self.members
+
+    def spread(self, counts: NDArray[np.int64]) -> Floats:
+        """Spreads the records of each label evenly over its codes: shape (labels,) in, (size,) out."""
+        return np.bincount(self.codes, weights=(counts / self.members)[self.labels], minlength=self.size).astype(np.float64)
+
+
+def itself(size: int) -> Meaning:
+    """Returns the meaning of values that are published as they are, each label the code of the same number."""
+    return Meaning(np.arange(size), np.arange(size), size)
+
+
+def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Domain, hierarchy: Hierarchy, level: int | None) -> Meaning:
+    """Finds out what published labels stand for.
+
+    Args:
+        texts: The label of each group, the two bounds with a bar between where there are two; None for a null.
+        exact: Shape (labels,), the code where a value itself is published, else -1.
+        domain: Of the column, in the source.
+        hierarchy: Of the column.
+        level: Level of a full-domain release, else None: then any level, a range ``[a - b]`` and a set ``{a, b}`` of values.
+
+    Raises:
+        LookupError: with the number of labels that stand for nothing.
+    """
+    known = _known(domain, hierarchy, level)
+    places = {} if level is not None else _places(domain)
+    found = [np.array([code]) if code >= 0 else _codes(text, known, places) for text, code in zip(texts, exact.tolist(), strict=True)]
+    if lost := sum(not len(codes) for codes in found):
+        raise LookupError(lost)
+    labels = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
+    return Meaning(labels, np.concatenate([np.zeros(0, np.int64), *found]).astype(np.int64), domain.size)
+
+
+Known = dict[str | None, NDArray[np.int64]]
+
+
+def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> Known:
+    """Returns the codes of every label of a level, or of all levels: the finest counts where two have a label in common."""
+    known: Known = {}
+    for one in range(hierarchy.levels) if level is None else [level]:
+        order = np.argsort(hierarchy.groups[one], kind="stable")
+        groups = np.split(order, np.cumsum(np.bincount(hierarchy.groups[one]))[:-1])
+        for texts in _written(hierarchy, one):
+            for text, codes in zip(texts, groups, strict=True):
+                known.setdefault(text, codes)
+    known.setdefault(STAR, np.arange(domain.size))
+    known.setdefault(None, np.array([len(domain.values)]) if domain.nulls else np.arange(domain.size))
+    return known
+
+
+def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
+    labels = hierarchy.labels[level]
+    texts = [(labels if pa.types.is_string(labels.type) else as_text(labels)).to_pylist()]
+    if bounds := hierarchy.bounds[level]:
+        low, high = (bound.cast(pa.string()) for bound in bounds)
+        texts.append(pc.binary_join_element_wise(low, high, BOUND).to_pylist())
+    return texts
+
+
+def _places(domain: Domain) -> dict[str, int]:
+    return {text: place for place, text in enumerate(as_text(domain.values).to_pylist())}
+
+
+def _codes(text: str | None, known: Known, places: dict[str, int]) -> NDArray[np.int64]:
+    if text in known:
+        return known[text]
+    assert text is not None
+    for parts in (text[1:-1].split(" - "), text.split(BOUND)):
+        if len(parts) == 2 and parts[0] in places and parts[1] in places:
+            return np.arange(places[parts[0]], places[parts[1]] + 1)
+    if text.startswith("{") and all(part in places for part in text[1:-1].split(", ")):
+        return np.array([places[part] for part in text[1:-1].split(", ")])
+    return np.zeros(0, np.int64)
+
+
+def generalised(meaning: Meaning, counts: NDArray[np.int64], domain: Domain) -> float:
+    """Returns the mean NCP of the released records."""
+    return float(np.dot(penalties(meaning, domain), counts) / counts.sum())
+
+
+def penalties(meaning: Meaning, domain: Domain) -> Floats:
+    """Returns NCP of each label (Xu et al. 2006), shape (labels,): 0 where a value is published as it is, 1 for the whole domain.
+
+    Numbers and dates: range over range; other types: values covered over values, 0 for one.
+    """
+    numbers, members = as_numbers(domain.values), meaning.members
+    if numbers is None or len(numbers) < 2:
+        return np.where(members > 1, members / max(domain.size, 1), 0.0)
+    ends = np.append(numbers, np.nan)[: domain.size][meaning.codes]
+    starts = np.flatnonzero(np.diff(meaning.labels, prepend=-1))
+    spans = np.fmax.reduceat(ends, starts) - np.fmin.reduceat(ends, starts)
+    return np.where(members > 1, np.nan_to_num(spans) / (numbers[-1] - numbers[0]), 0.0)
+
+
+def total_variation(before: NDArray[np.int64], after: Floats) -> float:
+    """Returns ½ Σ |p − q| of two distributions given as counts over the same values: 0 if equal, 1 if they have no value in common.
+
+    Over the *groups* of a full-domain release it would be 0 but for suppression; over the values it tells what uniform spread loses.
+    """
+    return float(np.abs(before / before.sum() - after / after.sum()).sum() / 2)
+
+
+class Predicate(NamedTuple):
+    """One half of a query: the codes ``first … last`` of an attribute, by its number; one code is a category."""
+
+    attribute: int
+    first: int
+    last: int
+
+    def chosen(self, size: int) -> Floats:
+        """Returns 1 for the codes that it asks for, 0 for others, shape (size,)."""
+        codes = np.arange(size)
+        return ((codes >= self.first) & (codes <= self.last)).astype(np.float64)
+
+
+Query = tuple[Predicate, Predicate]
+
+
+def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], queries: int, seed: int) -> list[Query]:
+    """Draws random count queries: a range of one attribute and a category of another, in the source's own proportions.
+
+    Both ends of a range, and the category, are values of records drawn at random, so that frequent values are asked for more often.
+
+    Args:
+        numbers: Attributes that get ranges; others get a category. Where all are of one kind, two of that kind are asked for, and of a
+            single attribute the same one twice.
+        counts: Per attribute, the records per code, nulls last.
+        queries: How many.
+        seed: The same seed draws the same queries.
+    """
+    random = np.random.default_rng(seed)
+    shares = [count / count.sum() for count in counts]
+    ranged, others = list(numbers), [one for one in range(len(counts)) if one not in numbers]
+    drawn = []
+    for _ in range(queries):
+        if ranged and others:
+            pair = [int(random.choice(ranged)), int(random.choice(others))]
+        else:
+            pair = [int(one) for one in random.choice(len(counts), 2, replace=len(counts) == 1)]
+        halves = []
+        for one in pair:
+            ends = sorted(int(code) for code in random.choice(len(shares[one]), 2 if one in numbers else 1, p=shares[one]))
+            halves.append(Predicate(one, ends[0], ends[-1]))
+        drawn.append((halves[0], halves[1]))
+    return drawn
+
+
+@dataclass(frozen=True, eq=False)
+class Contingency:
+    """How many records share two labels: arrays of shape (pairs,) with the numbers of the two labels and the count."""
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def total(self, first: Floats, second: Floats) -> float:
+        """Returns Σ count · share of the first label · share of the second."""
+        return float(np.dot(self.counts, first[self.first] * second[self.second]))
+
+
+def relative_errors(true: Floats, estimated: Floats, records: int) -> Floats:
+    """Returns |estimate − truth| / max(truth, 0.1 % of the records) of each query, with the sanity bound of Xiao and Tao."""
+    return np.abs(estimated - true) / np.maximum(true, max(SANITY * records, 1.0))

@@ -1,0 +1,152 @@
+"""Hierarchies over observed domains: for every level, the group of each domain code and what is published for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.hierarchies.dates import dates_ladder
+from core.hierarchies.disclosing_labels import telling
+from core.hierarchies.levels import Bounds, Ladder, Level
+from core.hierarchies.prefix import prefix_ladder
+from core.hierarchies.table import read_table, table_ladder
+from core.hierarchies.tree import tree_table
+from core.hierarchies.widths import widths_ladder
+from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.columns import QuasiIdentifier
+
+
+@dataclass(frozen=True, eq=False)
+class Hierarchy:
+    """The levels of one QID over its domain, finest first; all attributes but ``qid`` have one entry per level.
+
+    Level 0 holds the values themselves, the last level the one group ``*``. A null is a group of its own, the highest, at every
+    level but the last.
+
+    Attributes:
+        qid: Name of the column.
+        groups: Shape ``(size,)``, uint32: the group of each domain code, dense from 0, numbered by first appearance in
+            the domain (so groups of ordered kinds ascend). Read-only.
+        labels: Length ``g``: what is published. The values themselves at level 0, strings above; null for the group of the null.
+        bounds: The published low and high of each group, each of length ``g``, for numerical kinds; null at ``*``. None for others.
+        axes: Bins of the level as the paper counts them (papers/skald.txt, eq. 1), a null included.
+        least: The finest level that may be published; an int, not one per level.
+    """
+
+    qid: str
+    groups: tuple[NDArray[np.uint32], ...]
+    labels: tuple[pa.Array, ...]
+    bounds: tuple[Bounds | None, ...]
+    axes: tuple[int, ...]
+    least: int = 0
+
+    @property
+    def levels(self) -> int:
+        """Number of levels."""
+        return len(self.groups)
+
+    @property
+    def top(self) -> int:
+        """The last level, ``*``."""
+        return len(self.groups) - 1
+
+    def rolled(self, level_from: int, level_to: int) -> NDArray[np.uint32]:
+        """Maps each group at one level to its group at the same or a coarser level.
+
+        Returns:
+            Shape ``(g,)`` with g groups at ``level_from``, uint32.
+
+        Raises:
+            ValueError: ``level_to`` is the finer one.
+        """
+        if level_to < level_from:
+            msg = f"level {level_to} is finer than level {level_from}"
+            raise ValueError(msg)
+        fine = self.groups[level_from]
+        rolled = np.zeros(len(self.labels[level_from]), np.uint32)
+        rolled[fine] = self.groups[level_to]
+        return rolled
+
+
+def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hierarchy:
+    """Applies the hierarchy of a QID to its observed domain.
+
+    Args:
+        qid: The QID as the job describes it.
+        domain: Its observed values.
+        folder: Where the job file lies; paths of CSV hierarchies are relative to it.
+
+    Raises:
+        HierarchyError: As for :func:`check_static`, or the hierarchy does not fit the type or does not cover the values.
+    """
+    values = domain.values
+    ladder = _ladder(qid, domain, folder)
+    exact = Level(np.arange(len(values), dtype=np.uint32), values, ladder.axis, (values, values) if ladder.numeric else None)
+    levels = [_with_null(level) if domain.nulls else level for level in (exact, *ladder.levels)]
+    levels.append(_star(domain.size, levels[-1].bounds))
+    for level in levels:
+        level.groups.setflags(write=False)
+    return Hierarchy(
+        qid.name,
+        tuple(level.groups for level in levels),
+        tuple(level.labels for level in levels),
+        tuple(level.bounds for level in levels),
+        tuple(level.axis for level in levels),
+        _least(qid, levels, folder),
+    )
+
+
+def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
+    """Returns the finest level that tells nothing of what the job hides, as the recount of a release judges it."""
+    if not qid.hides:
+        return 0
+    return next(number for number, level in enumerate(levels) if number and not telling(qid, level.labels, folder))
+
+
+def check_static(qid: QuasiIdentifier, folder: Path) -> None:
+    """Refuses what is wrong with a hierarchy whatever the data hold, before any of them is read.
+
+    Raises:
+        HierarchyError: A CSV file cannot be read, rows differ in length, a value has two places, or labels do not nest.
+    """
+    match qid.hierarchy:
+        case CsvHierarchy() as spec:
+            read_table(qid.name, spec, folder)
+        case TreeHierarchy() as spec:
+            tree_table(qid.name, spec)
+
+
+def _ladder(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Ladder:
+    match qid.hierarchy:
+        case CsvHierarchy() as spec:
+            return table_ladder(qid.name, domain, read_table(qid.name, spec, folder))
+        case TreeHierarchy() as spec:
+            return table_ladder(qid.name, domain, tree_table(qid.name, spec))
+        case WidthsHierarchy() as spec:
+            return widths_ladder(qid.name, domain, spec)
+        case PrefixHierarchy() as spec:
+            return prefix_ladder(qid.name, domain, spec)
+        case DateHierarchy() as spec:
+            return dates_ladder(qid.name, domain, spec)
+
+
+def _with_null(level: Level) -> Level:
+    groups = np.append(level.groups, np.uint32(len(level.labels)))
+    bounds = (_ended(level.bounds[0]), _ended(level.bounds[1])) if level.bounds else None
+    return Level(groups, _ended(level.labels), level.axis + 1, bounds)
+
+
+def _ended(column: pa.Array) -> pa.Array:
+    return pa.concat_arrays([column, pa.nulls(1, column.type)])
+
+
+def _star(size: int, below: Bounds | None) -> Level:
+    bounds = (pa.nulls(1, below[0].type), pa.nulls(1, below[1].type)) if below else None
+    return Level(np.zeros(size, np.uint32), pa.array(["*"]), 1, bounds)

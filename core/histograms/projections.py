@@ -1,0 +1,170 @@
+"""From the histograms of chunks at the finest node to that of a coarser root, chunk by chunk, and what can be said of a node on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import Packing, Words
+from core.columns.kernels import add_cells, mark_cells, number_cells, occupied, unpack_cells
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import COMPACT_KEYS, Histogram, count_cells, merge_parts
+from core.histograms.rollups import packing_of
+
+BUNDLE = 1 << 19
+
+
+class Bundles:
+    """Neighbouring QIDs of a packing taken together while their groups combine to half a million at most: fewer digits, fewer look-ups.
+
+    Args:
+        packing: How cells are packed.
+        maps: Per QID, what each of its codes is in the coding of what comes out; the code itself if left out.
+    """
+
+    def __init__(self, packing: Packing, maps: Sequence[NDArray[np.integer[Any]]] | None = None) -> None:
+        self._packing = packing
+        self._maps = maps
+        self._bundles: list[list[list[int]]] = []
+        for word in packing.words:
+            bundles: list[list[int]] = [[]]
+            for qid in word:
+                if bundles[-1] and prod(packing.sizes[other] for other in [*bundles[-1], qid]) > BUNDLE:
+                    bundles.append([])
+                bundles[-1].append(qid)
+            self._bundles.append(bundles)
+
+    def codes(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
+        """Takes cells apart, shape (cells, bundles), uint32."""
+        codes = np.empty((len(words[0]), sum(map(len, self._bundles))), np.uint32)
+        first = 0
+        for word, bundles in zip(words, self._bundles, strict=True):
+            sizes = [prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles]
+            unpack_cells(word, np.array(sizes, np.int64), first, codes)
+            first += len(bundles)
+        return codes
+
+    def worth(self, of_qids: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth."""
+        tables = []
+        for bundle in (bundle for bundles in self._bundles for bundle in bundles):
+            table = np.zeros(1, np.int64)
+            for qid in bundle:
+                of_codes = of_qids[qid] if self._maps is None else of_qids[qid][self._maps[qid]]
+                table = np.add.outer(table, of_codes).ravel()
+            tables.append(table)
+        return np.cumsum([0, *map(len, tables[:-1])], dtype=np.int64), np.concatenate(tables)
+
+
+class Worth:
+    """What each group adds to the number of a cell, as tables for the bundles at hand.
+
+    Args:
+        of_qids: Per QID, shape (groups,).
+    """
+
+    def __init__(self, of_qids: Sequence[NDArray[np.int64]]) -> None:
+        self._of_qids = of_qids
+        self._of: tuple[Bundles, tuple[NDArray[np.int64], NDArray[np.int64]]] | None = None
+
+    @classmethod
+    def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Worth:
+        """Returns what the groups of a finer node are worth in the cells of a coarser one."""
+        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+        return cls([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
+
+    def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns where each bundle starts, and what each of its codes is worth."""
+        # Chunks that are coded alike come with the same bundles.
+        if self._of is None or self._of[0] is not bundles:
+            self._of = bundles, bundles.worth(self._of_qids)
+        return self._of[1]
+
+
+class Projection:
+    """Adds histograms of chunks at one node up to the histogram of a coarser one, in an array with an entry per possible cell.
+
+    Args:
+        fine: Node of what is added.
+        node: Node of what comes out; its groups must combine to no more than one word.
+        hierarchies: One per QID in job order.
+        records: How many records there are at most.
+    """
+
+    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
+        self._node, self._packing = node, packing_of(node, hierarchies)
+        self._worth = Worth.at(fine, node, self._packing, hierarchies)
+        self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
+
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        add_cells(codes, *self._worth.tables(bundles), counts.astype(self._dense.dtype), self._dense)
+
+    def result(self) -> Histogram:
+        """Returns the sum; nothing can be added afterwards."""
+        cells, counts = occupied(self._dense)
+        # A slice would keep the whole array alive.
+        self._dense = np.empty(0, self._dense.dtype)
+        return Histogram(self._node, self._packing, (cells,), counts)
+
+
+class SparseProjection:
+    """As ``Projection``, for a node whose groups combine to more cells than fit, of which few are occupied.
+
+    Args:
+        fine: Node of what is added.
+        node: Node of what comes out; its groups must combine to no more than one word.
+        hierarchies: One per QID in job order.
+    """
+
+    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
+        self._node, self._packing = node, packing_of(node, hierarchies)
+        self._worth = Worth.at(fine, node, self._packing, hierarchies)
+        self._parts: list[tuple[Words, NDArray[np.int64]]] = []
+
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+        self._parts.append(count_cells((number_cells(codes, *self._worth.tables(bundles)),), self._packing.product, counts))
+        if sum(len(part) for _, part in self._parts) > COMPACT_KEYS and len(self._parts) > 1:
+            self._parts = [merge_parts(self._parts, self._packing.product)]
+
+    def result(self) -> Histogram:
+        """Returns the sum."""
+        empty = ((np.empty(0, np.int64),), np.empty(0, np.int64))
+        return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
+
+
+class Crowd:
+    """Counts the distinct cells of a node, never too many: cells that share a mark count once (Whang et al. 1990, without the correction).
+
+    A cell is marked by a sum of random numbers, one per QID and group, so that nodes of any width fit a word.
+
+    Args:
+        fine: Node of what is added.
+        node: The node.
+        hierarchies: One per axis; those after the node's are left out of account.
+        most: How many distinct cells are asked about; eight marks are kept for each.
+
+    Attributes:
+        at_least: Distinct cells so far, or fewer.
+    """
+
+    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], most: int) -> None:
+        random = np.random.default_rng(0)
+        worth = []
+        for axis, (hierarchy, low) in enumerate(zip(hierarchies, fine, strict=True)):
+            level = node[axis] if axis < len(node) else low
+            numbers = random.integers(-(1 << 62), 1 << 62, len(hierarchy.labels[level]))
+            worth.append(numbers[hierarchy.rolled(low, level)] * (axis < len(node)))
+        self._worth = Worth(worth)
+        self._marks = np.zeros(1 << max(most * 8 - 1, 1).bit_length(), np.uint8)
+        self.at_least = 0
+
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
+        """Marks cells given by the codes that ``bundles`` made of them."""
+        self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks)

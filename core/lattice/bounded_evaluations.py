@@ -1,0 +1,241 @@
+"""Nodes of a lattice that is too large to hold: losses and lower bounds, each rolled up once, and no more than an effort allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import inf, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import RollUps
+from core.lattice.lattice import Lattice
+from core.lattice.objectives import ROUNDING, Prices
+from core.lattice.search import KEPT_CELLS, Objective, Rank
+from core.losses.losses import Loss, loss_of
+from core.privacy.class_tables import classes_of
+from core.privacy.models import AllOf, KAnonymity, PrivacyModel, relaxed
+from schemas.errors.signals import SpentError
+
+KEPT_NODES = 50_000
+
+Steps = tuple[int, ...]
+"""A node by its position among the levels that differ: 0 is the root's level of a QID, one more the next level that merges any groups."""
+
+
+class Seen(NamedTuple):
+    """What one roll-up told of a node.
+
+    Attributes:
+        loss: Its losses.
+        value: Its objective.
+        least: Records that it, and so every finer node, suppresses at least.
+        floor: Σ over all cells c · max(c, k), of the sizes c.
+        spared: How much of ``floor`` falls away at most if as many records as allowed are suppressed.
+        cells: How many cells it has.
+    """
+
+    loss: Loss
+    value: int | float
+    least: int
+    floor: int
+    spared: int
+    cells: int
+
+
+@dataclass
+class Evaluations:
+    """Rolls nodes up, remembers the best that passes, and stops when the effort is spent.
+
+    Attributes:
+        root: The root histogram.
+        hierarchies: One per QID in job order, and those of the sensitive axes.
+        model: What a class must satisfy.
+        most_suppressed: How many records of the whole dataset may be suppressed.
+        objective: What is minimised.
+        effort: How many nodes are rolled up at most.
+        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
+        sensitive: Domains of the sensitive columns that the model looks at.
+        prices: Of the objective, if it has any.
+        levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
+            the classes are the same, the precision is lower.
+        k: Fewest records that the model lets a class have.
+        spent: How many nodes were rolled up.
+        best: Rank of the best node so far, its ``steps`` and its ``loss``.
+    """
+
+    root: Histogram
+    hierarchies: Sequence[Hierarchy]
+    model: PrivacyModel
+    most_suppressed: int
+    objective: Objective
+    effort: int
+    kept_cells: int = KEPT_CELLS
+    sensitive: Sequence[Domain] = ()
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        sizes = [hierarchy.levels for hierarchy in self.hierarchies]
+        self.lattice = Lattice(tuple(sizes), self.root.node)
+        self.levels = [_differing(hierarchy, first) for hierarchy, first in zip(self.hierarchies, self.root.node, strict=True)]
+        self.bottom: Steps = (0,) * len(sizes)
+        self.top: Steps = tuple(len(levels) - 1 for levels in self.levels)
+        self.k = _fewest(self.model)
+        self.spent = 0
+        self.best: Rank | None = None
+        self.steps = self.top
+        self.loss: Loss | None = None
+        self._weaker = relaxed(self.model) if self.most_suppressed else self.model
+        self._seen: dict[Steps, Seen] = {}
+
+        def above(node: Sequence[int]) -> float:
+            return float(prod(size - level for size, level in zip(sizes, node, strict=True)))
+
+        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, above)
+
+    @property
+    def value(self) -> float:
+        """The best value so far, a whole number, or infinity."""
+        return self.best[0] if self.best else inf
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """The best value by the name of its objective, as ``core.lattice.search.Found`` has it."""
+        values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
+        return {self.objective: self.value / values} if self.objective in {"gcp_covered", "entropy"} else {}
+
+    def node(self, steps: Steps) -> Node:
+        """Returns the level of each QID."""
+        return tuple(levels[step] for levels, step in zip(self.levels, steps, strict=True))
+
+    def see(self, steps: Steps, *, keep: bool = False) -> Seen:
+        """Returns what is known of a node, which is rolled up if need be.
+
+        Args:
+            steps: The node.
+            keep: Whether coarser nodes will be asked for.
+
+        Raises:
+            SpentError: it would need one roll-up more than the effort allows.
+        """
+        if steps in self._seen:
+            return self._seen[steps]
+        if self.spent >= self.effort:
+            raise SpentError
+        self.spent += 1
+        seen = self._roll_up(self.node(steps), keep=keep)
+        if len(self._seen) >= KEPT_NODES:
+            for old in list(islice(self._seen, KEPT_NODES // 2)):
+                del self._seen[old]
+        self._seen[steps] = seen
+        if seen.loss.suppressed <= self.most_suppressed and (self.best is None or self.rank(steps, seen) < self.best):
+            self.best, self.steps, self.loss = self.rank(steps, seen), steps, seen.loss
+        return seen
+
+    def _roll_up(self, node: Node, *, keep: bool) -> Seen:
+        if self.sensitive or (self.prices and self.prices.extra):
+            classes = classes_of(self._roll_ups.cells(node, keep=keep), self.sensitive)
+            counts, codes, spreads = classes.counts, classes.codes, classes.spreads
+            failing = self.model.fails(counts, spreads)
+            surely = failing if self._weaker == self.model else self._weaker.fails(counts, spreads)
+        else:
+            counts = self._roll_ups.counts(node, keep=keep)
+            codes, failing = np.empty((len(counts), 0), np.uint16), self.model.fails(counts)
+            surely = failing
+        loss = loss_of(counts, failing)
+        small = counts[counts < self.k]
+        return Seen(
+            loss,
+            self._value(node, loss, len(counts) - int(failing.sum()), codes[failing], counts[failing]),
+            int(counts[surely].sum()),
+            loss.dm_all + int(np.dot(small, self.k - small)),
+            _spared(small, self.k, self.most_suppressed),
+            len(counts),
+        )
+
+    def _value(self, node: Node, loss: Loss, classes: int, codes: NDArray[np.unsignedinteger[Any]], lost: NDArray[np.int64]) -> int | float:
+        if self.prices:
+            return self.prices.cost(node, codes, lost)
+        if self.objective == "c_avg":
+            return (self.root.records - loss.suppressed) / classes if classes else inf
+        return loss.dm_star if self.objective == "dm_star" else loss.dm_all
+
+    def passes(self, steps: Steps) -> bool:
+        """Tells whether a node may pass; one that may not takes every finer node with it."""
+        return self.see(steps).least <= self.most_suppressed
+
+    def rank(self, steps: Steps, seen: Seen) -> Rank:
+        """Returns what nodes are compared by, as the search of a whole lattice compares them."""
+        node = self.node(steps)
+        return seen.value, seen.loss.suppressed, self.lattice.imprecision_of(node), node
+
+    def cost(self, steps: Steps) -> float:
+        """Returns what grows from finer to coarser nodes as the objective does, suppression apart."""
+        if self.prices:
+            return self.prices.cost(self.node(steps), np.empty((0, 0), np.uint16), np.empty(0, np.int64))
+        seen = self.see(steps)
+        return 1 / seen.cells if self.objective == "c_avg" else float(seen.loss.dm_all)
+
+    def bound(self, low: Steps, high: Steps) -> int | float:
+        """Returns a lower bound of the value of every passing node from ``low`` to ``high``; proof in core/lattice/branch_and_bound.py.
+
+        Args:
+            low: The finest of them.
+            high: The coarsest, which was rolled up before.
+        """
+        if self.prices:
+            return self.cost(low) * ROUNDING
+        seen, least = self.see(low, keep=True), self.see(high).least
+        if self.objective == "c_avg":
+            return max(float(np.nextafter((self.root.records - self.most_suppressed) / seen.cells, 0)), float(self.k))
+        bound = seen.floor - seen.spared
+        if self.objective == "dm_all":
+            return bound
+        alone = isinstance(self.model, KAnonymity)
+        most = min(self.most_suppressed, seen.least) if alone else self.most_suppressed
+        suppressed = min(max(self.k // 2, least), most)
+        more = suppressed * (suppressed - self.k)
+        return max(bound, seen.floor + (more if alone else min(more, 0)))
+
+    def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
+        """Tells whether no node from ``low`` to ``high`` can be better than the best, ties included: a node of the value ``bound``
+        suppresses no less than ``high``, and one that does not suppress more is no more precise than ``low``.
+        """
+        if self.best is None or bound != self.best[0]:
+            return self.best is not None and bound > self.best[0]
+        node = self.node(low)
+        return (bound, self.see(high).least, self.lattice.imprecision_of(node), node) >= self.best
+
+
+def _differing(hierarchy: Hierarchy, first: int) -> list[int]:
+    sizes = list(map(len, hierarchy.labels))
+    return [level for level in range(first, hierarchy.levels) if level == first or sizes[level] < sizes[level - 1]]
+
+
+def _fewest(model: PrivacyModel) -> int:
+    match model:
+        case KAnonymity(k):
+            return k
+        case AllOf(models):
+            return max(map(_fewest, models), default=1)
+    return 1
+
+
+def _spared(small: NDArray[np.int64], k: int, most: int) -> int:
+    """Returns Σ (k − c) over as many records as may be suppressed, those in the smallest cells first.
+
+    Args:
+        small: Shape (n,), sizes c of the cells with fewer than k records.
+        k: The fewest that a class may have.
+        most: How many records may be suppressed.
+    """
+    sizes = np.arange(k, dtype=np.int64)
+    taken = np.minimum(np.cumsum(np.bincount(small, minlength=k) * sizes), most)
+    return int(np.dot(np.diff(taken, prepend=0), k - sizes))

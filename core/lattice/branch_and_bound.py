@@ -1,0 +1,197 @@
+"""The best node of a lattice that is too large to hold, by branch and bound, with a bound on how far from the optimum it can be.
+
+A *region* is all nodes v with low ≤ v ≤ high, QID by QID; the first is the whole lattice. The region of the lowest bound is taken, narrowed
+and split in two, until none is left that could hold a better node, or until the effort is spent: then the least bound of what is left says
+how much better the optimum can be at most. Nothing is ever held but the regions that are open, and no clock is looked at.
+
+**Narrowed.** What is finer than a failing node fails (papers/skald.txt, III.B). So a region whose ``high`` fails is empty, and if ``high``
+with one QID at the level of ``low`` fails, that QID is coarser than that in all passing nodes. Likewise, if the bound of ``low`` with one
+QID at the level of ``high`` is above the best value, that QID is finer in all nodes worth finding.
+
+**Bounded.** Let c be the size of the class that a record has at ``low``, C ≥ c that at a passing node v of the region, s the records that v
+suppresses, and k the fewest records of a published class. A published record has C ≥ max(c, k). A suppressed one has C ≥ c, and s ≥ C. Let
+T = Σ max(c, k) over all records, which is Σ c · max(c, k) over the cells of ``low``.
+
+- Σ over all cells |E|² = Σ C over all records ≥ T − Σ (max(c, k) − c) over the s suppressed, and that sum is largest over the records of
+  the smallest cells, as many as may be suppressed. (It contains the monotone bound Σ c² of ``low``.)
+- DM* = Σ C over the published + s² ≥ T − Σ max(c, k) over the suppressed + s² ≥ T − s · max(s, k) + s². For s ≥ k that is T, for less it
+  is T − s · (k − s), least at s = k/2. Under k-anonymity alone a suppressed record has c ≤ C < k, so that DM* ≥ T − s·k + s² for any s, and
+  v suppresses no more than ``low``. It never suppresses less than ``high``, under models where that is not monotone than the part that is
+  (``core.privacy.models.relaxed``).
+- DM* is never below Σ over all cells |E|², because s² ≥ Σ |E|² over the suppressed; the larger bound of the two counts.
+
+A region whose bound is above the best value is cut. If they are equal, ties decide (``core.lattice.search.Rank``): no node of the region
+suppresses less than ``high`` or is more precise than ``low``. So without a limit to the effort the outcome is that of a full enumeration.
+
+**What others do.** Flash (Kohlmayer et al. 2012) bisects chains of nodes by predictive tagging; it finds the optimum, and holds a label for
+every node: 4.7 · 10¹¹ of them at fifteen QIDs of six levels. Lightning (Prasser et al. 2016) does not hold the lattice: it expands the node
+of least loss again and again, with a greedy descent now and then, until its time is over; it reaches good nodes but knows nothing of the
+ones that it did not reach. Here one roll-up excludes whole regions, so that such a lattice is often searched to the end (``python -m
+benchmarks.census``); where it is not, the result says how far from the optimum it can be; and it depends on no clock.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import NamedTuple
+
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.lattice.bounded_evaluations import Evaluations, Steps
+from core.lattice.greedy_walks import changed, hunt
+from core.lattice.lattice import Lattice
+from core.lattice.objectives import Prices
+from core.lattice.search import KEPT_CELLS, Found, Objective
+from core.privacy.models import PrivacyModel
+from schemas.errors.signals import SpentError
+
+EFFORT = 20_000
+MOST_REGIONS = 50_000
+
+
+class Region(NamedTuple):
+    """All nodes from ``low`` to ``high``, of which none that passes has a value below ``bound``; the lowest bound is taken first."""
+
+    bound: int | float
+    low: Steps
+    high: Steps
+
+
+class Branching:
+    """Searches the lattice above a root histogram by branch and bound.
+
+    Args:
+        root: The root histogram.
+        hierarchies: One per QID in job order, and those of the sensitive axes.
+        model: What a class must satisfy.
+        most_suppressed: How many records of the whole dataset may be suppressed.
+        objective: What is minimised.
+        effort: How many nodes are rolled up at most.
+        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
+        sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
+        prices: Of the objective, if it has any.
+    """
+
+    def __init__(
+        self, root: Histogram, hierarchies: Sequence[Hierarchy], model: PrivacyModel, most_suppressed: int,
+        objective: Objective = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
+        prices: Prices | None = None,
+    ) -> None:  # fmt: skip
+        self._nodes = Evaluations(root, hierarchies, model, most_suppressed, objective, effort, kept_cells, sensitive, prices)
+        self._heap: list[Region] = []
+        # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
+        self._stack: list[Region] = []
+
+    def run(self) -> Found | None:
+        """Returns the best node that was found, or None if none was; without a limit to the effort, if none passes."""
+        nodes = self._nodes
+        self._heap = [Region(0, nodes.bottom, nodes.top)]
+        try:
+            if not nodes.passes(nodes.top):
+                return None
+            self._heap = [Region(nodes.bound(nodes.bottom, nodes.top), nodes.bottom, nodes.top)]
+            self._search(hunt(nodes))
+        except SpentError:
+            pass
+        return self._found()
+
+    def _found(self) -> Found | None:
+        nodes = self._nodes
+        if nodes.best is None or nodes.loss is None:
+            return None
+        value, root = nodes.best[0], nodes.root.node
+        still = [region for region in (*self._heap, *self._stack) if region.bound <= value]
+        bound = min((region.bound for region in still), default=value)
+        gap = value / bound - 1 if bound else None if value else 0.0
+        everywhere = Lattice.allowed(nodes.hierarchies).nodes
+        # Regions share no node.
+        unexamined = everywhere - nodes.lattice.nodes + sum(map(self._size, still))
+        return Found(
+            nodes.best[3], nodes.loss, None, everywhere, nodes.spent, unexamined, (root,), measured=nodes.measured, bound=bound, gap=gap
+        )
+
+    def _size(self, region: Region) -> int:
+        """Counts the nodes of a region, those whose levels merge nothing too."""
+        spans = zip(self._nodes.levels, region.low, region.high, self._nodes.lattice.levels, strict=True)
+        return prod((levels[high + 1] if high + 1 < len(levels) else most) - levels[low] for levels, low, high, most in spans)
+
+    def _search(self, hunting: Iterator[None]) -> None:
+        """Branches until nothing is open; half the effort goes into finding better nodes, until that comes to its end."""
+        nodes, hunted, hunts = self._nodes, 0, True
+        while self._heap or self._stack:
+            before = nodes.spent
+            if hunts and 2 * hunted <= nodes.spent:
+                hunts = next(hunting, hunting) is None
+                hunted += nodes.spent - before
+                continue
+            region = self._stack[-1] if self._stack else self._heap[0]
+            children = [] if nodes.beaten(*region) else self._branch(region)
+            # It stays open until all that can be better in it is; then the effort may end anywhere.
+            if self._stack:
+                self._stack.pop()
+            else:
+                heapq.heappop(self._heap)
+            for child in children:
+                self._open(child)
+
+    def _open(self, region: Region) -> None:
+        if len(self._heap) >= MOST_REGIONS:
+            self._heap = [other for other in self._heap if other.bound <= self._nodes.value]
+            heapq.heapify(self._heap)
+        if len(self._heap) < MOST_REGIONS:
+            heapq.heappush(self._heap, region)
+        else:
+            self._stack.append(region)
+
+    def _branch(self, region: Region) -> list[Region]:
+        """Narrows a region and splits it, at the QID that bounds it best, into the coarsest level of that QID and the others."""
+        nodes = self._nodes
+        narrow = self._narrowed(region)
+        if narrow is None or narrow.low == narrow.high:
+            return []
+        bound, low, high = narrow
+        wide = [qid for qid in range(len(low)) if low[qid] < high[qid]]
+        qid = max(wide, key=lambda qid: (nodes.bound(changed(low, qid, high[qid]), high), -qid))
+        coarse, fine = changed(low, qid, high[qid]), changed(high, qid, high[qid] - 1)
+        children = [Region(max(bound, nodes.bound(coarse, high)), coarse, high)]
+        if nodes.passes(fine):
+            children.append(Region(max(bound, nodes.bound(low, fine)), low, fine))
+        return [child for child in children if not nodes.beaten(*child)]
+
+    def _narrowed(self, region: Region) -> Region | None:
+        """Takes off a region what fails and what is no better than the best; None if nothing is left."""
+        nodes, (bound, low, high) = self._nodes, region
+        for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
+
+            def passes(step: int, qid: int = qid, high: Steps = high) -> bool:
+                return nodes.passes(changed(high, qid, step))
+
+            if finest < coarsest:
+                low = changed(low, qid, _first(passes, finest, coarsest))
+        bound = max(bound, nodes.bound(low, high))
+        if nodes.beaten(bound, low, high):
+            return None
+        for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
+
+            def cut(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
+                coarser = changed(low, qid, step)
+                return nodes.beaten(nodes.bound(coarser, high), coarser, high)
+
+            if finest < coarsest and cut(coarsest):
+                high = changed(high, qid, _first(cut, finest + 1, coarsest) - 1)
+                if not nodes.passes(high):
+                    return None
+        return Region(bound, low, high)
+
+
+def _first(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """Returns the first number from ``low`` on for which something holds that holds from some number on, ``high`` at the latest."""
+    if holds(low):
+        return low
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return high

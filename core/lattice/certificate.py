@@ -1,0 +1,229 @@
+"""The optimum over the whole lattice where no single root histogram fits the memory, with a certificate (papers/skald.txt, III.B, goes as
+far as one root).
+
+A node that no counted root is finer than could still be the best. It is excluded where
+
+- a coarser node fails: then it fails too;
+- it surely holds more than N/k + limit·N cells: each published class holds k records, each cell of a suppressed class one at least;
+- Σ|E|² is surely above the best value found: splitting a cell of c records into m leaves at least c²/m (Cauchy-Schwarz).
+
+What is left is covered by further roots, each as fine as the memory allows, until nothing is left: then the optimum is certified. None of
+the three is an estimate; a node is never excluded wrongly. A HyperLogLog would err to both sides; marks that distinct cells may share
+(``Crowd``) err to one, the safe one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import WORD
+from core.columns.domains import Domain
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
+from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
+from core.lattice.objectives import Prices
+from core.lattice.search import Found, Objective, Rank, Search
+from core.privacy.models import PrivacyModel
+
+ROOTS_PER_PASS = 3
+MOST_ROOTS = 24
+
+Count = Callable[[Sequence[Node]], Iterable[Histogram]]
+Crowded = Callable[[Sequence[Node], int], Sequence[bool]]
+
+
+@dataclass
+class Examination:
+    """Examines a whole lattice root by root.
+
+    Attributes:
+        hierarchies: One per QID in job order.
+        model: What a class must satisfy.
+        records: N.
+        k: Fewest records of a published class.
+        most_suppressed: How many records of the whole dataset may be suppressed.
+        objective: What is minimised.
+        most_cells: Largest product of groups of a node that can be counted as a root.
+        kept_cells: As for ``Search``.
+        most_roots: Roots that are counted before the rest is left unexamined, the first included.
+        sensitive: As for ``Search``.
+        prices: As for ``Search``.
+    """
+
+    hierarchies: Sequence[Hierarchy]
+    model: PrivacyModel
+    records: int
+    k: int
+    most_suppressed: int
+    objective: Objective
+    most_cells: int
+    kept_cells: int
+    most_roots: int = MOST_ROOTS
+    sensitive: Sequence[Domain] = ()
+    prices: Prices | None = None
+
+    def __post_init__(self) -> None:
+        self.lattice = Lattice.whole([hierarchy.levels for hierarchy in self.hierarchies])
+        self.roots: list[Node] = []
+        allowed = Lattice.allowed(self.hierarchies)
+        self._nodes, self._allowed = allowed.nodes, self.lattice.above(allowed.root)
+        # What may not be published need not be examined: it fails.
+        self._tags = np.full(self.lattice.shape, FAILS)
+        self._tags[self._allowed] = UNKNOWN
+        self._seen = np.zeros(self.lattice.shape, np.bool_)
+        self._bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
+        self._statuses = np.full(self.lattice.shape, BOUNDED)
+        self._evaluated = 0
+        self._best: tuple[Rank, Found] | None = None
+        self._products = np.ones((1,) * len(self.hierarchies))
+        for sizes in np.ix_(*([float(len(labels)) for labels in hierarchy.labels] for hierarchy in self.hierarchies)):
+            self._products = self._products * sizes
+        self._parts = [_parts(hierarchy) for hierarchy in self.hierarchies]
+
+    def run(self, first: Histogram, count: Count, crowded: Crowded) -> Found | None:
+        """Returns the best node of the whole lattice, or the best that was examined with the number of nodes that were not.
+
+        Args:
+            first: Histogram of the first root.
+            count: Counts the histograms of further roots, in the order given.
+            crowded: Tells of each node whether it surely has more than so many occupied cells.
+
+        Returns:
+            None if no node passes.
+        """
+        self._examine(first)
+        while (rest := self._open()).any() and len(self.roots) < self.most_roots:
+            coverable = rest & (self._products <= self.most_cells)
+            most = min(ROOTS_PER_PASS, self.most_roots - len(self.roots))
+            roots = self._next_roots(coverable, most) if coverable.any() else self._sparse_roots(rest, crowded, most)
+            if roots is None:
+                break
+            for histogram in count(roots) if roots else ():
+                self._examine(histogram)
+        if self._best is None:
+            return None
+        found = self._best[1]
+        passing = int((self._tags == PASSES).sum())
+        left = int(self._open().sum())
+        known = np.where(self._tags == FAILS, FAILED, np.where(self._open(), UNEXAMINED, self._statuses))
+        statuses = np.full(self.lattice.shape, BARRED)
+        statuses[self._allowed] = known[self._allowed]
+        return Found(found.node, found.loss, passing, self._nodes, self._evaluated, left, tuple(self.roots), statuses, found.measured)
+
+    def _examine(self, histogram: Histogram) -> None:
+        """Searches the lattice above a root, with all that is known of it, and takes over what is learnt."""
+        above = self.lattice.above(histogram.node)
+        best = self._best[0] if self._best else None
+        known = self._tags[above].copy()
+        # Whatever is known to pass lies above an earlier root.
+        known[known == PASSES] = CUT
+        if best:
+            known[(known != FAILS) & (self._bounds[above] > float(best[0]))] = CUT
+        search = Search(
+            histogram,
+            self.hierarchies,
+            self.model,
+            self.most_suppressed,
+            self.objective,
+            self.kept_cells,
+            known,
+            best,
+            self.sensitive,
+            self.prices,
+        )
+        found = search.run()
+        self.roots.append(histogram.node)
+        self._evaluated += search.evaluated
+        looked, mine = search.statuses(), self._statuses[above]
+        mine[looked != BOUNDED] = looked[looked != BOUNDED]
+        if found:
+            self._best = (search.rank(found.node), found)
+        np.maximum(self._bounds[above], search.bounds, out=self._bounds[above])
+        tags = search.tags
+        self._tags[above] = np.where(tags == CUT, self._tags[above], tags)
+        self._seen[above] = True
+        self._spread()
+        self._bound_finer(search)
+
+    def _spread(self) -> None:
+        """What is finer than a failing node fails; what is coarser than a passing one passes."""
+        fails, passes = self._tags == FAILS, self._tags == PASSES
+        for axis in range(fails.ndim):
+            fails = np.flip(np.logical_or.accumulate(np.flip(fails, axis), axis), axis)
+            passes = np.logical_or.accumulate(passes, axis)
+        self._tags[fails] = FAILS
+        self._tags[passes] = PASSES
+
+    def _open(self) -> NDArray[np.bool_]:
+        """Returns which nodes could still be better than the best found."""
+        rest: NDArray[np.bool_] = ~self._seen & (self._tags != FAILS)
+        return rest & (self._bounds <= float(self._best[0][0])) if self._best else rest
+
+    def _bound_finer(self, search: Search) -> None:
+        """Bounds the objective of nodes that are not above a root by that of their join with it; prices tell it beforehand.
+
+        C_avg is no exception: m times the cells are at most m times the classes.
+        """
+        if self.prices:
+            return
+        root = np.array(search.root.node)
+        for position in np.argwhere(self._open()):
+            node = tuple(int(level) for level in position)
+            over = join(node, search.root.node)
+            split = prod(parts[fine][coarse] for parts, fine, coarse in zip(self._parts, node, over, strict=True))
+            bound = max(self._bounds[over], 0.0) / split
+            more = len(self.roots) < self.most_roots
+            if more and self._best and bound <= float(self._best[0][0]) and over != tuple(root):
+                self._bounds[over] = max(self._bounds[over], search.bound(over))
+                bound = self._bounds[over] / split
+            # Two steps down outweigh the rounding of the division.
+            self._bounds[node] = max(self._bounds[node], np.nextafter(np.nextafter(bound, 0), 0))
+
+    def _next_roots(self, rest: NDArray[np.bool_], most: int) -> list[Node]:
+        """Chooses nodes that fit and are finer than as many open nodes as can be, one after the other."""
+        rest = rest.copy()
+        roots: list[Node] = []
+        fits = np.zeros(rest.shape, np.bool_)
+        fits[self._allowed] = self._products[self._allowed] <= self.most_cells
+        while rest.any() and len(roots) < most:
+            # How many open nodes lie above each node: sums along every axis from the coarse end.
+            covered = rest.astype(np.int64)
+            for axis in range(covered.ndim):
+                covered = np.flip(np.flip(covered, axis).cumsum(axis), axis)
+            root = self.lattice.at(int(np.where(fits, covered, -1).argmax()))
+            roots.append(root)
+            rest[self.lattice.above(root)] = False
+        return roots
+
+    def _sparse_roots(self, rest: NDArray[np.bool_], crowded: Crowded, most: int) -> list[Node] | None:
+        """Excludes nodes with too many cells to pass, the coarsest first, and returns those with few enough as roots.
+
+        Returns:
+            None if the rest can be neither excluded nor counted.
+        """
+        bound = self.records // self.k + self.most_suppressed
+        nodes = [tuple(int(level) for level in position) for position in np.argwhere(rest)]
+        coarsest = [node for node in nodes if not any(node != other and join(node, other) == other for other in nodes)]
+        full = crowded(coarsest, bound)
+        for node, excluded in zip(coarsest, full, strict=True):
+            if excluded:
+                self._tags[self.lattice.below(node)] = FAILS
+        if bound > self.most_cells:
+            return [] if any(full) else None
+        left = [node for node, excluded in zip(coarsest, full, strict=True) if not excluded and self._products[node] < WORD]
+        return left[:most] if left or any(full) else None
+
+
+def _parts(hierarchy: Hierarchy) -> list[list[int]]:
+    """Returns, by finer and coarser level, into how many groups a group can fall apart."""
+    return [
+        [int(np.bincount(hierarchy.rolled(fine, coarse)).max()) if fine < coarse else 1 for coarse in range(hierarchy.levels)]
+        for fine in range(hierarchy.levels)
+    ]

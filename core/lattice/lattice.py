@@ -1,0 +1,193 @@
+"""The lattice of nodes and predictive tagging over it (papers/skald.txt, II.B and III.B; El Emam et al. 2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import lcm, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+
+UNKNOWN, PASSES, FAILS, CUT = np.int8(0), np.int8(1), np.int8(-1), np.int8(2)
+LARGEST = 1 << 18
+"""Nodes of the largest lattice that is held as arrays with an entry per node; core/lattice/branch_and_bound.py searches larger ones."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """All nodes at or above a root.
+
+    Attributes:
+        levels: Number of levels of each QID's hierarchy.
+        root: The finest node; (0, …, 0) unless memory forces a coarser one.
+    """
+
+    levels: tuple[int, ...]
+    root: Node
+
+    @classmethod
+    def whole(cls, levels: Sequence[int]) -> Lattice:
+        """Returns the lattice whose root leaves all values as they are."""
+        return cls(tuple(levels), (0,) * len(levels))
+
+    @classmethod
+    def allowed(cls, hierarchies: Sequence[Hierarchy]) -> Lattice:
+        """Returns the lattice of the nodes that may be published."""
+        return cls(tuple(hierarchy.levels for hierarchy in hierarchies), tuple(hierarchy.least for hierarchy in hierarchies))
+
+    @property
+    def top(self) -> Node:
+        """The coarsest node: one group per QID."""
+        return tuple(level - 1 for level in self.levels)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of levels per QID from the root up."""
+        return tuple(level - first for level, first in zip(self.levels, self.root, strict=True))
+
+    @property
+    def nodes(self) -> int:
+        """Number of nodes."""
+        return prod(self.shape)
+
+    @cached_property
+    def heights(self) -> NDArray[np.int16]:
+        """Height above the root of each node, in the lattice's shape."""
+        return sum(np.ix_(*(np.arange(size, dtype=np.int16) for size in self.shape)), start=np.zeros((1,) * len(self.shape), np.int16))
+
+    def position(self, node: Node) -> tuple[int, ...]:
+        """Returns the index of a node in arrays of the lattice's shape."""
+        return tuple(level - first for level, first in zip(node, self.root, strict=True))
+
+    def at(self, position: Sequence[int] | int) -> Node:
+        """Returns the node at an index, given per axis or flat."""
+        index = self.axes_of(position) if isinstance(position, int) else position
+        return tuple(step + first for step, first in zip(index, self.root, strict=True))
+
+    def axes_of(self, flat: int) -> tuple[int, ...]:
+        """Returns the index per axis of a flat one."""
+        return tuple(int(step) for step in np.unravel_index(flat, self.shape))
+
+    def above(self, node: Node) -> tuple[slice, ...]:
+        """Returns the slices of a node and all that are coarser."""
+        return tuple(slice(step, None) for step in self.position(node))
+
+    def below(self, node: Node) -> tuple[slice, ...]:
+        """Returns the slices of a node and all that are finer."""
+        return tuple(slice(None, step + 1) for step in self.position(node))
+
+    def __iter__(self) -> Iterator[Node]:
+        return (self.at(position) for position in np.ndindex(self.shape))
+
+    @cached_property
+    def imprecision(self) -> NDArray[np.int64]:
+        """Σ level / highest level of each node, in the lattice's shape, as whole multiples of 1 / ``unit`` so that ties are exact."""
+        total = np.zeros((1,) * len(self.shape), np.int64)
+        for axis, (first, highest, size) in enumerate(zip(self.root, self.top, self.shape, strict=True)):
+            shape = [1] * len(self.shape)
+            shape[axis] = size
+            total = total + ((first + np.arange(size, dtype=np.int64)) * (self.unit // max(highest, 1))).reshape(shape)
+        return total
+
+    @property
+    def unit(self) -> int:
+        """The least common multiple of the highest levels."""
+        return lcm(*(max(highest, 1) for highest in self.top))
+
+    def precision(self, node: Node) -> Fraction:
+        """Returns Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
+        return 1 - Fraction(self.imprecision_of(node), self.unit * len(self.levels))
+
+    def imprecision_of(self, node: Node) -> int:
+        """Returns the entry of ``imprecision`` for one node."""
+        return sum(level * (self.unit // max(highest, 1)) for level, highest in zip(node, self.top, strict=True))
+
+
+def join(first: Node, second: Node) -> Node:
+    """Returns the finest node that is at least as coarse as both."""
+    return tuple(map(max, first, second))
+
+
+def middle_first(lattice: Lattice) -> NDArray[np.intp]:
+    """Orders all nodes from the middle of the middle level outwards.
+
+    A node in the middle decides most: it tags all nodes above it or all below it. The order is by the smaller of the two counts,
+    largest first, ties by position, so that it depends on the lattice alone.
+
+    Returns:
+        Shape (nodes,), flat positions.
+    """
+    up, down = (np.ones((1,) * len(lattice.shape)) for _ in range(2))
+    for axis, size in enumerate(lattice.shape):
+        shape = [1] * len(lattice.shape)
+        shape[axis] = size
+        down = down * np.arange(1, size + 1, dtype=float).reshape(shape)
+        up = up * np.arange(size, 0, -1, dtype=float).reshape(shape)
+    return np.argsort(-np.minimum(up, down).ravel(), kind="stable")
+
+
+def tag(lattice: Lattice, passes: Callable[[Node], bool], tags: NDArray[np.int8] | None = None) -> NDArray[np.int8]:
+    """Labels every node by predictive tagging: what is coarser than a passing node passes, what is finer than a failing one fails.
+
+    From the middle of the middle level outwards, each node not yet labelled is taken with a chain of such nodes below and above it, and the
+    chain is bisected: a chain of n nodes costs log2(n) answers (the idea of Flash; Kohlmayer et al. 2012).
+
+    Args:
+        lattice: The nodes.
+        passes: A predicate that is monotone: true at a node, it is true at every coarser one.
+        tags: Where to write the labels while they are found; what is labelled stays as it is. A new array if left out.
+
+    Returns:
+        PASSES or FAILS in the lattice's shape. ``passes`` is called only on nodes that no earlier answer decides.
+    """
+    tags = np.full(lattice.shape, UNKNOWN) if tags is None else tags
+    flat = tags.reshape(-1)
+    for position in middle_first(lattice):
+        while flat[position] == UNKNOWN:
+            middle = lattice.axes_of(int(position))
+            chain = [*reversed(_unknown_path(tags, middle, -1)), middle, *_unknown_path(tags, middle, 1)]
+            low, high = 0, len(chain)
+            while low < high:
+                centre = (low + high) // 2
+                node = lattice.at(chain[centre])
+                if passes(node):
+                    _label(tags[lattice.above(node)], PASSES)
+                    high = centre
+                else:
+                    _label(tags[lattice.below(node)], FAILS)
+                    low = centre + 1
+    return tags
+
+
+def _label(tags: NDArray[np.int8], label: np.int8) -> None:
+    tags[tags == UNKNOWN] = label
+
+
+def _unknown_path(tags: NDArray[np.int8], start: tuple[int, ...], step: int) -> list[tuple[int, ...]]:
+    """Walks from a position through unlabelled neighbours, one level of one QID at a time, as far as it goes."""
+    path: list[tuple[int, ...]] = []
+    current = start
+    while True:
+        for axis, size in enumerate(tags.shape):
+            level = current[axis] + step
+            neighbour = (*current[:axis], level, *current[axis + 1 :])
+            if 0 <= level < size and tags[neighbour] == UNKNOWN:
+                path.append(neighbour)
+                current = neighbour
+                break
+        else:
+            return path
+
+
+def most_precise(lattice: Lattice, tags: NDArray[np.int8]) -> Node | None:
+    """Returns the passing node of best precision, ties by the order of importance (the first QID as fine as possible), or None."""
+    if not (tags == PASSES).any():
+        return None
+    # argmin takes the first of equals, and the first in C order is finest on the most important QID.
+    return lattice.at(int(np.where(tags == PASSES, lattice.imprecision, np.iinfo(np.int64).max).argmin()))

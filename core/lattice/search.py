@@ -1,0 +1,226 @@
+"""Phase 2's search: the best of all nodes that pass, without rolling up most of them (papers/skald.txt, III.B.2).
+
+Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never above
+DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import RollUps
+from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
+from core.lattice.map import Statuses, above_root, statuses_of
+from core.lattice.objectives import PRICED, Prices
+from core.losses.losses import Loss, loss_of
+from core.privacy.class_tables import classes_of
+from core.privacy.models import PrivacyModel, relaxed
+
+Objective = Literal["dm_star", "dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"]
+KEPT_CELLS = 4_000_000
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of a search.
+
+    Attributes:
+        node: The best passing node.
+        loss: Its losses.
+        passing: How many nodes of the lattice are known to pass; with a limit of suppression and a model that is more than its ``relaxed``
+            part, how many pass that part. None if they were not counted (``core.lattice.branch_and_bound``).
+        nodes: How many there are.
+        evaluated: How many were rolled up.
+        unexamined: Nodes not above a root that could still pass, and so could be better; 0 proves the node optimal.
+        roots: The roots whose histograms were searched, in order.
+        statuses: What was found out about each node of the whole lattice, for its picture; None if that was not kept.
+        measured: The objective's value by its name, per record and QID, where it is none of the losses that every release tells.
+        bound: What no node above a root is below, as the objective measures it; None if ``unexamined`` says all that is to say.
+        gap: By what share of ``bound`` the node is above it; None if there is no bound, or it is 0.
+    """
+
+    node: Node
+    loss: Loss
+    passing: int | None
+    nodes: int
+    evaluated: int
+    unexamined: int
+    roots: tuple[Node, ...]
+    statuses: Statuses | None = field(default=None, compare=False, repr=False)
+    measured: dict[str, float] = field(default_factory=dict)
+    bound: int | float | None = None
+    gap: float | None = None
+
+
+Rank = tuple[int | float, int, int, Node]
+
+
+@dataclass
+class Search:
+    """Searches the lattice above a root histogram.
+
+    Attributes:
+        root: The root histogram.
+        hierarchies: One per QID in job order.
+        model: What a class must satisfy.
+        most_suppressed: How many records of the whole dataset may be suppressed.
+        objective: ``dm_star`` (eq. 4), ``dm_all`` (El Emam, ARX), ``c_avg``, or one that has prices.
+        kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
+        known: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be looked at.
+        best: Rank of the best node known beforehand; only a better one is looked for.
+        sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
+        prices: Of the objective, if it has any.
+        losses: What was evaluated.
+        values: The objective's values of that, but for ``dm_star`` and ``dm_all``.
+        tags: ``known`` and what was found out.
+        bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
+    """
+
+    root: Histogram
+    hierarchies: Sequence[Hierarchy]
+    model: PrivacyModel
+    most_suppressed: int
+    objective: Objective = "dm_star"
+    kept_cells: int = KEPT_CELLS
+    known: NDArray[np.int8] | None = None
+    best: Rank | None = None
+    sensitive: Sequence[Domain] = ()
+    prices: Prices | None = None
+    losses: dict[Node, Loss] = field(default_factory=dict)
+    values: dict[Node, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.objective in PRICED and not self.prices:
+            raise ValueError(f"{self.objective} has prices")
+        self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
+        self._allowed = Lattice.allowed(self.hierarchies).root
+        self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
+        self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
+        # Where records may be suppressed, not every model can be tagged by; what it implies can.
+        self._tagged_by = self.model if self.most_suppressed == 0 else relaxed(self.model)
+        self._least: dict[Node, int] = {}
+        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, self.tags)
+
+    @property
+    def evaluated(self) -> int:
+        """How many histograms were rolled up."""
+        return self._roll_ups.made
+
+    def run(self) -> Found | None:
+        """Returns the best node, or None if not even the top passes or none is better than the best known.
+
+        The best has the lowest objective; ties go to fewer suppressed records, then to better precision, then to the finest on the
+        most important QID, so that the outcome does not depend on the order of the search.
+        """
+        tags = tag(self.lattice, self.passes, self.tags)
+        best = self._minimise(tags == PASSES)
+        if best is None:
+            return None
+        passing = tags == PASSES
+        counts = int(passing.sum()), self.lattice.nodes, self.evaluated, self._unexamined(passing)
+        statuses = above_root(self.statuses(), passing, self.lattice, self._allowed)
+        return Found(best, self.losses[best], *counts, (self.root.node,), statuses, self._measured(best))
+
+    def _measured(self, node: Node) -> dict[str, float]:
+        values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
+        return {self.objective: self.values[node] / values} if self.objective in {"gcp_covered", "entropy"} else {}
+
+    def statuses(self) -> Statuses:
+        """Returns what was found out about each node, in the lattice's shape."""
+        return statuses_of(self.tags, {node: self._admits(node) for node in self.losses}, self.lattice)
+
+    def passes(self, node: Node) -> bool:
+        """Tells whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
+        self.evaluate(node)
+        return self._least[node] <= self.most_suppressed
+
+    def evaluate(self, node: Node) -> Loss:
+        """Returns the losses of a node, rolled up once."""
+        if node not in self.losses:
+            counts, failing, surely = self._failing(node)
+            self.losses[node] = loss = loss_of(counts, failing)
+            self._least[node] = loss.suppressed if surely is failing else int(counts[surely].sum())
+            if self.prices:
+                return loss
+            # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
+            above = self.bounds[self.lattice.above(node)]
+            np.maximum(above, np.nextafter(self._least_value(node, counts, failing), 0), out=above)
+        return self.losses[node]
+
+    def _least_value(self, node: Node, counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> float:
+        """Returns what neither the node nor a coarser one is below: Σ over all cells |E|²; of C_avg, the fewest records in all cells."""
+        if self.objective != "c_avg":
+            return float(self.losses[node].dm_all)
+        records, classes = int(counts.sum()), int((~failing).sum())
+        # Without the constant 1/k; coarser nodes have no more cells.
+        self.values[node] = (records - self.losses[node].suppressed) / classes if classes else np.inf
+        return (records - self.most_suppressed) / len(counts)
+
+    def _failing(self, node: Node) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+        """Returns the sizes of a node's classes, which of them fail, and which fail what is tagged by."""
+        if not self.sensitive and not (self.prices and self.prices.extra):
+            counts = self._roll_ups.counts(node)
+            failing = self.model.fails(counts)
+            self._price(node, np.empty((0, 0), np.uint16), counts[:0])
+            return counts, failing, failing
+        classes = classes_of(self._roll_ups.cells(node), self.sensitive)
+        failing = self.model.fails(classes.counts, classes.spreads)
+        self._price(node, classes.codes[failing], classes.counts[failing])
+        if self._tagged_by == self.model:
+            return classes.counts, failing, failing
+        return classes.counts, failing, self._tagged_by.fails(classes.counts, classes.spreads)
+
+    def _price(self, node: Node, codes: NDArray[np.unsignedinteger], lost: NDArray[np.int64]) -> None:
+        if self.prices:
+            self.values[node] = self.prices.cost(node, codes, lost)
+
+    def _admits(self, node: Node) -> bool:
+        return self.losses[node].suppressed <= self.most_suppressed
+
+    def bound(self, node: Node) -> float:
+        """Returns the lower bound of a node's objective, rounded down."""
+        self.evaluate(node)
+        return float(self.bounds[self.lattice.position(node)])
+
+    def rank(self, node: Node) -> Rank:
+        """Returns what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
+        loss = self.losses[node]
+        exact = loss.dm_star if self.objective == "dm_star" else loss.dm_all
+        value = self.values.get(node, exact)
+        return value, loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
+
+    def _minimise(self, passing: NDArray[np.bool_]) -> Node | None:
+        open_nodes = passing.copy()
+        for node in self.losses:
+            open_nodes[self.lattice.position(node)] = False
+        known = [self.rank(node) for node in self.losses if passing[self.lattice.position(node)] and self._admits(node)]
+        best = min([*known, self.best] if self.best else known, default=None)
+        while True:
+            if best:
+                # Equal bounds stay open: a tie may be better on suppression or precision.
+                open_nodes &= self.bounds <= float(best[0])
+            if not open_nodes.any():
+                return None if best is None or best == self.best else best[3]
+            # The lowest bound first; among equals argmin takes the finest in C order.
+            node = self.lattice.at(int(np.where(open_nodes, self.bounds, np.inf).argmin()))
+            self.evaluate(node)
+            if self._admits(node):
+                best = min(best, self.rank(node)) if best else self.rank(node)
+            open_nodes[self.lattice.position(node)] = False
+
+    def _unexamined(self, passing: NDArray[np.bool_]) -> int:
+        """Counts the nodes not above the root whose join with it passes: where the join fails, the finer node fails too."""
+        if self.lattice.root == self._allowed:
+            return 0
+        spans = zip(self._allowed, self.lattice.levels, self.lattice.root, strict=True)
+        steps = [np.maximum(np.arange(least, levels) - first, 0) for least, levels, first in spans]
+        return int(passing[np.ix_(*steps)].sum()) - int(passing.sum())

@@ -1,0 +1,137 @@
+"""Rounds: what a choice of levels suppresses is anonymised again, at the best levels of its own, as ARX's local transformation does.
+
+Records that fail at the node of all are few and unlike the others, so that other levels suit them. Each round searches the lattice over
+what is left, with the whole privacy model, and publishes the cells of its node that are safe *among what is left*: a class needs nobody
+else. A round must publish at least half of what is left (``LIMIT``): without a limit, objectives that do not weigh suppressed records would
+take next to nobody at the finest levels, round after round. Rounds end when nothing is left, when nothing is gained, or when the best node
+is the top, which is a mask and no round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import roll_up
+from core.lattice.search import Found
+from core.privacy.class_tables import classes_of, unchanged, without_sensitive
+from core.privacy.models import PrivacyModel, Spreads
+from core.recoding.recoding import SUPPRESSED, Assigner, Stage
+
+LIMIT = Fraction(1, 2)
+SLICE = 1 << 22
+
+Find = Callable[[Histogram], Found | None]
+"""Searches the lattice over what is left."""
+
+
+@dataclass(frozen=True, eq=False)
+class Level:
+    """The cells of a node, and which of them fail.
+
+    Attributes:
+        cells: Of the QIDs alone.
+        spreads: By sensitive column.
+        failing: Shape (cells,).
+    """
+
+    cells: Histogram
+    spreads: Spreads
+    failing: NDArray[np.bool_]
+
+    @property
+    def node(self) -> Node:
+        """Level of each QID."""
+        return self.cells.node
+
+
+@dataclass(frozen=True, eq=False)
+class Leveller:
+    """What it takes to look at a node.
+
+    Attributes:
+        hierarchies: One per QID in job order.
+        sensitive: Domains of the sensitive columns that the model looks at.
+        model: What a class must satisfy.
+    """
+
+    hierarchies: Sequence[Hierarchy]
+    sensitive: Sequence[Domain]
+    model: PrivacyModel
+
+    @property
+    def axes(self) -> tuple[Hierarchy, ...]:
+        """What tells cells apart."""
+        return (*self.hierarchies, *map(unchanged, self.sensitive))
+
+    def at(self, root: Histogram, node: Node) -> Level:
+        """Counts the cells of a node.
+
+        Args:
+            root: Cells of a node that is nowhere coarser, with the sensitive columns as further axes.
+            node: Level of each QID.
+        """
+        cells = roll_up(root, (*node[: len(self.hierarchies)], *(0,) * len(self.sensitive)), self.axes)
+        plain, spreads = without_sensitive(cells, self.hierarchies), classes_of(cells, self.sensitive).spreads
+        return Level(plain, spreads, self.model.fails(plain.counts, spreads))
+
+    def rest(self, root: Histogram, level: Level) -> Histogram:
+        """Returns the cells of ``root`` whose records fail at a node that is nowhere finer."""
+        lost = Lost(level, root.node, self.hierarchies)
+        found = [first + lost.among(root.codes[first : first + SLICE]) for first in range(0, root.cells, SLICE)]
+        rows = np.concatenate([np.empty(0, np.intp), *found])
+        return Histogram(root.node, root.packing, tuple(word[rows] for word in root.words), root.counts[rows])
+
+
+class Lost:
+    """Tells of cells whether their records fail at a coarser node.
+
+    Args:
+        level: That node.
+        node: Of the cells; nowhere coarser.
+        hierarchies: One per QID.
+    """
+
+    def __init__(self, level: Level, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
+        rows = np.flatnonzero(level.failing)
+        self._packing = level.cells.packing
+        words = tuple(word[rows] for word in level.cells.words)
+        self._assigner = Assigner(Stage(level.node, self._packing, words, np.zeros(len(rows), np.int32)))
+        self._maps = [hierarchy.rolled(fine, coarse) for hierarchy, fine, coarse in zip(hierarchies, node, level.node, strict=False)]
+
+    def among(self, codes: NDArray[np.unsignedinteger]) -> NDArray[np.intp]:
+        """Returns which cells do, ascending; ``codes`` has the shape (cells, QIDs or more), the group of each QID."""
+        words = self._packing.pack_mapped(tuple(codes[:, : len(self._maps)].T), self._maps)
+        return np.flatnonzero(self._assigner.assign(words) != SUPPRESSED)
+
+
+def anonymise_again(first: Level, left: Histogram, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Histogram]:
+    """Anonymises again what failed, round by round.
+
+    Args:
+        first: The node of all.
+        left: What failed there, at a node as fine as its memory allows.
+        rounds: How many rounds there are at most.
+        leveller: Looks at nodes.
+        find: Searches.
+
+    Returns:
+        The nodes, the first one included, and what failed at the last.
+    """
+    levels = [first]
+    top = tuple(hierarchy.top for hierarchy in leveller.hierarchies)
+    for _ in range(rounds):
+        found = find(left) if left.records else None
+        if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
+            break
+        levels.append(leveller.at(left, found.node))
+        left = leveller.rest(left, levels[-1])
+    return levels, left

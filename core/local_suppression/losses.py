@@ -1,0 +1,129 @@
+"""What a recoding by several nodes and with stars costs: every loss is that of what is published, value by value.
+
+A starred value costs what a suppressed one does in every QID of its own: NCP 1, all bits. ``suppressed`` are records that are withheld in
+every QID, dropped or masked; records that are published with some values starred, or at the levels of a later round, are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import log2
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import Hierarchy
+from core.lattice.objectives import bits, covered
+from core.local_suppression.recoding import Part
+from core.losses.losses import c_avg, dm, group_penalties, sum_of_squares
+
+Floats = NDArray[np.float64]
+Price = Callable[[Hierarchy, Domain, int], Floats]
+"""What a record of each group at a level costs in one QID, shape (groups,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Costs:
+    """Counts and losses of a recoding.
+
+    Attributes:
+        suppressed: Records that are dropped or masked.
+        masked: How many of them are published.
+        starred: Other records of which some value is starred.
+        stars: Starred values, those of masked records included.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty of each QID, in job order.
+    """
+
+    suppressed: int
+    masked: int
+    starred: int
+    stars: int
+    loss: dict[str, int | float]
+    ncp: list[float]
+
+
+def costs_of(
+    parts: Sequence[Part],
+    classes: NDArray[np.int32],
+    domains: Sequence[Domain],
+    hierarchies: Sequence[Hierarchy],
+    k: int,
+    unpublished: NDArray[np.int64],
+) -> Costs:
+    """Measures a recoding.
+
+    Args:
+        parts: The node of all, then rounds, then what was starred.
+        classes: Shape (cells of all parts,), the class of each.
+        domains: One per QID, of the source.
+        hierarchies: One per QID.
+        k: Fewest records of a class.
+        unpublished: Shape (cells,), records of the cells that are in no part.
+    """
+    records, dropped = domains[0].records, int(unpublished.sum())
+    counts = np.concatenate([part.cells.counts for part in parts])
+    # What the node of all publishes is not suppressed, even if all of it is withheld by its levels.
+    first = np.zeros(parts[0].cells.cells, np.bool_)
+    masks = np.concatenate([first, *(part.withheld(hierarchies).all(axis=1) for part in parts[1:])])
+    some = np.concatenate([part.starred.any(axis=1) for part in parts]) & ~masks
+    stars = np.concatenate([part.starred.sum(axis=1) for part in parts])
+    masked = int(counts[masks].sum())
+    suppressed = masked + dropped
+    sizes = np.bincount(classes[~masks], weights=counts[~masks]).astype(np.int64)
+    sizes = sizes[sizes > 0]
+    charged = [part_charge(parts, qid, group_penalties, 1.0, domains, hierarchies) for qid in range(len(hierarchies))]
+    ncp = [(charge + dropped) / records for charge in charged]
+    loss: dict[str, int | float] = {
+        "dm": dm(sizes, suppressed, records),
+        "dm_star": sum_of_squares(sizes) + suppressed * suppressed,
+        "dm_all": sum_of_squares(sizes) + masked * masked + sum_of_squares(unpublished),
+        "gcp": sum(ncp) / len(ncp),
+        "precision": _precision(parts, masks, hierarchies),
+        "c_avg": c_avg(records - suppressed, len(sizes), k),
+        "suppression_rate": suppressed / records,
+    }
+    return Costs(suppressed, masked, int(counts[some].sum()), int(np.dot(stars, counts)), loss, ncp)
+
+
+def part_charge(
+    parts: Sequence[Part], qid: int, price: Price, star: float, domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]
+) -> float:
+    """Returns what published records cost in one QID, a starred value costing ``star``."""
+    total = 0.0
+    for part in parts:
+        prices = price(hierarchies[qid], domains[qid], part.cells.node[qid])
+        total += float(np.dot(np.where(part.starred[:, qid], star, prices[part.cells.codes[:, qid]]), part.cells.counts))
+    return total
+
+
+def measured(
+    objective: str, parts: Sequence[Part], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int
+) -> dict[str, float]:
+    """Returns the value of an objective that is none of the losses that every release tells, per record and QID, by its name."""
+    records = domains[0].records
+    prices: dict[str, tuple[Price, float]] = {"gcp_covered": (covered, 1.0), "entropy": (bits, log2(records))}
+    if objective not in prices:
+        return {}
+    price, star = prices[objective]
+    total = 0.0
+    for qid, domain in enumerate(domains):
+        total += part_charge(parts, qid, price, star, domains, hierarchies) + dropped * star
+        if objective == "entropy":
+            total -= float(np.dot(np.append(domain.counts, domain.nulls)[: domain.size], bits(hierarchies[qid], domain, 0)))
+    return {objective: total / (records * len(domains))}
+
+
+def _precision(parts: Sequence[Part], masks: NDArray[np.bool_], hierarchies: Sequence[Hierarchy]) -> float:
+    """Returns Sweeney's Prec = 1 − mean(level / last level) over the records that are not suppressed, a star being the last level."""
+    lost, records, start = 0.0, 0, 0
+    for part in parts:
+        kept = ~masks[start : start + part.cells.cells]
+        start += part.cells.cells
+        shares = np.array([level / max(hierarchy.top, 1) for hierarchy, level in zip(hierarchies, part.cells.node, strict=True)])
+        counts = part.cells.counts[kept]
+        lost += float(np.dot(np.where(part.starred[kept], 1.0, shares).sum(axis=1), counts))
+        records += int(counts.sum())
+    return 1 - lost / (records * len(hierarchies)) if records else 0.0

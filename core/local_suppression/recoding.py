@@ -1,0 +1,102 @@
+"""Recodings by several nodes and with starred values: parts of the records, each published at a node of its own.
+
+Readers know neither node nor stars: they see combinations of labels. Two parts may publish the same combination (a label may stand at
+several levels of a hierarchy, and a starred value looks like the last level), and then it is one class. That is safe because both are: a
+union of safe classes is safe under every model (``core.privacy.models``). Sizes add up, values too; entropy is concave and the earth
+mover's distance from the whole is convex, so that of a mixture lies between those of its parts; recursive diversity is monotone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import packing_of
+from core.recoding.labels import STAR, QidLabels, same_labels, text_ranks
+from core.recoding.recoding import Recoding, Stage
+
+NOT_COUNTED = np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Records that are published at one node.
+
+    Attributes:
+        cells: Their cells, of the QIDs alone.
+        starred: Shape (cells, QIDs): which values are replaced by ``*``.
+    """
+
+    cells: Histogram
+    starred: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, cells: Histogram, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> Part:
+        """Takes the published cells of a node; nothing is starred if nothing is said of it."""
+        kept = np.flatnonzero(published)
+        taken = Histogram(cells.node, cells.packing, tuple(word[kept] for word in cells.words), cells.counts[kept])
+        return cls(taken, np.zeros((len(kept), len(cells.node)), np.bool_) if starred is None else starred[kept])
+
+    def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:
+        """Returns which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""
+        tops = np.array([level == hierarchy.top for hierarchy, level in zip(hierarchies, self.cells.node, strict=True)])
+        found: NDArray[np.bool_] = self.starred | tops
+        return found
+
+
+def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> Recoding:
+    """Makes every combination of labels that the parts publish a class; all columns are text.
+
+    Args:
+        parts: The first is looked up first; a record whose cell is in it is in no later one.
+        hierarchies: One per QID in job order.
+    """
+    labels = [_labels(parts, hierarchy, qid) for qid, hierarchy in enumerate(hierarchies)]
+    numbers, firsts = same_labels(labels)
+    counts = np.concatenate([part.cells.counts for part in parts])
+    sizes = np.bincount(numbers, weights=counts, minlength=len(firsts)).astype(np.int64)
+    columns = {name: column.take(pa.array(firsts)) for label in labels for name, column in label.columns.items()}
+    ends = np.cumsum([part.cells.cells for part in parts])
+    classes = np.split(numbers.astype(np.int32), ends[:-1])
+    first, *later = [Stage(part.cells.node, part.cells.packing, part.cells.words, mine) for part, mine in zip(parts, classes, strict=True)]
+    return Recoding(first.node, first.packing, first.words, first.classes, pa.table(columns), sizes, tuple(later))
+
+
+def _labels(parts: Sequence[Part], hierarchy: Hierarchy, qid: int) -> QidLabels:
+    taken = []
+    for part in parts:
+        texts = hierarchy.labels[part.cells.node[qid]].cast(pa.string()).take(pa.array(part.cells.codes[:, qid]))
+        taken.append(pc.if_else(pa.array(part.starred[:, qid]), STAR, texts))
+    texts = pa.concat_arrays(taken)
+    return QidLabels({hierarchy.qid: texts}, text_ranks(texts), NOT_COUNTED, NOT_COUNTED)
+
+
+def stages_table(stages: Sequence[Stage]) -> pa.Table:
+    """Returns later stages as one table: ``stage`` from 0, ``cell_0 …``, of which narrow cells use the first, and ``class``."""
+    width = max((len(stage.words) for stage in stages), default=1)
+    sizes = [len(stage.classes) for stage in stages]
+    columns: dict[str, NDArray[np.integer]] = {"stage": np.repeat(np.arange(len(stages), dtype=np.int16), sizes)}
+    for word in range(width):
+        cells = [stage.words[word] if word < len(stage.words) else np.zeros(len(stage.classes), np.int64) for stage in stages]
+        columns[f"cell_{word}"] = np.concatenate([np.empty(0, np.int64), *cells])
+    columns["class"] = np.concatenate([np.empty(0, np.int32), *(stage.classes for stage in stages)])
+    return pa.table(columns)
+
+
+def read_stages(table: pa.Table, nodes: Sequence[Node], hierarchies: Sequence[Hierarchy]) -> tuple[Stage, ...]:
+    """Inverse of ``stages_table``, for stages at the given nodes."""
+    starts = np.searchsorted(table["stage"].to_numpy(), np.arange(len(nodes) + 1)).tolist()
+    stages = []
+    for node, start, end in zip(nodes, starts[:-1], starts[1:], strict=True):
+        packing, rows = packing_of(node, hierarchies), table.slice(start, end - start)
+        words = tuple(rows[f"cell_{number}"].to_numpy() for number in range(len(packing.words)))
+        stages.append(Stage(node, packing, words, rows["class"].to_numpy()))
+    return tuple(stages)

@@ -1,0 +1,110 @@
+"""What becomes of the records that the node of all suppresses: rounds, then stars, a mask, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import Packing, single_word
+from core.columns.domains import Domain
+from core.histograms.histogram import Histogram
+from core.local_suppression.local_transformation import Level, Leveller
+from core.local_suppression.masks import Lenders, give_back
+from core.local_suppression.recoding import Part
+from core.local_suppression.stars import Combinations, Integers, Stars, fewest_stars
+from core.losses.losses import group_penalties
+from core.recoding.recoding import Treatment
+
+
+@dataclass(frozen=True, eq=False)
+class Treated:
+    """What is published of all records, and what is not.
+
+    Attributes:
+        parts: The node of all, one for each round, and what is starred or masked of the rest.
+        unpublished: Shape (cells,), records of the cells that are in no part.
+        least: How many stars the last part cannot do without; None if that is not known.
+    """
+
+    parts: list[Part]
+    unpublished: NDArray[np.int64]
+    least: int | None
+
+
+def treat(levels: Sequence[Level], left: Histogram, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
+    """Treats what is left after all rounds.
+
+    Args:
+        levels: The node of all, and that of each round.
+        left: What failed at the last of them.
+        treatment: ``drop``, ``mask`` or ``cell``. What no set of stars but all of them brings into a class is masked.
+        leveller: Looks at nodes.
+        domains: One per QID.
+    """
+    parts = [Part.of(level.cells, ~level.failing) for level in levels]
+    rest, cells, stars = _starred(levels, left, treatment, leveller, domains)
+    starred, published, least = stars.starred.copy(), stars.published.copy(), stars.least
+    over = np.flatnonzero(~published)
+    if treatment != "drop" and len(over):
+        lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:]]
+        lenders.append(_lenders(cells, published, starred))
+        given = masked(cells.take(over), lenders, leveller)
+        if given is not None:
+            parts[1:] = [Part(part.cells, part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
+            starred[np.flatnonzero(published)[given[-1]]] = True
+            starred[over], published[over] = True, True
+            least = None
+    if published.any():
+        parts.append(Part.of(rest.cells, published, starred))
+    return Treated(parts, rest.cells.counts[~published], least)
+
+
+def masked(left: Combinations, lenders: Sequence[Lenders], leveller: Leveller) -> list[NDArray[np.bool_]] | None:
+    """Returns what of each part is masked together with the given combinations, or None if no mask of them would be safe."""
+    counts, spreads = left.pooled(np.zeros(len(left.counts), np.int64), 1)
+    if not leveller.model.fails(counts, spreads)[0]:
+        return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
+    return give_back(left, lenders, leveller.model)
+
+
+def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain]) -> Combinations:
+    """Returns the cells of a node with what a star takes from each."""
+    codes = level.cells.codes
+    penalties = [
+        group_penalties(hierarchy, domain, one)[codes[:, qid]]
+        for qid, (hierarchy, domain, one) in enumerate(zip(leveller.hierarchies, domains, level.node, strict=True))
+    ]
+    return Combinations(codes, level.cells.counts, dict(level.spreads), 1 - np.stack(penalties, axis=1))
+
+
+def _starred(
+    levels: Sequence[Level], left: Histogram, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]
+) -> tuple[Level, Combinations, Stars]:
+    """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
+    tried = []
+    for level in levels if treatment == "cell" else levels[-1:]:
+        rest = leveller.at(left, level.node)
+        cells = combinations_of(rest, leveller, domains)
+        nothing = Stars(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
+        tried.append((rest, cells, fewest_stars(cells, leveller.model) if treatment == "cell" else nothing))
+    return min(tried, key=lambda one: one[1].cost(one[2]))
+
+
+def _lenders(cells: Combinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:
+    rows = np.flatnonzero(published)
+    mine = cells.take(rows)
+    if starred is None:
+        return Lenders(mine, np.arange(len(rows)), mine.gains.sum(axis=1))
+    return Lenders(mine, _classes(mine.codes, starred[rows]), np.where(starred[rows], 0.0, mine.gains).sum(axis=1))
+
+
+def _classes(codes: NDArray[np.unsignedinteger], starred: NDArray[np.bool_]) -> Integers:
+    """Numbers what combinations publish, a star being a group of its own."""
+    if not len(codes):
+        return np.empty(0, np.int64)
+    packing = Packing(tuple(int(size) + 2 for size in codes.max(axis=0)))
+    groups = np.where(starred, np.array(packing.sizes) - 1, codes)
+    return np.unique(single_word(packing.pack(tuple(groups.T))), return_inverse=True)[1].astype(np.int64)

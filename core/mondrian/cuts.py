@@ -1,0 +1,142 @@
+"""Which cut Mondrian makes of a node, and all cuts of all nodes with a stack in the place of recursion; compiled by numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.mondrian.rows import (  # fmt: skip
+    ALL_TIES,
+    NO_CUT,
+    Bounds,
+    Cut,
+    Numbers,
+    Prices,
+    Room,
+    Rows,
+    Scale,
+    allowed,
+    forget,
+    split,
+    take_in,
+    weigh,
+    whole,
+)
+from core.mondrian.scores import cheapest_cut, score_of
+from core.privacy.kernels import Demands, kernel
+
+STRICT, MEDIAN, RELAXED = range(3)
+
+
+@kernel
+def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mode: int, k: int, demands: Demands | None, room: Room) -> Cut:
+    """Cuts a QID at its median by weight; where that may not be, just below the median value.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        qid: The QID.
+        size: How many ranks ``room.values`` and ``room.sums`` hold for it.
+        weight: Records of the node.
+        mode: STRICT, MEDIAN (never below the median value) or RELAXED (rows of the median value are shared out, so that halves are even).
+        k: Records that both halves must have.
+        demands: What both halves must keep besides; None for nothing.
+        room: Scratch.
+    """
+    left, at = room.sums[0], whole(0)
+    while 2 * left < weight:
+        at += 1
+        left += room.sums[at]
+    value = room.values[at]
+    if mode == RELAXED:
+        half = (weight + 1) // 2
+        tied = half - (left - room.sums[at])
+        cut = (qid, value, ALL_TIES if tied == room.sums[at] else _last_tied(rows, bounds, qid, value, tied))
+        return cut if allowed(rows, bounds, cut, half, weight, k, demands, room) else NO_CUT
+    if at < size - 1:
+        cut = (qid, value, ALL_TIES)
+        if allowed(rows, bounds, cut, left, weight, k, demands, room):
+            return cut
+    if at > 0 and mode == STRICT:
+        cut = (qid, room.values[at - 1], ALL_TIES)
+        if allowed(rows, bounds, cut, left - room.sums[at], weight, k, demands, room):
+            return cut
+    return NO_CUT
+
+
+@kernel
+def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> int:
+    """Returns the number of the last of the first ``tied`` rows of a value; every row is one record."""
+    numbers = np.empty(bounds[1] - bounds[0], np.int64)
+    size = whole(0)
+    for row in range(bounds[0], bounds[1]):
+        if np.int64(rows.ranks[row, qid]) == value:
+            numbers[size] = rows.order[row]
+            size += 1
+    return int(np.sort(numbers[:size])[tied - 1])
+
+
+@kernel
+def choose_cut(
+    rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None
+) -> Cut:
+    """Returns the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
+
+    Where ``prices`` is given, every possible cut is priced instead. numba leaves out what None excludes, so that only what a job asks for
+    is compiled.
+    """
+    weight = rows.weights[bounds[0] : bounds[1]].sum()
+    if weight < 2 * k or bounds[1] - bounds[0] < 2:
+        return NO_CUT
+    forget(room)
+    for row in range(bounds[0], bounds[1]):
+        take_in(rows, row, scale, room)
+    if prices is not None:
+        return cheapest_cut(rows, bounds, weight, scale, k, demands, room, prices)
+    qids = rows.ranks.shape[1]
+    for qid in range(qids):
+        room.scores[qid] = score_of(score, qid, rows, bounds, weight, scale, room) if room.distinct[qid] > 1 else -1.0
+    for _ in range(qids):
+        best = whole(0)
+        for qid in range(1, qids):
+            more = room.scores[qid] == room.scores[best] and room.distinct[qid] > room.distinct[best]
+            if more or room.scores[qid] > room.scores[best]:
+                best = qid
+        if room.scores[best] < 0:
+            break
+        size = weigh(rows, bounds, best, room.lows[best], room.highs[best], room)
+        cut = median_cut(rows, bounds, best, size, weight, mode, k, demands, room)
+        if cut[0] >= 0:
+            return cut
+        room.scores[best] = -1.0
+    return NO_CUT
+
+
+@kernel
+def cut_all(rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None) -> Numbers:
+    """Cuts until no cut is allowed; rows are put in the order of their classes.
+
+    Returns:
+        Shape (classes + 1,): where each class starts, and the number of rows.
+    """
+    starts = np.empty(1024, np.int64)
+    stack = np.empty((1024, 2), np.int64)
+    stack[0, 0], stack[0, 1] = 0, rows.ranks.shape[0]
+    depth, classes = whole(1), whole(0)
+    while depth:
+        depth -= 1
+        first, end = stack[depth, 0], stack[depth, 1]
+        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, room, prices)
+        if cut[0] < 0:
+            if classes + 1 == starts.shape[0]:
+                starts = np.concatenate((starts, np.empty_like(starts)))
+            starts[classes] = first
+            classes += 1
+            continue
+        middle = split(rows, (first, end), cut)
+        if depth + 2 > stack.shape[0]:
+            stack = np.concatenate((stack, np.empty_like(stack)))
+        stack[depth, 0], stack[depth, 1] = middle, end
+        stack[depth + 1, 0], stack[depth + 1, 1] = first, middle
+        depth += 2
+    starts[classes] = rows.ranks.shape[0]
+    return starts[: classes + 1].copy()

@@ -1,0 +1,175 @@
+"""Fragments: disjoint parts of the records, each a conjunction of conditions on QIDs (papers/distributed-mondrian.txt, section 4).
+
+Thresholds come from a sample. A fragment is a leaf of a tree of cuts, or several leaves where one would be too thin by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, inf, log2
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.mondrian.cuts import choose_cut
+from core.mondrian.partition import MODES, SCORES, Rules, narrowed, prices_for, room_for, scale_of
+from core.mondrian.recoding import Cutting
+from core.mondrian.rows import ALL_TIES, Rows, split
+
+Ranks = NDArray[np.unsignedinteger[Any]]
+LEAF = -1
+Group = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Cuts of the whole dataset, as arrays with one entry per node; the root is node 0, children come after their parent.
+
+    Attributes:
+        qids: The QID that a node is cut by, or LEAF.
+        ranks: The greatest rank that goes left.
+        lefts: The left child; the right one comes next. For a leaf its number, from left to right.
+    """
+
+    qids: tuple[int, ...]
+    ranks: tuple[int, ...]
+    lefts: tuple[int, ...]
+
+    @property
+    def leaves(self) -> int:
+        """Number of leaves."""
+        return self.qids.count(LEAF)
+
+    def leaf_of(self, ranks: Ranks) -> NDArray[np.int64]:
+        """Returns the leaf of each record, shape (n,); ``ranks`` has the shape (n, QIDs)."""
+        qids, cuts, lefts = np.array(self.qids), np.array(self.ranks), np.array(self.lefts)
+        at = np.zeros(len(ranks), np.int64)
+        active = np.arange(len(ranks))
+        while len(active := active[qids[at[active]] != LEAF]):
+            node = at[active]
+            at[active] = lefts[node] + (ranks[active, qids[node]] > cuts[node])
+        return lefts[at]
+
+    def conditions(self, leaf: int) -> list[tuple[int, str, int]]:
+        """Returns the conditions of a leaf: QID, ``<=`` or ``>``, and rank (4.2)."""
+        node = next(node for node, qid in enumerate(self.qids) if qid == LEAF and self.lefts[node] == leaf)
+        found: list[tuple[int, str, int]] = []
+        while node:
+            parent = next(up for up, qid in enumerate(self.qids) if qid != LEAF and self.lefts[up] in {node, node - 1})
+            found.insert(0, (self.qids[parent], "<=" if self.lefts[parent] == node else ">", self.ranks[parent]))
+            node = parent
+        return found
+
+
+@dataclass
+class _Node:
+    qid: int = LEAF
+    rank: int = 0
+    halves: tuple[_Node, _Node] | None = None
+
+    def leaves(self) -> list[_Node]:
+        """Returns the leaves below, from left to right."""
+        return [leaf for half in self.halves for leaf in half.leaves()] if self.halves else [self]
+
+
+def _tree(root: _Node) -> Tree:
+    """Numbers the nodes level by level and the leaves from left to right."""
+    order, numbers = [root], {id(leaf): number for number, leaf in enumerate(root.leaves())}
+    places: list[tuple[int, int, int]] = []
+    for node in order:
+        places.append((node.qid, node.rank, len(order) if node.halves else numbers[id(node)]))
+        order.extend(node.halves or ())
+    qids, ranks, lefts = zip(*places, strict=True)
+    return Tree(qids, ranks, lefts)
+
+
+def multidimensional(
+    cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int, share: float, most: float = inf
+) -> Tree:
+    """Cuts a sample as Mondrian does, ⌈log2 count⌉ times over (Fig. 5), and further where a fragment would be too large.
+
+    Args:
+        cutting: How Mondrian cuts. With the whole dataset as the sample and its spans, fragments are nodes of the centralised run.
+        codes: Shape (rows, QIDs and sensitive columns of the rules), the sample.
+        weights: Shape (rows,), records per row.
+        count: How many fragments are wanted.
+        share: Share of the records that the sample is; a half of a cut holds as much of k, and where all are in it, keeps the rules.
+        most: Records of a fragment, as far as the sample tells.
+    """
+    depth = ceil(log2(count))
+    ranks = cutting.ranks(codes)
+    rules = cutting.rules if share >= 1 else Rules(max(int(cutting.rules.k * share), 1))
+    sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
+    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
+    scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else scale_of(cutting.axes)
+    demands = rules.demands
+    room, prices = room_for(cutting.axes, demands), prices_for(cutting.axes, len(codes)) if cutting.score == "ncp" else None
+    besides = demands if rules.columns else None
+    # Fragments keep equal values together, so that conditions tell a record's fragment.
+    mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
+    root = _Node()
+    stack = [(root, 0, len(codes), 0)]
+    while stack:
+        node, first, end, level = stack.pop()
+        if level >= depth and int(rows.weights[first:end].sum()) / share <= most:
+            continue
+        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, besides, room, prices)
+        if qid < 0:
+            continue
+        middle = split(rows, (first, end), (qid, rank, ALL_TIES))
+        node.qid, node.rank, node.halves = int(qid), int(rank), (_Node(), _Node())
+        stack += [(node.halves[1], middle, end, level + 1), (node.halves[0], first, middle, level + 1)]
+    return _tree(root)
+
+
+def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64], count: int) -> Tree:
+    """Cuts a sample at the quantiles of the QID with most distinct values (Fig. 4; ties: the first in job order).
+
+    Fewer fragments come out where a value is more frequent than a fragment is large, or where there are fewer values.
+
+    Args:
+        cutting: Tells the axes.
+        codes: Shape (rows, QIDs, …), the sample.
+        weights: Shape (rows,), records per row.
+        count: How many fragments are wanted.
+    """
+    if not len(codes):
+        return _tree(_Node())
+    qid = max(range(len(cutting.axes)), key=lambda position: (cutting.axes[position].size, -position))
+    size = cutting.axes[qid].size
+    sums = np.bincount(cutting.axes[qid].ranks[codes[:, qid]], weights=weights, minlength=size).cumsum()
+    found = {int(np.searchsorted(sums, sums[-1] * part / count)) for part in range(1, count)}
+    return _tree(_balanced(qid, sorted(rank for rank in found if rank < size - 1)))
+
+
+def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
+    if not ranks:
+        return _Node()
+    middle = len(ranks) // 2
+    return _Node(qid, ranks[middle], (_balanced(qid, ranks[:middle]), _balanced(qid, ranks[middle + 1 :])))
+
+
+def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
+    """Merges leaves that fail by themselves with their siblings, and returns the leaves of each fragment, from left to right.
+
+    The sibling of a leaf that stands beside a subtree is the nearest leaf of that subtree.
+
+    Args:
+        tree: The cuts.
+        keeps: Tells whether the records of some leaves together keep the privacy model; those of all leaves do.
+    """
+
+    def walk(node: int) -> list[Group]:
+        if tree.qids[node] == LEAF:
+            return [(tree.lefts[node],)]
+        left, right = walk(tree.lefts[node]), walk(tree.lefts[node] + 1)
+        # Of several fragments none fails, for a single one that failed had nothing to be merged with yet.
+        if len(left) == 1 and not keeps(left[0]):
+            return [(*left[0], *right[0]), *right[1:]]
+        if len(right) == 1 and not keeps(right[0]):
+            return [*left[:-1], (*left[-1], *right[0])]
+        return [*left, *right]
+
+    return walk(0)

@@ -1,0 +1,202 @@
+"""Mondrian: multidimensional partitions of records by recursive cuts (papers/distributed-mondrian.txt, Fig. 7; LeFevre et al. 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.mondrian import cuts as mondrian_cuts
+from core.mondrian import scores as mondrian_scores
+from core.mondrian.cuts import cut_all
+from core.mondrian.rows import Prices, Room, Rows, Scale
+from core.privacy.kernels import Demands, demands_of
+from core.privacy.models import AllOf, KAnonymity, PrivacyModel
+
+Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
+SCORES: dict[Score, int] = {
+    "representativity": mondrian_scores.REPRESENTATIVITY,
+    "entropy": mondrian_scores.ENTROPY,
+    "span": mondrian_scores.SPAN,
+    "normalised_span": mondrian_scores.NORMALISED_SPAN,
+    "ncp": mondrian_scores.NCP,
+}
+
+
+Mode = Literal["strict", "median", "relaxed"]
+MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cuts.MEDIAN, "relaxed": mondrian_cuts.RELAXED}
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What every class must keep.
+
+    Attributes:
+        k: Records.
+        model: What it must keep besides; None for nothing.
+        columns: The sensitive columns that the model looks at.
+        wholes: Records of the whole source by sensitive value, one array per column.
+    """
+
+    k: int
+    model: PrivacyModel | None = None
+    columns: tuple[str, ...] = ()
+    wholes: tuple[NDArray[np.int64], ...] = ()
+
+    @property
+    def demands(self) -> Demands:
+        """The rules as kernels read them."""
+        least: tuple[PrivacyModel, ...] = (KAnonymity(self.k),)
+        return demands_of(AllOf(least if self.model is None else (*least, self.model)), self.columns, self.wholes)
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The values of one QID in the order in which it is cut: numbers ascending, others as the leaves of their hierarchy, a null last.
+
+    Attributes:
+        qid: Name of the column.
+        ranks: Shape (size,): the rank of each domain code.
+        numbers: Shape (values,), float64: the number of each rank; None for a QID that is not numerical.
+        size: Number of ranks.
+        nulls: Whether the last one is the null.
+    """
+
+    qid: str
+    ranks: NDArray[np.int64]
+    numbers: NDArray[np.float64] | None
+    nulls: bool
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.ranks)
+
+    @property
+    def values(self) -> int:
+        """Number of ranks without the null."""
+        return self.size - self.nulls
+
+
+def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
+    """Returns the ranks of codes, shape (rows, QIDs), a copy of its own.
+
+    Args:
+        codes: Shape (rows, QIDs, …).
+        axes: One per QID.
+    """
+    ranks = np.empty((len(codes), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
+    for position, axis in enumerate(axes):
+        ranks[:, position] = axis.ranks.astype(ranks.dtype)[codes[:, position]]
+    return ranks
+
+
+def scale_of(axes: Sequence[Axis]) -> Scale:
+    """Returns what kernels measure the QIDs by."""
+    starts = np.cumsum([0, *(axis.size for axis in axes)], dtype=np.int64)
+    places = np.zeros(int(starts[-1]))
+    wholes = np.full(len(axes), -1.0)
+    for position, (start, axis) in enumerate(zip(starts, axes, strict=False)):
+        if axis.numbers is not None:
+            places[start : start + axis.values] = axis.numbers
+            wholes[position] = axis.numbers[-1] - axis.numbers[0] if axis.values else 0.0
+    nulls = np.array([axis.values for axis in axes], np.int64)
+    return Scale(starts, places, nulls, wholes, np.array([axis.size for axis in axes], np.float64))
+
+
+def narrowed(axes: Sequence[Axis], ranks: NDArray[np.unsignedinteger[Any]]) -> Scale:
+    """Returns the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
+    whole = scale_of(axes)
+    wholes, domains = whole.wholes.copy(), whole.domains.copy()
+    for position, axis in enumerate(axes):
+        seen = np.unique(ranks[:, position])
+        domains[position] = len(seen)
+        numbers = seen[seen < axis.values]
+        if axis.numbers is not None:
+            wholes[position] = axis.numbers[numbers[-1]] - axis.numbers[numbers[0]] if len(numbers) else 0.0
+    return whole._replace(wholes=wholes, domains=domains)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Which rows share a class.
+
+    Attributes:
+        order: Shape (rows,), int32: the rows, class by class.
+        starts: Shape (classes + 1,), int64: where each class starts in ``order``.
+    """
+
+    order: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return len(self.starts) - 1
+
+    def of_rows(self) -> NDArray[np.int32]:
+        """Returns the class of each row, shape (rows,)."""
+        classes = np.empty(len(self.order), np.int32)
+        classes[self.order] = np.repeat(np.arange(self.classes, dtype=np.int32), np.diff(self.starts))
+        return classes
+
+
+def room_for(axes: Sequence[Axis], demands: Demands) -> Room:
+    """Makes the scratch arrays of the kernels."""
+    qids = len(axes)
+    widest = max(axis.size for axis in axes)
+    codes = int(demands.sizes.max(initial=0))
+
+    def numbers(*shape: int) -> NDArray[np.int64]:
+        return np.zeros(shape, np.int64)
+
+    return Room(
+        stamps=numbers(sum(axis.size for axis in axes) + 1), lows=numbers(qids), highs=numbers(qids), distinct=numbers(qids),
+        scores=np.zeros(qids), values=numbers(widest), sums=numbers(widest),
+        counts=numbers(2, codes), present=numbers(2, codes),
+    )  # fmt: skip
+
+
+def prices_for(axes: Sequence[Axis], rows: int) -> Prices:
+    """Makes the scratch arrays of the score that prices every cut."""
+    widest = max(axis.size for axis in axes)
+    return Prices(np.zeros(rows, np.int32), np.zeros(widest, np.int64), np.zeros(widest), np.zeros(widest))
+
+
+def partition(
+    ranks: NDArray[np.unsignedinteger[Any]],
+    weights: NDArray[np.int64],
+    axes: Sequence[Axis],
+    rules: Rules,
+    score: Score = "representativity",
+    *,
+    mode: Mode = "strict",
+    sensitive: NDArray[np.int32] | None = None,
+    scale: Scale | None = None,
+) -> Partition:
+    """Cuts rows into classes; the rows must keep the rules as a whole.
+
+    Args:
+        ranks: Shape (rows, QIDs), uint16 or uint32. Used up: its rows end in the order of their classes.
+        weights: Shape (rows,), int64, records per row; all 1 if relaxed. Used up like ``ranks``.
+        axes: One per QID.
+        rules: What both halves of a cut must keep.
+        score: What chooses the QID, or with ``ncp`` the cut.
+        mode: ``strict`` keeps equal values together and cuts at the median or just below it, ``median`` at the median alone (the paper),
+            ``relaxed`` shares equal values out so that halves are even; those of the first rows go left.
+        sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
+        scale: What spans are relative to; the whole dataset if left out.
+    """
+    rows = len(weights)
+    codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
+    order = np.arange(rows, dtype=np.int32)
+    given, demands = Rows(ranks, weights, codes, order), rules.demands
+    room, prices = room_for(axes, demands), prices_for(axes, rows) if score == "ncp" else None
+    measured = scale_of(axes) if scale is None else scale
+    # What is None is not compiled, which takes seconds.
+    besides = demands if rules.columns else None
+    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, room, prices)
+    return Partition(order, starts)

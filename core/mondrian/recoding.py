@@ -1,0 +1,165 @@
+"""Strict Mondrian as a recoding of cells, and what a partition of rows publishes and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.losses.losses import c_avg, sum_of_squares
+from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
+from core.privacy.class_tables import without_sensitive
+from core.recoding.generalisation import generalise
+from core.recoding.labels import Sets, same_labels
+from core.recoding.recoding import Intervals, Recoding
+from schemas.job.mondrian import Generalisation
+
+Codes = NDArray[np.unsignedinteger[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Cutting:
+    """How rows are cut, and their classes published.
+
+    Attributes:
+        axes: One per QID.
+        domains: One per QID.
+        hierarchies: One per QID.
+        rules: What every class must keep.
+        ways: How each QID is published; None for the usual way.
+        score: What chooses the QID of a cut.
+        mode: How equal values are cut.
+        intervals: ``text`` or ``bounds``.
+        of_fragment: Whether spans are relative to the rows at hand.
+    """
+
+    axes: tuple[Axis, ...]
+    domains: tuple[Domain, ...]
+    hierarchies: tuple[Hierarchy, ...]
+    rules: Rules
+    ways: tuple[Generalisation | None, ...]
+    score: Score = "representativity"
+    mode: Mode = "strict"
+    intervals: Intervals = "text"
+    of_fragment: bool = False
+
+    def ranks(self, codes: Codes) -> Codes:
+        """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
+        return ranks_of(codes, self.axes)
+
+    def cut(self, codes: Codes, weights: NDArray[np.int64]) -> Partition:
+        """Cuts rows into classes.
+
+        Args:
+            codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
+            weights: Shape (rows,), records per row.
+        """
+        ranks = self.ranks(codes)
+        sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
+        scale = narrowed(self.axes, ranks) if self.of_fragment else None
+        return partition(ranks, weights.copy(), self.axes, self.rules, self.score, mode=self.mode, sensitive=sensitive, scale=scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What the classes of a partition publish.
+
+    Attributes:
+        numbers: Shape (classes of the partition,): row of ``labels``.
+        labels: One row per published class, in the order of what they publish; no two are equal.
+        sizes: Shape (published classes,), records.
+        losses: Sums over the records by name, which add up over fragments.
+        penalties: Sum over the records of the NCP of each QID, by name.
+        figures: What else was counted on the way, by name.
+    """
+
+    numbers: NDArray[np.int64]
+    labels: pa.Table
+    sizes: NDArray[np.int64]
+    losses: Mapping[str, int | float]
+    penalties: Mapping[str, float]
+    figures: Mapping[str, int] = field(default_factory=dict)
+
+
+def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Partition) -> Published:
+    """Labels the classes of a partition and merges those that publish the same.
+
+    Args:
+        cutting: How.
+        codes: Shape (rows, QIDs, …).
+        weights: Shape (rows,), records per row.
+        made: The partition.
+
+    Raises:
+        ValueError: intervals are asked for of a QID whose values are neither numbers nor dates.
+    """
+    sets = Sets(made.order.astype(np.int64), made.starts[:-1])
+    records = np.add.reduceat(weights[made.order], made.starts[:-1])
+    found, distinct, reach = [], 0.0, 0.0
+    for position, (way, domain, hierarchy) in enumerate(zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)):
+        labels = generalise(way, codes[:, position], sets, domain, hierarchy, cutting.intervals)
+        found.append(labels)
+        values = sets.distinct(codes[:, position], domain.size)
+        distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), records))
+        reach += float(np.dot(labels.covered, records))
+    numbers, firsts = same_labels(found)
+    sizes = np.bincount(numbers, weights=records, minlength=len(firsts)).astype(np.int64)
+    columns = {name: column.take(pa.array(firsts)) for label in found for name, column in label.columns.items()}
+    penalties = {domain.qid: float(np.dot(label.penalties, records)) for domain, label in zip(cutting.domains, found, strict=True)}
+    losses = {
+        "dm": sum_of_squares(sizes),
+        "dm_partitions": sum_of_squares(records),
+        "partitions": made.classes,
+        "classes": len(sizes),
+        "ncp": sum(penalties.values()),
+        "ncp_set": reach,
+        "ncp_distinct": distinct,
+    }
+    return Published(numbers, pa.table(columns), sizes, losses, penalties)
+
+
+def recode_cells(cutting: Cutting, cells: Histogram) -> tuple[Recoding, Published]:
+    """Runs strict Mondrian on cells.
+
+    Args:
+        cutting: How; not relaxed.
+        cells: At full resolution; after the QIDs the sensitive columns that the rules name.
+    """
+    made = cutting.cut(cells.codes, cells.counts)
+    published = publish(cutting, cells.codes, cells.counts, made)
+    plain = without_sensitive(cells, cutting.hierarchies)
+    classes = published.numbers[made.of_rows()].astype(np.int32)
+    if plain is not cells:
+        qids = cells.codes[:, : len(cutting.axes)]
+        classes = classes[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
+    return Recoding(plain.node, plain.packing, plain.words, classes, published.labels, published.sizes), published
+
+
+def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, records: int) -> dict[str, int | float]:
+    """Adds up the losses of fragments (papers/distributed-mondrian.txt, 6) and tells what follows from the sums.
+
+    Returns:
+        ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.losses.united`
+        corrects where two fragments publish the same; ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is published, and
+        ``gcp``, its mean per record and QID; ``gcp_set`` as if ranges and sets of the own values were published; ``ncp_distinct`` takes
+        distinct values over the domain for every QID, also for numbers; ``c_avg``.
+    """
+    sums = {name: sum(part[name] for part in parts) for name in parts[0]}
+    return {
+        "dm": sums["dm"],
+        "dm_star": sums["dm"],
+        "dm_partitions": sums["dm_partitions"],
+        "ncp": sums["ncp"],
+        "ncp_distinct": sums["ncp_distinct"],
+        "gcp": sums["ncp"] / (qids * records),
+        "gcp_set": sums["ncp_set"] / (qids * records),
+        "c_avg": c_avg(records, int(sums["classes"]), k),
+        "suppression_rate": 0.0,
+    }

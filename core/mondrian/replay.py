@@ -1,0 +1,171 @@
+"""An earlier partition of Mondrian on other records: the same cuts, what their classes hold now, and what no longer keeps the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.translation import codes_in
+from core.histograms.histogram import Histogram
+from core.losses.losses import c_avg
+from core.mondrian.fragments import Tree
+from core.mondrian.partition import MODES, SCORES, Axis, Partition, narrowed, prices_for, room_for, scale_of
+from core.mondrian.recoding import Codes, Cutting, Published, publish, total_losses
+from core.mondrian.rows import Rows
+from core.mondrian.trees import cut_tree
+from core.privacy.class_tables import spread_of, without_sensitive
+from core.privacy.models import Spread
+from core.recoding.labels import STAR
+from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
+
+
+def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64]) -> Tree:
+    """Returns the cuts that ``Cutting.cut`` makes of rows; arguments as there."""
+    axes, rules = cutting.axes, cutting.rules
+    ranks, demands = cutting.ranks(codes), rules.demands
+    sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
+    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
+    scale = narrowed(axes, ranks) if cutting.of_fragment else scale_of(axes)
+    prices = prices_for(axes, len(codes)) if cutting.score == "ncp" else None
+    besides = demands if rules.columns else None
+    nodes = cut_tree(rows, scale, SCORES[cutting.score], MODES[cutting.mode], demands.k, besides, room_for(axes, demands), prices)
+    qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
+    return Tree(qids, cuts, lefts)
+
+
+def together(one: Domain, other: Domain) -> Domain:
+    """Returns the domain of all values of two; its counts tell nothing."""
+    values = pc.unique(pa.concat_arrays([one.values, other.values]))
+    ordered = values.take(pc.sort_indices(values))
+    return Domain(one.qid, ordered, np.ones(len(ordered), np.int64), int(one.nulls > 0 or other.nulls > 0))
+
+
+def places_of(old: Domain, old_axis: Axis, new: Domain, both: Domain, axis: Axis) -> NDArray[np.int64]:
+    """Returns where the values of other records stand among the ranks of the old: a new value with the nearest old one before it.
+
+    Args:
+        old: The domain in whose ranks the cuts were made.
+        old_axis: Its axis.
+        new: The domain of the other records.
+        both: The values of both domains.
+        axis: Their axis, which orders the old ones as theirs does.
+
+    Returns:
+        Shape (new.size,), -1 for a value before all old ones.
+    """
+    known = np.empty(old.size, np.int64)
+    known[old_axis.ranks] = axis.ranks[codes_in(old, both)]
+    found: NDArray[np.int64] = np.searchsorted(known, axis.ranks[codes_in(new, both)], side="right") - 1
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """What an earlier partition makes of other records.
+
+    Attributes:
+        recoding: Of the cells; those in classes that fail are suppressed.
+        loss: Losses by name.
+        penalties: NCP of each QID, suppressed records counting as 1.
+        suppressed: Records in classes that fail.
+        masked: How many of them are published with ``*``.
+        partitions: Regions that hold records and keep the rules.
+        failing: Regions that hold records and do not.
+    """
+
+    recoding: Recoding
+    loss: Mapping[str, int | float]
+    penalties: Mapping[str, float]
+    suppressed: int
+    masked: int
+    partitions: int
+    failing: int
+
+
+def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment) -> Replayed:
+    """Takes the cells of each leaf of an earlier tree as a class; classes that fail are suppressed.
+
+    Args:
+        cutting: What classes must keep, and how they are published.
+        cells: At full resolution; after the QIDs the sensitive columns that the rules name.
+        leaves: Shape (cells,), the leaf of each cell.
+        treatment: ``drop`` or ``mask``; a mask that is no safe class itself is dropped.
+    """
+    model = cutting.rules.model
+    assert model is not None
+    _, owners = np.unique(leaves, return_inverse=True)
+    counts = np.bincount(owners, weights=cells.counts).astype(np.int64)
+    spreads = _spreads(cutting, cells, owners)
+    failing = model.fails(counts, spreads)
+    published, numbers = _published(cutting, cells, owners, ~failing)
+    suppressed = int(counts[failing].sum())
+    together = {column: spread.union(failing) for column, spread in spreads.items()}
+    masked = suppressed if treatment == "mask" and suppressed and not model.fails(np.array([suppressed]), together)[0] else 0
+    labels, sizes = published.labels, published.sizes
+    if treatment == "mask":
+        labels = labels.cast(pa.schema([(name, pa.string()) for name in labels.column_names]))
+    if masked:
+        numbers[numbers == SUPPRESSED] = len(sizes)
+        labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
+        sizes = np.append(sizes, masked)
+    plain = without_sensitive(cells, cutting.hierarchies)
+    if plain is not cells:
+        qids = cells.codes[:, : len(cutting.axes)]
+        numbers = numbers[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
+    listed = np.flatnonzero(numbers != SUPPRESSED)
+    words = tuple(word[listed] for word in plain.words)
+    recoding = Recoding(plain.node, plain.packing, words, numbers[listed], labels, sizes)
+    records = int(counts.sum())
+    loss = _losses(published, len(cutting.axes), cutting.rules.k, records, suppressed)
+    penalties = {qid: (penalty + suppressed) / records for qid, penalty in published.penalties.items()}
+    return Replayed(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
+
+
+def _spreads(cutting: Cutting, cells: Histogram, owners: NDArray[np.int64]) -> dict[str, Spread]:
+    qids, rules = len(cutting.axes), cutting.rules
+    return {
+        column: spread_of(owners, cells.codes[:, qids + number], cells.counts, whole)
+        for number, (column, whole) in enumerate(zip(rules.columns, rules.wholes, strict=True))
+    }
+
+
+def _published(
+    cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], keeps: NDArray[np.bool_]
+) -> tuple[Published, NDArray[np.int32]]:
+    """Labels the classes that keep the rules, and returns the published class of each cell."""
+    rows = np.flatnonzero(keeps[owners])
+    _, mine = np.unique(owners[rows], return_inverse=True)
+    order = np.argsort(mine, kind="stable")
+    starts = np.append(np.flatnonzero(np.append(True, np.diff(mine[order]) != 0)), len(order)) if len(order) else np.zeros(1, np.int64)
+    made = Partition(order.astype(np.int32), starts.astype(np.int64))
+    published = publish(cutting, cells.codes[rows], cells.counts[rows], made)
+    numbers = np.full(cells.cells, SUPPRESSED, np.int32)
+    numbers[rows] = published.numbers[mine]
+    return published, numbers
+
+
+def _losses(published: Published, qids: int, k: int, records: int, suppressed: int) -> dict[str, int | float]:
+    """Losses with suppressed records as everywhere: withheld in every QID, and confused with all (DM) or with one another (DM*)."""
+    lost = suppressed * qids
+    sums = dict(published.losses) | {name: published.losses[name] + lost for name in ("ncp", "ncp_set", "ncp_distinct")}
+    loss = total_losses([sums], qids, k, records)
+    return loss | {
+        "dm": int(sums["dm"]) + suppressed * records,
+        "dm_star": int(sums["dm"]) + suppressed * suppressed,
+        "dm_partitions": int(sums["dm_partitions"]) + suppressed * records,
+        "c_avg": c_avg(records - suppressed, int(sums["classes"]), k),
+        "suppression_rate": suppressed / records,
+    }
+
+
+def leaves_of(tree: Tree, codes: NDArray[np.unsignedinteger[Any]], places: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Returns the leaf of each cell, shape (cells,); ``codes`` has the shape (cells, QIDs or more), ``places`` one array per QID."""
+    ranks = np.stack([place[codes[:, qid]] for qid, place in enumerate(places)], axis=1)
+    return tree.leaf_of(ranks)

@@ -1,0 +1,226 @@
+"""What Mondrian's kernels share: rows, measures and scratch arrays, and the passes over the rows of a node; compiled by numba.
+
+A node is a range of rows. Rows are partitioned in place, so that a class is a range in the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from core.privacy.kernels import Demands, keeps, kernel
+
+Numbers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Bounds = tuple[int, int]
+Cut = tuple[int, int, int]
+
+# A constant is a type of its own to numba, for which it compiles whatever is called with it once more; a whole number is just one.
+whole: Any = np.int64
+NO_CUT: Cut = (whole(-1), whole(-1), whole(-1))
+ALL_TIES: int = whole(1 << 40)
+
+
+class Rows(NamedTuple):
+    """The rows that are partitioned: cells with their records, or single records.
+
+    Attributes:
+        ranks: Shape (rows, QIDs), uint16 or uint32: position of the value in the order of its QID.
+        weights: Shape (rows,), int64: records.
+        sensitive: Shape (rows, sensitive columns), int32 codes; no columns where the privacy model needs none.
+        order: Shape (rows,), int32: the number that a row was given; the order among equal ranks.
+    """
+
+    ranks: NDArray[np.unsignedinteger[Any]]
+    weights: Numbers
+    sensitive: NDArray[np.int32]
+    order: NDArray[np.int32]
+
+
+class Scale(NamedTuple):
+    """What the QIDs are measured by.
+
+    Attributes:
+        starts: Shape (QIDs + 1,), where each QID's ranks start in ``places``.
+        places: The number of each rank of numerical QIDs; 0 for others.
+        nulls: Shape (QIDs,), rank of the null, or the number of ranks where there is none.
+        wholes: Shape (QIDs,), max - min of a numerical QID's values; -1 for others.
+        domains: Shape (QIDs,), float64, distinct values of each QID.
+    """
+
+    starts: Numbers
+    places: Floats
+    nulls: Numbers
+    wholes: Floats
+    domains: Floats
+
+
+class Room(NamedTuple):
+    """Scratch arrays, made once.
+
+    Attributes:
+        stamps: One entry per rank of all QIDs, and a counter.
+        lows: Shape (QIDs,), least rank of each QID in the rows at hand; ``highs`` the greatest, ``distinct`` how many there are.
+        scores: Shape (QIDs,).
+        values: As many entries as the largest domain has: ranks; ``sums`` the records that go with them.
+        counts: Shape (2, sensitive codes), all 0; ``present`` which codes are not.
+    """
+
+    stamps: Numbers
+    lows: Numbers
+    highs: Numbers
+    distinct: Numbers
+    scores: Floats
+    values: Numbers
+    sums: Numbers
+    counts: Numbers
+    present: Numbers
+
+
+class Prices(NamedTuple):
+    """Scratch arrays of the score that prices every possible cut.
+
+    Attributes:
+        sorted: Shape (rows,), rows by the rank of a QID.
+        ends: As many entries as the largest domain has: how many rows up to each rank; ``left_costs`` and ``right_costs``: penalty of the
+            rows up to each rank and from it on.
+    """
+
+    sorted: NDArray[np.int32]
+    ends: Numbers
+    left_costs: Floats
+    right_costs: Floats
+
+
+@njit(inline="always")
+def goes_left(rows: Rows, row: int, cut: Cut) -> bool:
+    """Tells the side of a row. A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left."""
+    rank = np.int64(rows.ranks[row, cut[0]])
+    return bool(rank < cut[1] or (rank == cut[1] and rows.order[row] <= cut[2]))
+
+
+@kernel
+def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, room: Room) -> bool:
+    """Tells whether both halves of a cut keep the privacy model.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        cut: The cut.
+        left: Records of the left half.
+        weight: Records of both.
+        k: Records that both must have.
+        demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
+        room: Scratch.
+    """
+    if left < k or weight - left < k:
+        return False
+    if demands is None:
+        return True
+    kept = True
+    for column in range(rows.sensitive.shape[1]):
+        left_size = right_size = whole(0)
+        for row in range(bounds[0], bounds[1]):
+            code = np.int64(rows.sensitive[row, column])
+            if goes_left(rows, row, cut):
+                if room.counts[0, code] == 0:
+                    room.present[0, left_size] = code
+                    left_size += 1
+                room.counts[0, code] += rows.weights[row]
+            else:
+                if room.counts[1, code] == 0:
+                    room.present[1, right_size] = code
+                    right_size += 1
+                room.counts[1, code] += rows.weights[row]
+        kept = keeps(left, room.counts[0], room.present[0], left_size, column, demands)
+        kept = kept and keeps(weight - left, room.counts[1], room.present[1], right_size, column, demands)
+        for index in range(left_size):
+            room.counts[0, room.present[0, index]] = 0
+        for index in range(right_size):
+            room.counts[1, room.present[1, index]] = 0
+        if not kept:
+            break
+    return kept
+
+
+@kernel
+def forget(room: Room) -> None:
+    """Empties lows, highs and distinct, to be filled row by row."""
+    room.stamps[-1] += 1
+    room.lows[:] = 1 << 40
+    room.highs[:] = -1
+    room.distinct[:] = 0
+
+
+@njit(inline="always")
+def take_in(rows: Rows, row: int, scale: Scale, room: Room) -> None:
+    """Adds a row to lows, highs and distinct."""
+    mark = room.stamps[-1]
+    for qid in range(rows.ranks.shape[1]):
+        rank = np.int64(rows.ranks[row, qid])
+        if room.stamps[scale.starts[qid] + rank] != mark:
+            room.stamps[scale.starts[qid] + rank] = mark
+            room.distinct[qid] += 1
+            room.lows[qid] = min(room.lows[qid], rank)
+            room.highs[qid] = max(room.highs[qid], rank)
+
+
+@kernel
+def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room) -> int:
+    """Adds up the records of each rank of a QID in a node.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        qid: The column.
+        low: Its least rank there.
+        high: Its greatest.
+        room: ``values`` gets the ranks that occur, ascending, ``sums`` their records.
+
+    Returns:
+        How many ranks occur.
+    """
+    first, end = bounds
+    values, sums = room.values, room.sums
+    size: int = whole(0)
+    if high - low <= 4 * (end - first) + 64:
+        sums[: high - low + 1] = 0
+        for row in range(first, end):
+            sums[np.int64(rows.ranks[row, qid]) - low] += rows.weights[row]
+        for offset in range(high - low + 1):
+            if sums[offset] > 0:
+                values[size], sums[size] = low + offset, sums[offset]
+                size += 1
+        return size
+    # Few rows over a wide domain: sorting them costs less than walking through it.
+    for offset in np.argsort(rows.ranks[first:end, qid].astype(np.int64)):
+        rank = np.int64(rows.ranks[first + offset, qid])
+        if size == 0 or values[size - 1] != rank:
+            values[size], sums[size] = rank, 0
+            size += 1
+        sums[size - 1] += rows.weights[first + offset]
+    return size
+
+
+@kernel
+def split(rows: Rows, bounds: Bounds, cut: Cut) -> int:
+    """Moves the rows of the left half to the front of a node, in place; returns where the right half starts."""
+    first, last = bounds[0], bounds[1] - 1
+    while True:
+        while first <= last and goes_left(rows, first, cut):
+            first += 1
+        while first <= last and not goes_left(rows, last, cut):
+            last -= 1
+        if first >= last:
+            return first
+        for qid in range(rows.ranks.shape[1]):
+            rows.ranks[first, qid], rows.ranks[last, qid] = rows.ranks[last, qid], rows.ranks[first, qid]
+        for column in range(rows.sensitive.shape[1]):
+            rows.sensitive[first, column], rows.sensitive[last, column] = rows.sensitive[last, column], rows.sensitive[first, column]
+        rows.weights[first], rows.weights[last] = rows.weights[last], rows.weights[first]
+        rows.order[first], rows.order[last] = rows.order[last], rows.order[first]
+        first += 1
+        last -= 1

@@ -1,0 +1,181 @@
+"""What chooses a cut: scores of the QIDs of a node, or the penalty that every possible cut would save; compiled by numba."""
+
+from __future__ import annotations
+
+from math import log
+
+import numpy as np
+
+from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, Prices, Room, Rows, Scale, allowed, weigh, whole  # fmt: skip
+from core.privacy.kernels import Demands, kernel
+
+REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
+
+
+@kernel
+def reach(qid: int, scale: Scale, room: Room) -> float:
+    """Returns how far the values of a QID reach: max - min of numbers, the number of distinct values of others.
+
+    Numbers beside a null reach as far as all numbers do, because ``*`` is all that could be published for them.
+    """
+    if scale.wholes[qid] < 0:
+        return np.float64(room.distinct[qid])
+    if room.highs[qid] == scale.nulls[qid]:
+        return 0.0 if room.lows[qid] == scale.nulls[qid] else float(scale.wholes[qid])
+    first = scale.starts[qid]
+    return float(scale.places[first + room.highs[qid]] - scale.places[first + room.lows[qid]])
+
+
+@kernel
+def entropy(sums: Numbers, size: int, weight: int) -> float:
+    """Returns the Shannon entropy, in nats, of records over ranks."""
+    total = 0.0
+    for index in range(size):
+        share = sums[index] / weight
+        total -= share * log(share)
+    return total
+
+
+@kernel
+def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scale: Scale, room: Room) -> float:
+    """Returns how much a QID with two values or more asks to be cut: eq. 1 (REPRESENTATIVITY), or another score.
+
+    SPAN is eq. 1 without its denominator; NORMALISED_SPAN counts ranks, of whatever kind the QID is; ENTROPY is that of the records.
+    """
+    if score == ENTROPY:
+        return entropy(room.sums, weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room), weight)
+    if score == NORMALISED_SPAN:
+        return float((room.highs[qid] - room.lows[qid]) / (scale.domains[qid] - 1))
+    if score == SPAN:
+        return reach(qid, scale, room)
+    whole = scale.wholes[qid] if scale.wholes[qid] >= 0 else scale.domains[qid]
+    return float(reach(qid, scale, room) / whole) if whole > 0 else 1.0
+
+
+@kernel
+def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, prices: Prices) -> None:
+    """Writes the rows of a node into ``prices.sorted`` by rank of a QID, and into ``prices.ends`` how many there are up to each rank.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        qid: The QID.
+        size: How many ranks ``room.values`` holds for it.
+        room: With these.
+        prices: Written to.
+    """
+    first, end = bounds
+    low, high = room.values[0], room.values[size - 1]
+    if high - low > 4 * (end - first) + 64:
+        index = whole(0)
+        for at, offset in enumerate(np.argsort(rows.ranks[first:end, qid].astype(np.int64))):
+            prices.sorted[at] = first + offset
+            if np.int64(rows.ranks[first + offset, qid]) != room.values[index]:
+                index += 1
+            prices.ends[index] = at + 1
+        return
+    after = np.zeros(high - low + 2, np.int32)
+    for row in range(first, end):
+        after[np.int64(rows.ranks[row, qid]) - low + 1] += 1
+    for offset in range(1, high - low + 2):
+        after[offset] += after[offset - 1]
+    for row in range(first, end):
+        offset = np.int64(rows.ranks[row, qid]) - low
+        prices.sorted[after[offset]] = row
+        after[offset] += 1
+    for index in range(size):
+        prices.ends[index] = after[room.values[index] - low]
+
+
+@kernel
+def penalty(qid: int, low: int, high: int, distinct: int, scale: Scale) -> float:
+    """Returns NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value."""
+    if low == high:
+        return 0.0
+    if scale.wholes[qid] < 0:
+        return float(distinct / scale.domains[qid])
+    if high == scale.nulls[qid] or scale.wholes[qid] == 0:
+        return 1.0
+    return float((scale.places[scale.starts[qid] + high] - scale.places[scale.starts[qid] + low]) / scale.wholes[qid])
+
+
+@kernel
+def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, k: int, demands: Demands | None, room: Room, prices: Prices) -> Cut:
+    """Returns the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        weight: Its records.
+        scale: What the penalty is relative to.
+        k: Records that both halves must have.
+        demands: What both halves must keep besides; None for nothing.
+        room: With the extents of the node.
+        prices: Scratch.
+    """
+    best, least = NO_CUT, 0.0
+    qids = room.lows.shape[0]
+    for qid in range(qids):
+        least += penalty(qid, room.lows[qid], room.highs[qid], room.distinct[qid], scale)
+    least *= weight
+    for qid in range(qids):
+        if room.distinct[qid] < 2:
+            continue
+        size = weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room)
+        sort_rows(rows, bounds, qid, size, room, prices)
+        prices.left_costs[:size] = 0.0
+        prices.right_costs[:size] = 0.0
+        for other in range(qids):
+            _add_costs(rows, other, size, whole(1), scale, prices.left_costs, room, prices)
+            _add_costs(rows, other, size, whole(-1), scale, prices.right_costs, room, prices)
+        left = whole(0)
+        for index in range(size - 1):
+            left += room.sums[index]
+            cost = left * prices.left_costs[index] + (weight - left) * prices.right_costs[index + 1]
+            if cost < least:
+                cut = (qid, room.values[index], ALL_TIES)
+                if allowed(rows, bounds, cut, left, weight, k, demands, room):
+                    best, least = cut, cost
+    return best
+
+
+@kernel
+def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: Floats, room: Room, prices: Prices) -> None:
+    """Adds, for every cut between sorted rows, the penalty of one QID in the half on one side of it.
+
+    Args:
+        rows: All rows.
+        qid: The QID.
+        size: How many ranks the sorted rows have.
+        step: 1 for the halves up to each rank, -1 for those from it on.
+        scale: What the penalty is relative to.
+        costs: Penalty per record by rank, added to.
+        room: With the extents of the node.
+        prices: With the sorted rows.
+    """
+    ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
+    least, greatest, every = room.lows[qid], room.highs[qid], room.distinct[qid]
+    if every == 1:
+        return
+    stamps[-1] += 1
+    mark, first = stamps[-1], scale.starts[qid]
+    counts = scale.wholes[qid] < 0
+    low, high, distinct, cost = whole(1 << 40), whole(-1), whole(0), 0.0
+    index = whole(0) if step > 0 else whole(size - 1)
+    for _ in range(size):
+        begin = ends[index - 1] if index > 0 else whole(0)
+        if counts:
+            if distinct < every:
+                for at in range(begin, ends[index]):
+                    rank = np.int64(ranks[order[at], qid])
+                    if stamps[first + rank] != mark:
+                        stamps[first + rank] = mark
+                        distinct += 1
+                cost = distinct / scale.domains[qid] if distinct > 1 else 0.0
+        elif low > least or high < greatest:
+            for at in range(begin, ends[index]):
+                rank = np.int64(ranks[order[at], qid])
+                low, high = min(low, rank), max(high, rank)
+            cost = penalty(qid, low, high, whole(0), scale)
+        costs[index] += cost
+        index += step

@@ -1,0 +1,48 @@
+"""All cuts of Mondrian as a tree that other records can be led through; compiled by numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.columns.compiled import compiler
+from core.mondrian.cuts import choose_cut
+from core.mondrian.rows import Numbers, Prices, Room, Rows, Scale, split, whole
+from core.privacy.kernels import Demands
+
+LEAF = -1
+kernel = compiler("mondrian_privacy", "mondrian_rows", "mondrian_scores", "mondrian_cuts", "mondrian_trees")
+
+
+@kernel
+def cut_tree(
+    rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None
+) -> Numbers:
+    """Cuts until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remembers the cuts.
+
+    Returns:
+        Shape (nodes, 3): the QID that a node is cut by or LEAF, the greatest rank that goes left, and the left child, after which comes the
+        right one; of a leaf its number, from left to right. The root is node 0.
+    """
+    nodes = np.empty((1024, 3), np.int64)
+    stack = np.empty((1024, 3), np.int64)
+    stack[0, 0], stack[0, 1], stack[0, 2] = 0, rows.ranks.shape[0], 0
+    depth, leaves, size = whole(1), whole(0), whole(1)
+    while depth:
+        depth -= 1
+        first, end, at = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, room, prices)
+        if cut[0] < 0:
+            nodes[at, 0], nodes[at, 1], nodes[at, 2] = LEAF, 0, leaves
+            leaves += 1
+            continue
+        middle = split(rows, (first, end), cut)
+        nodes[at, 0], nodes[at, 1], nodes[at, 2] = cut[0], cut[1], size
+        if size + 2 > nodes.shape[0]:
+            nodes = np.concatenate((nodes, np.empty_like(nodes)))
+        if depth + 2 > stack.shape[0]:
+            stack = np.concatenate((stack, np.empty_like(stack)))
+        stack[depth, 0], stack[depth, 1], stack[depth, 2] = middle, end, size + 1
+        stack[depth + 1, 0], stack[depth + 1, 1], stack[depth + 1, 2] = first, middle, size
+        depth += 2
+        size += 2
+    return nodes[:size].copy()

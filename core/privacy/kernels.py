@@ -1,0 +1,162 @@
+"""The privacy models of core/privacy/models.py as Mondrian's kernels ask them, one class at a time; compiled by numba."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+from core.privacy.models import SLACK, AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+
+kernel = compiler("mondrian_privacy", "mondrian_rows", "mondrian_scores", "mondrian_cuts")
+NOT_ASKED = -1.0
+
+
+class Demands(NamedTuple):
+    """What a class must keep, by sensitive column; a demand that is not made is negative.
+
+    Attributes:
+        k: Records.
+        distinct: Shape (columns,): different values.
+        entropies: Shape (columns,): nats.
+        recursive: Shape (columns, 3): numerator and denominator of c, and l.
+        distances: Shape (columns, 3): the greatest equal, ordered and hierarchical distance.
+        wholes: Shape (columns, most values): the share of each value in the whole source.
+        sizes: Shape (columns,): values.
+        orders: Shape (columns, most values): the values in the order of the ordered distance.
+        parents: Shape (columns, most levels, most values): at each level of the hierarchical distance the group of each group below.
+        heights: Shape (columns,): levels.
+    """
+
+    k: int
+    distinct: NDArray[np.int64]
+    entropies: NDArray[np.float64]
+    recursive: NDArray[np.int64]
+    distances: NDArray[np.float64]
+    wholes: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+    orders: NDArray[np.int64]
+    parents: NDArray[np.int64]
+    heights: NDArray[np.int64]
+
+
+def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
+    """Writes a privacy model down as kernels read it.
+
+    Args:
+        model: One model, or all of several.
+        columns: The sensitive columns that it looks at, in the order of their codes.
+        wholes: Records of the whole source per value, one array per column.
+
+    Raises:
+        TypeError: a model that kernels do not know.
+    """
+    count, most = len(columns), max(map(len, wholes), default=0)
+    models = _single(model)
+    heights = [len(one.groups) for one in models if isinstance(one, Closeness)]
+    made = Demands(
+        max((one.k for one in models if isinstance(one, KAnonymity)), default=1),
+        np.full(count, -1, np.int64),
+        np.full(count, NOT_ASKED),
+        np.full((count, 3), -1, np.int64),
+        np.full((count, 3), NOT_ASKED),
+        np.zeros((count, most)),
+        np.array([len(whole) for whole in wholes], np.int64),
+        np.zeros((count, most), np.int64),
+        np.zeros((count, max(heights, default=0), most), np.int64),
+        np.zeros(count, np.int64),
+    )
+    for column, whole in enumerate(wholes):
+        made.wholes[column, : len(whole)] = whole / max(int(whole.sum()), 1)
+    for one in models:
+        _demand(made, one, columns)
+    return made
+
+
+def _single(model: PrivacyModel) -> list[PrivacyModel]:
+    return [one for part in model.models for one in _single(part)] if isinstance(model, AllOf) else [model]
+
+
+def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
+    match model:
+        case KAnonymity():
+            return
+        case DistinctDiversity():
+            made.distinct[columns.index(model.column)] = model.l
+        case EntropyDiversity():
+            made.entropies[columns.index(model.column)] = np.log(model.l) - SLACK if model.l > 1 else NOT_ASKED
+        case RecursiveDiversity():
+            made.recursive[columns.index(model.column)] = model.c.numerator, model.c.denominator, model.l
+        case Closeness():
+            column = columns.index(model.column)
+            made.distances[column, 1 if model.ranks is not None else 2 if model.groups else 0] = model.t + SLACK
+            if model.ranks is not None:
+                made.orders[column, model.ranks] = np.arange(len(model.ranks))
+            made.heights[column] = len(model.groups)
+            below = np.arange(made.sizes[column])
+            for level, groups in enumerate(model.groups):
+                made.parents[column, level, below] = groups
+                below = groups
+        case _:
+            raise TypeError(type(model).__name__)
+
+
+@kernel
+def keeps(weight: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands) -> bool:
+    """Tells whether a class keeps the privacy model in one sensitive column. This is the one place that a further model is written into.
+
+    Args:
+        weight: Records of the class.
+        counts: Records by sensitive code; 0 but for ``present``.
+        present: The codes that occur, in its first ``size`` entries.
+        size: How many there are.
+        column: The sensitive column.
+        demands: What is asked.
+    """
+    if size < demands.distinct[column]:
+        return False
+    if demands.entropies[column] >= 0:
+        spread = 0.0
+        for index in range(size):
+            spread += counts[present[index]] * log(counts[present[index]])
+        if log(weight) - spread / weight < demands.entropies[column]:
+            return False
+    if demands.recursive[column, 2] >= 0:
+        ordered = np.empty(size, np.int64)
+        for index in range(size):
+            ordered[index] = counts[present[index]]
+        ordered.sort()
+        tail = ordered[: max(size - demands.recursive[column, 2] + 1, 0)].sum()
+        if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
+            return False
+    return close(weight, counts, column, demands)
+
+
+@kernel
+def close(weight: int, counts: NDArray[np.int64], column: int, demands: Demands) -> bool:
+    """Tells whether the distribution of a class is as near to the whole as every distance asks (Li et al. 2007)."""
+    equal, ordered, hierarchical = demands.distances[column]
+    if equal < 0 and ordered < 0 and hierarchical < 0:
+        return True
+    values = demands.sizes[column]
+    extra = counts[:values] / weight - demands.wholes[column, :values]
+    if equal >= 0 and np.abs(extra).sum() / 2 > equal:
+        return False
+    if ordered >= 0 and np.abs(np.cumsum(extra[demands.orders[column, :values]])).sum() / max(values - 1, 1) > ordered:
+        return False
+    if hierarchical < 0:
+        return True
+    height, total = demands.heights[column], 0.0
+    for level in range(height):
+        spare, wanted = np.zeros(values), np.zeros(values)
+        for child in range(values):
+            parent = demands.parents[column, level, child]
+            spare[parent] += max(extra[child], 0.0)
+            wanted[parent] += max(-extra[child], 0.0)
+        total += np.minimum(spare, wanted).sum() * (level + 1) / height
+        extra = spare - wanted
+    return bool(total <= hierarchical)

@@ -1,0 +1,158 @@
+"""Re-identification risk from class tables: nothing but the sizes of equivalence classes is needed.
+
+With J the classes, f_j the records of class j in the data, F_j those of the population that share its combination, n = Σ f_j and τ a
+threshold (K. El Emam, Guide to the De-Identification of Personal Health Information, CRC Press 2013, chapter 16):
+
+- the *prosecutor* knows that a person is in the data: 1/f_j;
+- the *journalist* knows it of the population only: 1/F_j;
+- the *marketer* wants as many matches as can be, right or wrong: f_j/F_j right ones in a class.
+
+Where the population is the source itself and whole classes are published, F_j = f_j, so that the three speak of the same sizes. Where
+single records left a class (outliers), F_j is larger and f_j in its place only overstates the risk.
+
+Suppressed records are in no class: they are counted beside the figures and never averaged in, else they would make a release look safer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from math import ceil
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.recount.classes import Recount
+
+THRESHOLD = Decimal("0.09")
+PRESETS = {
+    Decimal("0.09"): "public release of clinical data: EMA Policy 0070, Health Canada 2019",
+    Decimal("0.2"): "the cell-size rule of five: El Emam 2013",
+}
+"""Maximum risks that a report may cite, strictest first, and where they are asked for."""
+
+Figures = dict[str, int | float]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSizes:
+    """A class table without its classes: how many there are of each size. It has at most √(2N) rows.
+
+    Attributes:
+        sizes: Shape (m,), int64: f, records of a class in the data.
+        classes: Shape (m,), int64: how many classes are of this size.
+        population: Shape (m,), int64: F ≥ f, records of these classes in the population; equal to ``sizes`` where that is the source.
+    """
+
+    sizes: NDArray[np.int64]
+    classes: NDArray[np.int64]
+    population: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, classes: Mapping[int, int]) -> Self:
+        """Makes the table from the number of classes by size, the population being the data."""
+        sizes = np.array(sorted(classes), np.int64)
+        return cls(sizes, np.array([classes[size] for size in sizes.tolist()], np.int64), sizes)
+
+    @property
+    def records(self) -> int:
+        """Σ f, records in classes."""
+        return int(np.dot(self.sizes, self.classes))
+
+    @property
+    def unique(self) -> int:
+        """Records that are alone in their class: sample uniques (Bethlehem, Keller and Pannekoek, JASA 85, 1990)."""
+        return int(self.classes[self.sizes == 1].sum())
+
+
+def least_class(threshold: Decimal) -> int:
+    """Returns the smallest size of a class that keeps a maximum risk, exactly: 12 for 0.09, because 1/11 = 0.0909… is above it."""
+    return ceil(1 / Fraction(threshold))
+
+
+def above(table: ClassSizes, sizes: NDArray[np.int64], threshold: Decimal) -> int:
+    """Returns Σ f_j over the classes with 1/size > τ: the numerator of pRa and jRa (El Emam 2013), exactly."""
+    exposed = sizes < least_class(threshold)
+    return int(np.dot(table.sizes[exposed], table.classes[exposed]))
+
+
+def prosecutor(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
+    """Returns the prosecutor's risk: pRb = max 1/f_j, pRc = |J|/n, pRa = Σ f_j [1/f_j > τ] / n (El Emam 2013, chapter 16)."""
+    exposed = above(table, table.sizes, threshold)
+    return {
+        "prosecutor_max": 1 / int(table.sizes.min()),
+        "prosecutor_mean": int(table.classes.sum()) / table.records,
+        "records_above": exposed,
+        "share_above": exposed / table.records,
+    }
+
+
+def journalist(table: ClassSizes, threshold: Decimal = THRESHOLD) -> Figures:
+    """Returns the journalist's risk (El Emam and Dankar, JAMIA 15(5), 2008; El Emam 2013, chapter 16).
+
+    jRb = max 1/F_j, jRc = max(|J| / Σ F_j, Σ (f_j/F_j) / n), jRa = Σ f_j [1/F_j > τ] / n.
+    """
+    drawn = int(table.classes.sum()) / int(np.dot(table.population, table.classes))
+    return {
+        "journalist_max": 1 / int(table.population.min()),
+        "journalist_mean": max(drawn, marketer(table)),
+        "journalist_share_above": above(table, table.population, threshold) / table.records,
+    }
+
+
+def marketer(table: ClassSizes) -> float:
+    """Returns the share of records that a marketer is expected to match rightly: Σ (f_j/F_j) / n (Dankar and El Emam, PAIS 2010)."""
+    if np.array_equal(table.sizes, table.population):
+        return int(table.classes.sum()) / table.records
+    return float(np.dot(table.sizes / table.population, table.classes)) / table.records
+
+
+def risk_of(table: ClassSizes, suppressed: int = 0, threshold: Decimal = THRESHOLD) -> Figures:
+    """Returns all figures of a class table; without a record in a class there is no risk to tell, and only counts come back.
+
+    Args:
+        table: The classes, without those of suppressed records.
+        suppressed: Records that are dropped or masked.
+        threshold: τ.
+    """
+    counts: Figures = {"records": table.records, "classes": int(table.classes.sum()), "suppressed": suppressed}
+    if not table.records:
+        return counts
+    figures = prosecutor(table, threshold) | journalist(table, threshold) | {"marketer": marketer(table)}
+    unique: Figures = {"min_class": int(table.sizes.min()), "unique": table.unique, "uniqueness": table.unique / table.records}
+    return counts | {"threshold": float(threshold)} | figures | unique
+
+
+def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
+    """Takes the class of masked records out of a table.
+
+    A class that publishes ``*`` in every QID and holds others beside the masked ones stays: nobody can tell them apart.
+
+    Args:
+        classes: Number of classes by size.
+        starred: Records that publish ``*`` in every QID.
+        masked: How many of them are suppressed.
+    """
+    left = dict(classes)
+    if masked and masked == starred:
+        left[starred] -= 1
+    return {size: number for size, number in left.items() if number}
+
+
+def release_risk(recount: Recount, suppressed: int, masked: int) -> Figures:
+    """Returns the risk of written files.
+
+    Args:
+        recount: Their classes.
+        suppressed: Records that were suppressed.
+        masked: How many of them are in the files, with ``*`` in every QID.
+    """
+    return risk_of(ClassSizes.of(without_masked(recount.sizes, recount.masked, masked)), suppressed)
+
+
+def kept_preset(least: int) -> tuple[Decimal, str] | None:
+    """Returns the strictest preset that classes of at least so many records keep, with where it is asked for, or None."""
+    return next(((threshold, source) for threshold, source in sorted(PRESETS.items()) if least >= least_class(threshold)), None)

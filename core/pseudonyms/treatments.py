@@ -1,0 +1,171 @@
+"""Pseudonyms of distinct values: what the treatments of identifiers make of a column, and what undoes those that can be undone.
+
+Every function takes distinct values, so that no record is looked at twice; loops are over these, where the library has no call for many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from ffx import FF1
+from numpy.typing import NDArray
+
+from core.pseudonyms.keyed_hash import derived, keyed_hash
+from schemas.errors.signals import UnfitError
+from schemas.pseudonyms.treatments import (
+    AnyTreatment,
+    EncryptSettings,
+    EncryptTreatment,
+    HashTreatment,
+    MaskSettings,
+    MaskTreatment,
+    ShiftTreatment,
+    whole,
+)
+
+PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def published_type(treatment: AnyTreatment, dtype: pa.DataType) -> pa.DataType | None:
+    """Returns the type of a column's pseudonyms, or None where the treatment makes no sense for the column's type."""
+    text, number = pa.types.is_string(dtype) or pa.types.is_large_string(dtype), pa.types.is_integer(dtype)
+    if isinstance(treatment, ShiftTreatment):
+        return dtype if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) else None
+    if isinstance(treatment, EncryptTreatment):
+        numeric = treatment.encrypt.width is not None
+        return pa.int64() if numeric and number else pa.string() if text and not numeric else None
+    return pa.string() if has_text(dtype) else None
+
+
+def has_text(dtype: pa.DataType) -> bool:
+    """Tells whether values of a type have one text each: text itself, whole numbers, dates."""
+    return any(test(dtype) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_integer, pa.types.is_date))
+
+
+def texts(values: pa.Array) -> pa.Array:
+    """Returns values as large text: numbers in decimal digits, dates as 2020-01-31; the same for a value whatever its column's type."""
+    if pa.types.is_date64(values.type):
+        values = values.cast(pa.date32())
+    return values.cast(pa.string()).cast(pa.large_string())
+
+
+def pseudonyms(treatment: AnyTreatment, values: pa.Array, key: bytes) -> pa.Array:
+    """Returns a pseudonym for each value, shape (n,), as large text or whole numbers.
+
+    Args:
+        treatment: A hash, a mask or an encryption; tokens come from a vault, and a shift needs subjects.
+        values: Distinct values without nulls, shape (n,).
+        key: The key; empty for a mask.
+
+    Raises:
+        UnfitError: values that the treatment cannot take.
+    """
+    match treatment:
+        case HashTreatment():
+            return keyed_hash(texts(values), key, treatment.hash.length)
+        case MaskTreatment():
+            return masked(texts(values), treatment.mask)
+        case EncryptTreatment():
+            return encrypted(values, treatment.encrypt, key)
+    msg = f"no pseudonym is made of a value alone by '{treatment.kind}'"
+    raise TypeError(msg)
+
+
+def masked(values: pa.Array, mask: MaskSettings) -> pa.Array:
+    """Returns text with its characters covered, or with the pattern's groups in the replacement.
+
+    Raises:
+        UnfitError: values that do not match the pattern, or that its replacement publishes as they are.
+    """
+    if mask.pattern is not None:
+        return _replaced(values, mask.pattern, mask.replacement or "")
+    keep, lengths = mask.keep or 0, pc.utf8_length(values)
+    readable = pc.if_else(pc.greater(lengths, keep), keep, 0)
+    covered = pc.binary_repeat(pa.scalar(mask.character, pa.large_string()), pc.subtract(lengths, readable))
+    if not keep:
+        return covered
+    at_end = mask.side == "end"
+    kept = pc.utf8_slice_codeunits(values, start=-keep) if at_end else pc.utf8_slice_codeunits(values, start=0, stop=keep)
+    kept = pc.if_else(pc.greater(lengths, keep), kept, pa.scalar("", pa.large_string()))
+    joined = pc.binary_join_element_wise(*((covered, kept) if at_end else (kept, covered)), pa.scalar("", pa.large_string()))
+    return joined.cast(pa.large_string())
+
+
+def _replaced(values: pa.Array, pattern: str, replacement: str) -> pa.Array:
+    if unmatched := pc.sum(pc.invert(pc.match_substring_regex(values, whole(pattern)))).as_py():
+        raise UnfitError(unmatched, "do not match mask.pattern; let it cover them too, say with |.* at its end, whose groups are empty")
+    made = pc.replace_substring_regex(values, whole(pattern), replacement, max_replacements=1)
+    if same := pc.sum(pc.and_(pc.equal(made, values), pc.greater(pc.utf8_length(values), 0))).as_py():
+        raise UnfitError(same, "would be published as they are by mask.replacement; let it keep less")
+    return made
+
+
+def encrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
+    """Returns values of the same form, each a permutation of all values of that form (FF1, NIST SP 800-38G).
+
+    Raises:
+        UnfitError: other characters, too few of them, or numbers that are negative or too long.
+    """
+    if how.width is not None:
+        return _numbers_encrypted(values, how.width, key)
+    if odd := _mismatches(values, f"[{_class(how.letters + how.separators)}]*"):
+        raise UnfitError(odd, "hold characters that are neither among encrypt's characters nor its separators")
+    if short := pc.sum(pc.less(pc.count_substring_regex(values, f"[{_class(how.letters)}]"), how.least)).as_py():
+        raise UnfitError(short, f"have fewer than {how.least} characters to encrypt and could be tried out; hash them, or give tokens")
+    return _each(FF1(derived(key, "ff1"), alphabet=how.letters).encrypt, values, how.separators)
+
+
+def decrypted(values: pa.Array, how: EncryptSettings, key: bytes) -> pa.Array:
+    """Inverse of ``encrypted`` for text that has the form of pseudonyms; whole numbers are text as well."""
+    if how.width is not None:
+        back = _each(FF1(derived(key, "ff1"), radix=10).decrypt, pc.utf8_lpad(values, how.width, "0"), "")
+        return back.cast(pa.int64()).cast(pa.string()).cast(pa.large_string())
+    return _each(FF1(derived(key, "ff1"), alphabet=how.letters).decrypt, values, how.separators)
+
+
+def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
+    written = texts(values)
+    if odd := _mismatches(written, f"[0-9]{{1,{width}}}"):
+        raise UnfitError(odd, f"are negative or have more than encrypt.width = {width} digits")
+    return _each(FF1(derived(key, "ff1"), radix=10).encrypt, pc.utf8_lpad(written, width, "0"), "").cast(pa.int64())
+
+
+def _mismatches(values: pa.Array, pattern: str) -> int:
+    return int(pc.sum(pc.invert(pc.match_substring_regex(values, whole(pattern)))).as_py() or 0)
+
+
+def _class(characters: str) -> str:
+    return "".join(f"\\x{{{ord(character):x}}}" for character in characters)
+
+
+def _each(crypt: Callable[[str], str], values: pa.Array, separators: str) -> pa.Array:
+    """Applies a cipher to the characters of each value that are no separators."""
+    found = values.to_pylist()
+    if not separators:
+        return pa.array([crypt(value) for value in found], pa.large_string())
+    without = str.maketrans("", "", separators)
+    return pa.array([_around(value, crypt(value.translate(without)), separators) for value in found], pa.large_string())
+
+
+def _around(value: str, made: str, separators: str) -> str:
+    """Returns ``made`` with the separators of ``value`` where they were."""
+    characters = iter(made)
+    return "".join(character if character in separators else next(characters) for character in value)
+
+
+def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
+    """Returns dates or timestamps moved by whole days (of 24 hours); nulls stay.
+
+    Raises:
+        UnfitError: a date that cannot be written any more.
+    """
+    wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
+    steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
+    try:
+        moved = pc.add_checked(dates.cast(wide), pa.array(days.astype(np.int64) * steps).cast(wide))
+    except pa.ArrowInvalid:
+        raise UnfitError(len(dates), "hold a date that cannot be shifted any further") from None
+    return moved.cast(dates.type)

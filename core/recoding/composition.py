@@ -1,0 +1,103 @@
+"""What two releases of one source tell together: classes of records that share what both publish of them (a composition attack).
+
+Each release keeps every class at k records or more. Somebody who is known to be in both is in one class of each, so in the records that the
+two have in common; and a class that grew between the two gained just the records that came. Both may be fewer than k (Ganta,
+Kasiviswanathan and Smith, KDD 2008; Byun, Sohn, Bertino and Li, SDM 2006).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import Packing, Words
+from core.columns.kernels import add_cells, number_cells, occupied
+from core.histograms.histogram import COMPACT_KEYS, count_cells, merge_parts
+from core.histograms.projections import Bundles, Worth
+from core.recoding.recoding import SUPPRESSED, Stage
+
+Maps = Sequence[NDArray[np.integer[Any]]]
+
+
+class Joint:
+    """Adds histograms of chunks up to the cells that several recodings at once tell apart.
+
+    Args:
+        groups: Per stage of the recodings, one after the other, and QID, shape (codes,): the group of each code of the whole at which the
+            stage tells cells apart.
+        others: Axes after the QIDs, which tell nothing apart here, by their numbers of codes.
+        most_cells: Most cells of an array with an entry per possible cell, and most occupied ones otherwise.
+    """
+
+    def __init__(self, groups: Sequence[Maps], others: Sequence[int], most_cells: int) -> None:
+        self._of: list[NDArray[np.integer[Any]]] = []
+        codes = []
+        for maps in zip(*groups, strict=True):
+            distinct, inverse = np.unique(np.stack(maps, axis=1), axis=0, return_inverse=True)
+            self._of.append(distinct)
+            codes.append(inverse.astype(np.int64).ravel())
+        self.packing = Packing(tuple(len(distinct) for distinct in self._of))
+        self.fits = len(self.packing.words) == 1
+        self._most = most_cells
+        worth = [code * weight for code, weight in zip(codes, self.packing.weights, strict=True)]
+        self._worth = Worth([*worth, *(np.zeros(size, np.int64) for size in others)])
+        dense = self.fits and self.packing.product <= most_cells
+        self._dense = np.zeros(self.packing.product, np.int64) if dense else None
+        self._parts: list[tuple[Words, NDArray[np.int64]]] = []
+
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,); nothing once they are too many."""
+        if self._dense is not None:
+            add_cells(codes, *self._worth.tables(bundles), counts, self._dense)
+        elif self.fits:
+            self._parts.append(count_cells((number_cells(codes, *self._worth.tables(bundles)),), self.packing.product, counts))
+            if sum(len(part) for _, part in self._parts) > min(COMPACT_KEYS, self._most):
+                self._parts = [merge_parts(self._parts, self.packing.product)]
+                self.fits = len(self._parts[0][1]) <= self._most
+
+    def classes(self, recodings: Sequence[Sequence[Stage]]) -> tuple[list[NDArray[np.int32]], NDArray[np.int64]]:
+        """Returns the class of each cell in each recoding, from the first of its stages that has it, and its records.
+
+        Args:
+            recodings: The stages of each, in the order of ``groups``.
+        """
+        words, counts = self._cells()
+        codes = self.packing.unpack(words)
+        found, number = [], 0
+        for stages in recodings:
+            classes = np.full(len(counts), SUPPRESSED)
+            for stage in stages:
+                groups = [distinct[codes[:, qid], number] for qid, distinct in enumerate(self._of)]
+                classes = np.where(classes == SUPPRESSED, stage.assigner.assign(stage.packing.pack(groups)), classes)
+                number += 1
+            found.append(classes)
+        return found, counts
+
+    def _cells(self) -> tuple[Words, NDArray[np.int64]]:
+        if self._dense is not None:
+            cells, counts = occupied(self._dense)
+            return (cells,), counts
+        empty = ((np.empty(0, np.int64),), np.empty(0, np.int64))
+        return merge_parts([*self._parts, empty], self.packing.product)
+
+
+def at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: int) -> int:
+    """Returns how many records share all their classes with fewer than k; records that are suppressed everywhere are at no risk.
+
+    A suppressed record is a class of its own: that somebody is missing from a release tells something too.
+
+    Args:
+        classes: One array of shape (cells,) per release, SUPPRESSED where the cell is not published.
+        counts: Shape (cells,), records.
+        k: Fewest records that are safe.
+    """
+    published = np.logical_or.reduce([mine != SUPPRESSED for mine in classes]) if len(counts) else np.empty(0, np.bool_)
+    words = tuple(mine[published].astype(np.int64) + 1 for mine in classes)
+    product = 1
+    for mine in words:
+        product *= int(mine.max(initial=0)) + 1
+    _, summed = count_cells(words, product, counts[published])
+    return int(summed[summed < k].sum())

@@ -1,0 +1,108 @@
+"""How the values of a class are published: lowest common ancestor, common prefix, set or interval (papers/distributed-mondrian.txt, 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.columns.numbers import is_numerical
+from core.hierarchies.hierarchy import Hierarchy
+from core.recoding.labels import STAR, QidLabels, Sets, ancestors, as_text, ranges, text_ranks, value_sets
+from core.recoding.recoding import Intervals
+from schemas.job.mondrian import Generalisation
+
+
+def generalise(
+    way: Generalisation | None, codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals
+) -> QidLabels:
+    """Labels the classes for one QID. One value is published as it is, ``*`` where values and nulls meet.
+
+    Args:
+        way: Left out, numbers and dates become intervals and all else goes by its hierarchy, as does what may not be published exactly.
+        codes: Shape (n,), the code of each row.
+        sets: The rows of each class.
+        domain: Of the QID.
+        hierarchy: Of the QID.
+        intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
+
+    Raises:
+        ValueError: intervals of values that are neither numbers nor dates.
+    """
+    numerical = is_numerical(domain)
+    match way or ("interval" if numerical and not hierarchy.least else "hierarchy"):
+        case "interval":
+            if not numerical:
+                raise ValueError(domain.qid)
+            return ranges(codes, sets, domain, hierarchy, intervals)
+        case "set":
+            return value_sets(codes, sets, domain, hierarchy)
+        case "prefix":
+            return prefixes(codes, sets, domain)
+        case _:
+            return ancestors(codes, sets, domain, hierarchy, None)
+
+
+def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> QidLabels:
+    """Labels classes by the common prefix of their values, whatever the order of records: ``1*`` for 1 and 10.
+
+    So many ``*`` follow as the longest value has further characters, or one where nothing is common. The penalty counts the observed
+    values that begin with the prefix.
+
+    Args:
+        codes: Shape (n,), the code of each row.
+        sets: The rows of each class.
+        domain: Of the QID; its values are compared as text, in Unicode code points.
+    """
+    texts = as_text(domain.values)
+    words = np.array(texts.to_pylist(), np.str_)
+    order = np.argsort(words)
+    null = len(words)
+    place, lengths = np.full(null + 1, null), np.zeros(null + 1, np.int64)
+    place[order], lengths[:null] = np.arange(null), np.char.str_len(words)
+    low, high = sets.extremes(place[codes])
+    mixed, missing = (high == null) & (low < null), low == null
+    ordered = words[order]
+    # The first and the last of sorted words share what all of them share.
+    first, last = np.where(missing, 0, low), np.where(missing | mixed, 0, high)
+    shared = np.where(mixed | missing, 0, _shared(ordered, first, last)) if null else np.zeros(len(low), np.int64)
+    longest = sets.extremes(lengths[codes])[1]
+    stems = _cut(texts.take(pa.array(order)).take(pa.array(first, mask=missing)), shared)
+    stars = pc.binary_repeat(pa.scalar(STAR), pa.array(np.where(shared > 0, longest - shared, 0)))
+    labels = pc.if_else(pa.array((shared == 0) & ~missing & (low != high)), pa.scalar(STAR), pc.binary_join_element_wise(stems, stars, ""))
+    alike = _beginning(ordered, first, shared) if null else np.zeros(len(low), np.int64)
+    distinct = sets.distinct(codes, domain.size)
+    many, size = distinct > 1, max(domain.size, 1)
+    penalties = np.where(many, np.where(mixed | (shared == 0), 1.0, alike / size), 0.0)
+    return QidLabels({domain.qid: labels}, text_ranks(labels), penalties, np.where(many, distinct / size, 0.0))
+
+
+def _shared(words: NDArray[np.str_], first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Returns how many characters two words share at their beginning, for pairs of positions."""
+    letters = words.view(np.uint32).reshape(len(words), -1)
+    same = letters[first] == letters[last]
+    # Words of one length are padded by the same zeros.
+    count: NDArray[np.int64] = np.minimum(np.cumprod(same, axis=1).sum(axis=1), np.char.str_len(words)[first])
+    return count
+
+
+def _cut(texts: pa.Array, lengths: NDArray[np.int64]) -> pa.Array:
+    """Returns the first characters of each text, as many as its length says; a loop over the few lengths that there are."""
+    cut = texts
+    for length in np.unique(lengths).tolist():
+        here = pa.array(lengths == length)
+        cut = pc.if_else(here, pc.utf8_slice_codeunits(texts, 0, length) if length else pc.if_else(texts.is_null(), None, ""), cut)
+    return cut
+
+
+def _beginning(words: NDArray[np.str_], first: NDArray[np.intp], shared: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns how many of some sorted words begin with the first characters of one of them."""
+    counts = np.zeros(len(first), np.int64)
+    for length in np.unique(shared).tolist():
+        here = shared == length
+        stems = words.astype(f"U{length}") if length else np.zeros(len(words), "U1")
+        wanted = stems[first[here]]
+        counts[here] = np.searchsorted(stems, wanted, "right") - np.searchsorted(stems, wanted, "left")
+    return counts

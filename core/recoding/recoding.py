@@ -1,0 +1,201 @@
+"""Recodings: the outcome of any algorithm, as a map from cells to classes and the labels that each class publishes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.coding import Packing, Words, single_word
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import packing_of
+from core.privacy.models import PrivacyModel, Spreads
+
+Treatment = Literal["drop", "mask", "cell"]
+Intervals = Literal["text", "bounds"]
+LOOK_UP_CELLS = 1 << 24
+LATER_CELLS = 1 << 18
+SUPPRESSED = np.int32(-1)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Which class each cell of a node belongs to.
+
+    Attributes:
+        node: The level of each QID at which cells are told apart.
+        packing: How groups make up a cell at that node.
+        words: Arrays of shape (cells,), ascending: the cells that are published. A cell that is not there is in no class of the stage.
+        classes: Shape (cells,), int32: row of the labels.
+    """
+
+    node: Node
+    packing: Packing
+    words: Words
+    classes: NDArray[np.int32]
+
+    @cached_property
+    def assigner(self) -> Assigner:
+        """What finds the class of a record; its table is made once."""
+        return Assigner(self, self._look_up_cells)
+
+    @property
+    def _look_up_cells(self) -> int:
+        # Few records come to a later stage, and there may be many stages.
+        return min(LOOK_UP_CELLS, LATER_CELLS)
+
+
+@dataclass(frozen=True)
+class Recoding(Stage):
+    """Which class each record belongs to, by its cell, and what the classes publish.
+
+    Attributes:
+        labels: One row per class, in the order of the release: the published columns.
+        sizes: Shape (classes,), int64: records per class.
+        later: Where a record is looked up, one stage after the other, if its cell is not in the recoding itself. One that is nowhere is
+            suppressed.
+    """
+
+    labels: pa.Table
+    sizes: NDArray[np.int64]
+    later: tuple[Stage, ...] = ()
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The recoding itself and the later stages, in the order in which a record is looked up."""
+        return (self, *self.later)
+
+    @property
+    def _look_up_cells(self) -> int:
+        return LOOK_UP_CELLS
+
+
+def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
+    """Returns the names under which a QID is published: its own, or two for ``intervals: bounds``."""
+    return (f"{qid}_low", f"{qid}_high") if bounds else (qid,)
+
+
+def recode(
+    histogram: Histogram,
+    hierarchies: Sequence[Hierarchy],
+    model: PrivacyModel,
+    treatment: Treatment,
+    intervals: Intervals,
+    spreads: Spreads | None = None,
+) -> Recoding:
+    """Makes each passing cell of a node a class; failing cells are dropped, or masked into one class of ``*``.
+
+    Masked records form a class like any other. If that class itself fails the privacy model its records are dropped, because a mask of
+    fewer than k records would give them away.
+
+    Args:
+        histogram: The cells of the chosen node.
+        hierarchies: One per QID in job order.
+        model: What a class must satisfy.
+        treatment: ``drop`` or ``mask``.
+        intervals: ``text``, or ``bounds`` for two columns per numerical QID.
+        spreads: How sensitive values are spread over the cells, for models that look at them.
+    """
+    failing = model.fails(histogram.counts, spreads)
+    kept = np.flatnonzero(~failing)
+    groups = [codes[kept] for codes in histogram.groups]
+    columns: dict[str, pa.Array] = {}
+    for hierarchy, level, codes in zip(hierarchies, histogram.node, groups, strict=True):
+        columns |= _labels(hierarchy, level, pa.array(codes), intervals, as_text=treatment == "mask")
+    labels, sizes = pa.table(columns), histogram.counts[kept]
+    classes = np.full(histogram.cells, SUPPRESSED)
+    classes[kept] = np.arange(len(kept), dtype=np.int32)
+    lost = histogram.counts[failing].sum(dtype=np.int64, keepdims=True)
+    together = None if spreads is None else {column: spread.union(failing) for column, spread in spreads.items()}
+    if treatment == "mask" and lost[0] and not model.fails(lost, together)[0]:
+        classes[failing] = len(kept)
+        labels = pa.concat_tables([labels, pa.table({name: ["*"] for name in labels.column_names})])
+        sizes = np.append(sizes, lost)
+    listed = classes != SUPPRESSED
+    return Recoding(histogram.node, histogram.packing, tuple(word[listed] for word in histogram.words), classes[listed], labels, sizes)
+
+
+def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Intervals, *, as_text: bool) -> dict[str, pa.Array]:
+    bounds = hierarchy.bounds[level] if intervals == "bounds" else None
+    columns = [hierarchy.labels[level]] if bounds is None else list(bounds)
+    # A column that may hold the mask's `*` is text whatever its type, and whether or not this run masks anything.
+    taken = [(column.cast(pa.string()) if as_text else column).take(codes) for column in columns]
+    return dict(zip(published_columns(hierarchy.qid, bounds is not None), taken, strict=True))
+
+
+class Assigner:
+    """Finds the class of each record from its packed cell, in a table with an entry per possible cell where these are few enough."""
+
+    def __init__(self, recoding: Stage, look_up_cells: int | None = None) -> None:
+        self._classes = recoding.classes
+        self._words = recoding.words
+        self._table: NDArray[np.int32] | None = None
+        if len(recoding.words) == 1 and recoding.packing.product <= (LOOK_UP_CELLS if look_up_cells is None else look_up_cells):
+            self._table = np.full(recoding.packing.product, SUPPRESSED)
+            self._table[recoding.words[0]] = recoding.classes
+
+    def assign(self, words: Words) -> NDArray[np.int32]:
+        """Returns the class of each record, shape (n,), or SUPPRESSED."""
+        if self._table is not None:
+            return self._table[words[0]]
+        if not len(self._classes):
+            return np.full(len(words[0]), SUPPRESSED)
+        if len(words) == 1:
+            keys, wanted = self._words[0], words[0]
+        else:
+            joined = single_word(tuple(np.concatenate(pair) for pair in zip(self._words, words, strict=True)))
+            keys, wanted = joined[: len(self._classes)], joined[len(self._classes) :]
+        found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        return np.where(keys[found] == wanted, self._classes[found], SUPPRESSED)
+
+
+def release_columns(hierarchies: Sequence[Hierarchy], intervals: Intervals) -> list[str]:
+    """Returns the names of the published QID columns, in job order."""
+    return [name for one in hierarchies for name in published_columns(one.qid, intervals == "bounds" and one.bounds[0] is not None)]
+
+
+def recoding_tables(recoding: Recoding) -> tuple[pa.Table, pa.Table]:
+    """Returns a recoding as two tables: cells (``cell_0 …``, ``class``) and classes (``records``, ``label_0 …``)."""
+    cells = {f"cell_{number}": word for number, word in enumerate(recoding.words)} | {"class": recoding.classes}
+    labels = {f"label_{number}": column for number, column in enumerate(recoding.labels.columns)}
+    return pa.table(cells), pa.table({"records": recoding.sizes} | labels)
+
+
+def read_recoding(cells: pa.Table, classes: pa.Table, node: Node, hierarchies: Sequence[Hierarchy], intervals: Intervals) -> Recoding:
+    """Inverse of ``recoding_tables``."""
+    packing = packing_of(node, hierarchies)
+    words = tuple(cells[f"cell_{number}"].to_numpy() for number in range(len(packing.words)))
+    labels = classes.drop_columns(["records"]).rename_columns(release_columns(hierarchies, intervals))
+    return Recoding(node, packing, words, cells["class"].to_numpy(), labels, classes["records"].to_numpy())
+
+
+def take_labels(labels: pa.Table, classes: NDArray[np.int32]) -> dict[str, pa.Array]:
+    """Returns the published columns of records that are ordered by class.
+
+    Text becomes a dictionary whose entries are only those that these records use: a dictionary is written whole, and an entry of another
+    class or of a suppressed record has no place in a file.
+
+    Args:
+        labels: One row per class.
+        classes: Shape (n,), ascending.
+    """
+    new = np.concatenate([np.ones(min(len(classes), 1), np.bool_), classes[1:] != classes[:-1]])
+    positions = np.cumsum(new) - 1
+    rows = pa.array(classes[new])
+    columns: dict[str, pa.Array] = {}
+    for name in labels.column_names:
+        mine = labels[name].combine_chunks().take(rows)
+        if pa.types.is_string(mine.type) or pa.types.is_large_string(mine.type):
+            coded = pc.dictionary_encode(mine)
+            columns[name] = pa.DictionaryArray.from_arrays(coded.indices.take(pa.array(positions)), coded.dictionary)
+        else:
+            columns[name] = mine.take(pa.array(positions))
+    return columns
