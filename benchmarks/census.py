@@ -36,7 +36,7 @@ from core.lattice.greedy_walks import changed
 from core.privacy.models import KAnonymity
 from schemas.errors.signals import Spent
 from schemas.job.columns import QuasiIdentifier
-from tasks.memory import peak_rss
+from tasks.engine.peak_memory import peak_rss
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"

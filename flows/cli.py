@@ -23,7 +23,7 @@ from flows.schema_command import schema
 from flows.utility_command import utility
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import ServerError
-from tasks.runners import RunnerName, choose_runner
+from tasks.engine.runners import RunnerName, choose_runner
 
 INTERRUPTED = 130
 
@@ -57,7 +57,7 @@ def main() -> None:
     except BaseException as error:  # a panic in Polars is no Exception
         if isinstance(error, SystemExit | KeyboardInterrupt) or os.environ.get("SKALD_DEBUG"):
             raise
-        from tasks.steps import known
+        from tasks.engine.guard import known
 
         told = known(error)
         _say(str(told))
@@ -90,9 +90,9 @@ def run(
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
     from flows.summary import release_summary
-    from tasks.planning import published_already
-    from tasks.report_sentences import overlap_sentences
-    from tasks.steps import without_prefect
+    from tasks.engine.flows import without_prefect
+    from tasks.planning.plan import published_already
+    from tasks.report.sentences import overlap_sentences
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or without_prefect()
@@ -118,7 +118,7 @@ def run(
 @contextmanager
 def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
     if direct:
-        from tasks.steps import SWITCH
+        from tasks.engine.flows import SWITCH
 
         os.environ[SWITCH] = "1"
         from flows.methods import flow_of
@@ -153,7 +153,7 @@ def plan(
     """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
     from flows.summary import plan_summary
     from schemas.job.job import load_job
-    from tasks.planning import make_plan
+    from tasks.planning.plan import make_plan
 
     with _bars():
         made = make_plan(load_job(job, settings or ()), quick=quick)
@@ -174,8 +174,8 @@ def verify(
     from core.privacy.risk import release_risk
     from flows.summary import verification_summary
     from schemas.job.job import load_job
-    from tasks.remote_target import at_hand
-    from tasks.verification import verify_release
+    from tasks.publication.remote_target import at_hand
+    from tasks.recount.recount import verify_release
 
     loaded = load_job(job, settings or ())
     with at_hand(release) as folder:
@@ -192,7 +192,7 @@ def verify(
 def clean(job: JobFile, settings: Settings = None) -> None:
     """Removes the artefacts of a job, which hold raw values. Releases stay."""
     from schemas.job.job import load_job
-    from tasks.runs import remove_artifacts
+    from tasks.engine.runs import remove_artifacts
 
     freed = remove_artifacts(load_job(job, settings or ()))
     Console().print(f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts.")

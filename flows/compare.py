@@ -6,15 +6,15 @@ from pathlib import Path
 from core.evaluation.per_chunk_baseline import layout
 from flows.comparison_picture import draw
 from schemas.job.job import load_job
-from tasks.coding import load_coding
-from tasks.comparison import check_experiment, check_objective, read_optimum
-from tasks.comparison_phases import count_units, find_optima, optima_of_chunks, portion_of, recount
-from tasks.comparison_results import Comparison, comparison_folder, make_case, make_comparison, write_comparison
-from tasks.phases import count_domains, merge_domains
-from tasks.recodings import check_hierarchies
-from tasks.runs import open_run
-from tasks.sources import check_unchanged, read_source
-from tasks.steps import as_flow
+from tasks.comparison.chunk_phases import count_units, find_optima, optima_of_chunks, portion_of, recount
+from tasks.comparison.chunk_results import Comparison, comparison_folder, make_case, make_comparison, write_comparison
+from tasks.comparison.chunks import check_experiment, check_objective, read_optimum
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, merge_domains
+from tasks.engine.flows import as_flow
+from tasks.lattice.recodings import check_hierarchies
+from tasks.source.opening import open_run
+from tasks.source.sources import check_unchanged, read_source
 
 CHUNKS = (1, 5, 25, 125)
 KS = (10, 50, 250, 1000)

@@ -99,7 +99,7 @@ def _flow(name: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterat
     from importlib import import_module
 
     from schemas.job.run_parameters import RunParameters
-    from tasks.steps import SWITCH, without_prefect
+    from tasks.engine.flows import SWITCH, without_prefect
 
     if direct or without_prefect():
         os.environ[SWITCH] = "1"

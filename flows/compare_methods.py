@@ -5,16 +5,16 @@ from pathlib import Path
 
 from schemas.job.job import load_job
 from schemas.release.method_comparison import MethodComparison
-from tasks.coding import load_coding
-from tasks.comparison_results import comparison_folder
-from tasks.method_comparison import make_method_comparison, write_method_comparison
-from tasks.method_phases import measure_methods
-from tasks.method_runs import Asked
-from tasks.phases import count_domains, count_histograms, merge_domains, merge_histograms
-from tasks.recodings import check_hierarchies
-from tasks.runs import open_run
-from tasks.sources import check_unchanged, read_source
-from tasks.steps import as_flow
+from tasks.comparison.chunk_results import comparison_folder
+from tasks.comparison.method_phases import measure_methods
+from tasks.comparison.method_runs import Asked
+from tasks.comparison.methods import make_method_comparison, write_method_comparison
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.engine.flows import as_flow
+from tasks.lattice.recodings import check_hierarchies
+from tasks.source.opening import open_run
+from tasks.source.sources import check_unchanged, read_source
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tasks.comparison_results import Comparison, write_figure
+from tasks.comparison.chunk_results import Comparison, write_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

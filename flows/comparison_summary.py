@@ -10,7 +10,7 @@ from rich.text import Text
 
 from core.columns.node import Node
 from schemas.errors.base import counted
-from tasks.comparison_results import Alone, Case, ComparedQid, Comparison
+from tasks.comparison.chunk_results import Alone, Case, ComparedQid, Comparison
 
 
 def comparison_summary(comparison: Comparison, folder: str, pictures: int) -> RenderableType:

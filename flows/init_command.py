@@ -26,7 +26,7 @@ def init(
 ) -> None:
     """Drafts a commented job file from the source's columns, to be edited. It holds names of columns and no values."""
     from schemas.errors.base import counted
-    from tasks.job_draft import draft_job
+    from tasks.planning.draft import draft_job
 
     proposals, records = draft_job(source, out)
     table = Table(Column("column", overflow="fold"), "proposed", "because", box=None, header_style="bold")

@@ -24,9 +24,9 @@ def lattice(
     from core.lattice.picture import lattice_svg
     from flows.summary import progress_bars
     from schemas.job.job import load_job
-    from tasks.comparison_results import write_figure
-    from tasks.lattice_maps import map_json
-    from tasks.lattice_search import lattice_of
+    from tasks.comparison.chunk_results import write_figure
+    from tasks.lattice.lattice_maps import map_json
+    from tasks.lattice.lattice_search import lattice_of
 
     loaded = load_job(job, settings or ())
     with progress_bars(Console(stderr=True)):

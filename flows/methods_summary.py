@@ -8,7 +8,7 @@ from rich.text import Text
 
 from schemas.errors.base import counted
 from schemas.release.method_comparison import Figures, MethodComparison
-from tasks.report_page import percent
+from tasks.report.page import percent
 
 
 def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType:

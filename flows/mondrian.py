@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from schemas.job.job import load_job
-from tasks.coding import load_coding
-from tasks.manifests import make_local_manifest
-from tasks.mondrian import check_whole, in_fragments
-from tasks.mondrian_phases import anonymise_cells, anonymise_fragments
-from tasks.mondrian_replay import anonymise_replayed
-from tasks.phases import count_domains, merge_domains
-from tasks.publication import Published, read_or_recall, verify_and_publish
-from tasks.recodings import check_hierarchies
-from tasks.runs import open_run
-from tasks.steps import as_job_flow
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, merge_domains
+from tasks.engine.flows import as_job_flow
+from tasks.lattice.recodings import check_hierarchies
+from tasks.mondrian.cells import check_whole, in_fragments
+from tasks.mondrian.phases import anonymise_cells, anonymise_fragments
+from tasks.mondrian.replay import anonymise_replayed
+from tasks.publication.manifests import make_local_manifest
+from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
+from tasks.source.opening import open_run
 
 
 @as_job_flow

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from flows.records import anonymise_records
-from tasks.publication import Published
-from tasks.steps import as_job_flow
+from tasks.engine.flows import as_job_flow
+from tasks.publication.verify_and_publish import Published
 
 
 @as_job_flow

@@ -3,18 +3,19 @@
 from pathlib import Path
 
 from schemas.job.job import load_job
-from tasks.artifacts import Artifact
-from tasks.coding import load_coding
-from tasks.manifests import make_local_manifest
-from tasks.mondrian_phases import anonymise_fragments
-from tasks.phases import count_domains, merge_domains
-from tasks.publication import Published, read_or_recall, verify_and_publish
-from tasks.recodings import check_hierarchies
-from tasks.record_fragments import need_fragments
-from tasks.record_phases import code_records, recode_records, rewrite, write_files
-from tasks.record_recodings import LocalOutcome, read_local_outcome
-from tasks.runs import Run, open_run
-from tasks.sources import Source
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, merge_domains
+from tasks.engine.runs import Run
+from tasks.lattice.recodings import check_hierarchies
+from tasks.mondrian.phases import anonymise_fragments
+from tasks.publication.manifests import make_local_manifest
+from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
+from tasks.records.fragments import need_fragments
+from tasks.records.phases import code_records, recode_records, rewrite, write_files
+from tasks.records.recodings import LocalOutcome, read_local_outcome
+from tasks.source.opening import open_run
+from tasks.source.sources import Source
+from tasks.store.store import Artifact
 
 
 def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Published:

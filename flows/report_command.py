@@ -25,8 +25,8 @@ def report(
 ) -> None:
     """Makes the report of a release again, from its manifest and files alone; exits with 4 if they do not agree."""
     from schemas.job.job import load_job
-    from tasks.publishing import write_report
-    from tasks.report_again import report_again
+    from tasks.publication.staging import write_report
+    from tasks.report.again import report_again
 
     made = report_again(release, load_job(job, settings or ()) if job else None)
     written = []

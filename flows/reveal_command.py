@@ -32,9 +32,9 @@ def reveal(
     from schemas.errors.base import counted
     from schemas.errors.pseudonyms import PseudonymError
     from schemas.job.job import load_job
-    from tasks.artifacts import owner_only
-    from tasks.revealing import needs_subjects, read_list, write_originals
-    from tasks.revealing import reveal as originals_of
+    from tasks.pseudonyms.revealing import needs_subjects, read_list, write_originals
+    from tasks.pseudonyms.revealing import reveal as originals_of
+    from tasks.store.files import owner_only
 
     owner_only()
     loaded = load_job(job, settings or ())

@@ -15,7 +15,7 @@ def schema(
 ) -> None:
     """Prints the JSON Schema of job files, by which editors complete and check them."""
     from schemas.job.job import job_json_schema
-    from tasks.artifacts import write_whole
+    from tasks.store.files import write_whole
 
     text = json.dumps(job_json_schema(), indent=2) + "\n"
     if to is None:

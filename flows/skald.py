@@ -3,15 +3,17 @@
 from pathlib import Path
 
 from schemas.job.job import load_job
-from tasks.coding import load_coding
-from tasks.lattice_maps import read_map
-from tasks.manifests import make_manifest
-from tasks.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms, rewrite, search, write_files
-from tasks.publication import Published, read_or_recall, verify_and_publish
-from tasks.recodings import check_hierarchies, choose_root, read_outcome
-from tasks.risk import read_sizes
-from tasks.runs import open_run
-from tasks.steps import as_job_flow
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
+from tasks.counting.source_sizes import read_sizes
+from tasks.engine.flows import as_job_flow
+from tasks.lattice.lattice_maps import read_map
+from tasks.lattice.phases import search
+from tasks.lattice.recodings import check_hierarchies, choose_root, read_outcome
+from tasks.publication.manifests import make_manifest
+from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
+from tasks.source.opening import open_run
+from tasks.writing.phases import rewrite, write_files
 
 
 @as_job_flow

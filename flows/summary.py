@@ -15,10 +15,10 @@ from core.privacy.risk import THRESHOLD, kept_preset, least_class, release_risk
 from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
-from tasks.local_planning import LocalPlan
-from tasks.planning import Plan
-from tasks.progress import STEPS, listening
-from tasks.report_sentences import increment_sentences, overlap_sentences
+from tasks.engine.progress import STEPS, listening
+from tasks.planning.local_plan import LocalPlan
+from tasks.planning.plan import Plan
+from tasks.report.sentences import increment_sentences, overlap_sentences
 
 MOST_SPELT = 10**15
 WORTH = 0.05

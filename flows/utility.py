@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from tasks.utility import Utility
+from tasks.utility.utility import Utility
 
 
 def utility_summary(utility: Utility) -> RenderableType:

@@ -27,7 +27,7 @@ def utility(
     from flows.summary import progress_bars
     from flows.utility import utility_summary
     from schemas.job.job import load_job
-    from tasks.utility import measure
+    from tasks.utility.utility import measure
 
     with progress_bars(Console(stderr=True)):
         measured = measure(load_job(job, settings or ()), release, queries, seed, target)

@@ -17,7 +17,7 @@ import pytest
 os.environ["SKALD_DIRECT"] = "1"
 
 if TYPE_CHECKING:
-    from tasks.publication import Published
+    from tasks.publication.verify_and_publish import Published
 
 MODES = ["direct", "prefect"]
 """How the command line is run in those of its tests where it matters; Prefect without a server, each time started anew."""

@@ -16,7 +16,7 @@ import yaml
 
 from flows.methods import FLOWS
 from schemas.job.job import load_job
-from tasks.verification import verify_release
+from tasks.recount.recount import verify_release
 from tests.conftest import ROOT, Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
 from tests.prefect_server import PrefectServer, serving, until

@@ -147,9 +147,9 @@ def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, 
 
     Returns:
         ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.losses.united`
-        corrects where two fragments publish the same; ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is published, and
-        ``gcp``, its mean per record and QID; ``gcp_set`` as if ranges and sets of the own values were published; ``ncp_distinct`` takes
-        distinct values over the domain for every QID, also for numbers; ``c_avg``.
+        corrects where two fragments publish the same; ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
+        published, and ``gcp``, its mean per record and QID; ``gcp_set`` as if ranges and sets of the own values were published;
+        ``ncp_distinct`` takes distinct values over the domain for every QID, also for numbers; ``c_avg``.
     """
     sums = {name: sum(part[name] for part in parts) for name in parts[0]}
     return {

@@ -19,8 +19,8 @@ from flows.compare_command import _methods
 from flows.methods import FLOWS, flow_of
 from schemas.job.job import load_job
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
-from tasks.method_page import render
-from tasks.method_runs import Asked, Ended, _sentence
+from tasks.comparison.method_page import render
+from tasks.comparison.method_runs import Asked, Ended, _sentence
 from tests.conftest import CommandLine
 from tests.jobs import generalise, job_of, people, people_job, released
 
@@ -175,7 +175,7 @@ def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path:
             raise KeyboardInterrupt
         return MethodRun(method=method, k=k, figures=figures)
 
-    monkeypatch.setattr("tasks.method_phases.run_method", run_method)
+    monkeypatch.setattr("tasks.comparison.method_phases.run_method", run_method)
     arguments = (small_job(tmp_path), (), ("rayden", "clustering"), (8, 4))
     with pytest.raises(KeyboardInterrupt):
         getattr(flow, "fn", flow)(*arguments)

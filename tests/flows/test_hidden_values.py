@@ -15,7 +15,7 @@ import pytest
 from schemas.errors.base import JobError, VerificationError
 from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
 from schemas.job.job import load_job
-from tasks.verification import verify_release
+from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import people_job, released
 

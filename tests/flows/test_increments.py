@@ -40,7 +40,7 @@ def fresh(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> lis
 @pytest.fixture
 def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
     """Which files phases 1 and 2 open, each with the phase."""
-    from tasks import domains, histograms
+    from tasks.counting import domains, histograms
 
     opened: list[tuple[str, str]] = []
     for module in (domains, histograms):
@@ -63,7 +63,7 @@ def test_only_new_files_are_scanned_even_if_they_bring_values_between_the_old_on
     scanned.clear()
     with_more(tmp_path)
     second = anonymise(job)
-    assert scanned == [("tasks.domains", "zzz"), ("tasks.histograms", "zzz")]
+    assert scanned == [("tasks.counting.domains", "zzz"), ("tasks.counting.histograms", "zzz")]
     assert digests(second.folder) == fresh
     told = second.manifest.increment
     assert told is not None

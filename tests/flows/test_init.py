@@ -17,7 +17,7 @@ from core.formats.proposals import Kind, Profile, propose, ranks, widths
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.job import load_job
 from schemas.reading.yaml_reading import parse
-from tasks.job_draft import yaml_name
+from tasks.planning.draft import yaml_name
 from tests.conftest import CommandLine
 from tests.jobs import people, write_csv, write_parquet
 

@@ -13,8 +13,8 @@ import pytest
 from core.lattice.branch_and_bound import Branching
 from schemas.errors.methods import NoLatticeError
 from schemas.job.job import load_job
-from tasks.lattice_search import lattice_of
-from tasks.planning import make_plan
+from tasks.lattice.lattice_search import lattice_of
+from tasks.planning.plan import make_plan
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import people_job
 

@@ -16,8 +16,8 @@ import pytest
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest
-from tasks.utility import measure
-from tasks.verification import verify_release
+from tasks.recount.recount import verify_release
+from tasks.utility.utility import measure
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.test_hidden_values import SAFE
 from tests.flows.test_hidden_values import job as hidden_job

@@ -15,9 +15,9 @@ import pytest
 from core.privacy.risk import ClassSizes, risk_of
 from flows.methods import flow_of
 from schemas.errors.base import PrivacyError, SourceError
-from tasks.mondrian_fragments import lots, part_chunk
-from tasks.mondrian_phases import ATTEMPTS
-from tasks.publication import Published
+from tasks.mondrian.fragments import lots, part_chunk
+from tasks.mondrian.phases import ATTEMPTS
+from tasks.publication.verify_and_publish import Published
 from tests.jobs import PAYLOAD, QIDS, class_sizes, digests, people, people_job, released, two_column_job
 
 MONDRIAN: dict[str, Any] = {"name": "mondrian"}
@@ -116,7 +116,7 @@ def test_bounds_are_the_least_and_greatest_values_of_the_class(cut: Cut, tmp_pat
 
 def test_small_memory_shares_records_out_by_itself(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if a record took 100 kB: 3,000 are too many for 64 MB, and a fragment of two at a time may have 320.
-    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 100_000)
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 100_000)
     made = cut(people_job(tmp_path, people(3000), method=MONDRIAN, memory="64MB", chunk_rows=500))
     assert made.manifest.search["fragments"] >= 10
     assert (made.manifest.released, made.manifest.min_class >= 5) == (3000, True)
@@ -134,7 +134,7 @@ def test_records_too_much_alike_to_be_cut_apart_are_held_in_lots(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: dict
 ) -> None:
     table = alike()
-    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 50_000)
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 50_000)
     made = cut(people_job(tmp_path, table, method=MONDRIAN, memory="64MB", chunk_rows=200, privacy=privacy))
     sizes = class_sizes(released(made.folder), QIDS)
     assert max(sizes.values()) >= 1500 > 64_000_000 // 50_000
@@ -153,7 +153,7 @@ def test_lots_change_no_byte(cut: Cut, tmp_path: Path, monkeypatch: pytest.Monke
         numbers.append(len(found := lots(runs, tables, group, 25)))
         return found
 
-    monkeypatch.setattr("tasks.mondrian_fragments.lots", small)
+    monkeypatch.setattr("tasks.mondrian.fragments.lots", small)
     two = cut(people_job(tmp_path / "two", method=MONDRIAN | FRAGMENTS), *settings)
     assert digests(one.folder) == digests(two.folder)
     assert min(numbers) > 1
@@ -228,11 +228,11 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("tasks.publication.recount", ended)
+        patched.setattr("tasks.publication.verify_and_publish.recount", ended)
         with pytest.raises(KeyboardInterrupt):
             cut(job)
     with monkeypatch.context() as patched:
-        patched.setattr("tasks.mondrian_workers._published", ended)
+        patched.setattr("tasks.mondrian.workers._published", ended)
         made = cut(job)
     assert digests(made.folder) == digests(undisturbed.folder)
     assert not cut(job).new
@@ -241,7 +241,7 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
 def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 50_000)
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 50_000)
     job = people_job(tmp_path, alike(), method=MONDRIAN, memory="64MB", chunk_rows=500)
     parted: list[int] = []
 
@@ -252,9 +252,9 @@ def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
     def ended(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tasks.mondrian_fragments.part_chunk", counting)
+    monkeypatch.setattr("tasks.mondrian.fragments.part_chunk", counting)
     with monkeypatch.context() as patched:
-        patched.setattr("tasks.publication.recount", ended)
+        patched.setattr("tasks.publication.verify_and_publish.recount", ended)
         with pytest.raises(KeyboardInterrupt):
             cut(job)
     assert len(parted) == ATTEMPTS * 5

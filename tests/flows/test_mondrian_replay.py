@@ -14,7 +14,7 @@ import pytest
 from flows.methods import flow_of
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
-from tasks.publication import Published
+from tasks.publication.verify_and_publish import Published
 from tests.jobs import QIDS, class_sizes, digests, people, people_job, released
 
 TABLE = people(400)

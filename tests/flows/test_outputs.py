@@ -19,9 +19,9 @@ from core.formats.spreadsheets import read_back
 from schemas.errors.base import JobError, SourceError, StorageError, VerificationError
 from schemas.job.digest import job_digest
 from schemas.job.job import load_job
-from tasks.report_again import report_again
-from tasks.utility import measure
-from tasks.verification import verify_release
+from tasks.recount.recount import verify_release
+from tasks.report.again import report_again
+from tasks.utility.utility import measure
 from tests.columns_of_types import FAMILIES, columns_of, table_of
 from tests.conftest import Anonymise
 from tests.jobs import PAYLOAD, QIDS, job_of, people, people_job, released, write_job

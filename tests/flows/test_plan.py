@@ -12,8 +12,8 @@ import pytest
 
 from flows.summary import driver_words
 from schemas.job.job import load_job
-from tasks import drivers
-from tasks.planning import Plan, make_plan
+from tasks.counting import drivers
+from tasks.planning.plan import Plan, make_plan
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import QIDS, class_sizes, job_of, people, people_job
 
@@ -78,7 +78,7 @@ def test_what_is_not_counted_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert many.exposed is not None
     assert "too many combinations" in many.not_counted
     assert not any(qid.without for qid in many.qids)
-    monkeypatch.setattr("tasks.risk.is_counted", lambda *_: False)
+    monkeypatch.setattr("tasks.counting.source_sizes.is_counted", lambda *_: False)
     scattered = make_plan(load_job(path))
     assert scattered.exposed is None
     assert "too many to add up" in scattered.not_counted

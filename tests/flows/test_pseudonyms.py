@@ -29,9 +29,9 @@ from flows.methods import flow_of
 from schemas.errors.base import SkaldError, SourceError, VerificationError
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import load_job
-from tasks.publication import Published
-from tasks.revealing import reveal, write_originals
-from tasks.verification import verify_release
+from tasks.pseudonyms.revealing import reveal, write_originals
+from tasks.publication.verify_and_publish import Published
+from tasks.recount.recount import verify_release
 from tests.conftest import ROOT, CommandLine
 from tests.jobs import data_files, digests, released, write_parquet
 
@@ -370,7 +370,7 @@ def test_killed_after_tokens_were_given_a_run_ends_in_the_same_bytes_and_leaves_
 
 
 def test_a_worker_with_another_key_than_the_run_began_with_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tasks import publication
+    from tasks.publication import verify_and_publish as publication
 
     read = publication.read_or_recall
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from core.privacy.risk import ClassSizes, risk_of
 from flows.methods import FLOWS, flow_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
-from tasks.publication import Published
+from tasks.publication.verify_and_publish import Published
 from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.oracles.hierarchies import first_appearance
@@ -223,8 +223,8 @@ def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, met
 
 
 def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.records.BYTES_PER_RECORD", 1_000_000)
-    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 1_000_000)
+    monkeypatch.setattr("tasks.records.coding.BYTES_PER_RECORD", 1_000_000)
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 1_000_000)
     made = run(job_for(tmp_path, "rayden"), "privacy.k=4", "method.fragments.sample=1")
     assert made.manifest.search["fragments"] > 1
     assert made.manifest.released == len(TABLE)

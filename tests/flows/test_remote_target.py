@@ -14,9 +14,9 @@ import pytest
 from schemas.errors.base import JobError, StorageError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import load_job
-from tasks.planning import make_plan, published_already
-from tasks.remote_target import at_hand
-from tasks.verification import verify_release
+from tasks.planning.plan import make_plan, published_already
+from tasks.publication.remote_target import at_hand
+from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
 from tests.servers import s3
@@ -97,7 +97,7 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
 def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothing_else(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks import remote_target
+    from tasks.publication import remote_target
 
     def dies(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -132,7 +132,7 @@ def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[
 def test_of_two_runs_that_publish_the_same_release_one_is_told(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks import remote_target
+    from tasks.publication import remote_target
 
     job, put = job_to(tmp_path, "race"), remote_target._put
     system_of = system()

@@ -20,8 +20,8 @@ from flows.methods import FLOWS, flow_of
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import load_job
 from schemas.release.report import Report
-from tasks.publishing import write_report
-from tasks.report_again import report_again
+from tasks.publication.staging import write_report
+from tasks.report.again import report_again
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import JOB, QIDS, class_sizes, generalise, people, people_job, released
 
@@ -155,7 +155,7 @@ def test_nothing_is_published_without_its_report(anonymise: Anonymise, tmp_path:
     def fail(report: Report) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tasks.publishing.render", fail)
+    monkeypatch.setattr("tasks.publication.staging.render", fail)
     with pytest.raises(Exception, match="No space left"):
         anonymise(people_job(tmp_path, TABLE))
     assert not list((tmp_path / "releases").iterdir())

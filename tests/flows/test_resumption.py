@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import SourceError, StorageError
-from tasks.progress import listening
+from tasks.engine.progress import listening
 from tests.conftest import Anonymise, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_parquet
 

@@ -12,7 +12,7 @@ import pytest
 
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
-from tasks.verification import verify_release
+from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import QIDS, class_sizes, people, people_job, released
 

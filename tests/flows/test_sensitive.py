@@ -17,7 +17,7 @@ import pytest
 
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
-from tasks.verification import verify_release
+from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import released, write_job, write_parquet
 

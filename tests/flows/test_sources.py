@@ -17,8 +17,8 @@ from pyarrow import csv, feather, ipc
 from schemas.errors.base import SourceError
 from schemas.errors.storage import DatabaseError, ObjectStoreError
 from schemas.job.job import load_job
-from tasks.artifacts import Store
-from tasks.planning import make_plan, published_already
+from tasks.planning.plan import make_plan, published_already
+from tasks.store.store import Store
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_job
 from tests.servers import forget, postgresql, s3

@@ -15,7 +15,7 @@ import pytest
 from schemas.errors.base import StorageError
 from schemas.errors.methods import UtilityError
 from schemas.job.job import load_job
-from tasks.utility import Utility, measure
+from tasks.utility.utility import Utility, measure
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import LEVELS, QIDS, data_files, people, people_job, released
 
@@ -116,11 +116,11 @@ def test_what_cannot_be_measured_is_told_in_one_sentence(anonymise: Anonymise, t
     with pytest.raises(UtilityError, match=r"'diseas' is not among .*'disease'"):
         measured(job, folder, target="diseas")
     with (
-        patch("tasks.utility.MOST_CLASSES", 3),
+        patch("tasks.utility.utility.MOST_CLASSES", 3),
         pytest.raises(UtilityError, match=r"'disease' has 4 values; a classifier tells .* of 2 to 3"),
     ):
         measured(job, folder, target="disease")
-    with patch("tasks.utility.find_spec", return_value=None), pytest.raises(UtilityError, match=r"pip install 'skald\[utility\]'"):
+    with patch("tasks.utility.utility.find_spec", return_value=None), pytest.raises(UtilityError, match=r"pip install 'skald\[utility\]'"):
         measured(job, folder, target="disease")
     path = data_files(folder)[0]
     frame = pl.read_parquet(path).with_columns(pl.lit("canary").alias("zip"))

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from schemas.errors.base import StorageError
-from tasks.artifacts import Artifact, Store, key_of, private_folder, write_whole
+from tasks.store.files import private_folder, write_whole
+from tasks.store.store import Artifact, Store, key_of
 from tests.conftest import ROOT
 
 KEY = key_of("a", 1)

@@ -12,8 +12,8 @@ import pytest
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
-from tasks.artifacts import Store
-from tasks.csv_files import convert
+from tasks.source.csv_files import convert
+from tasks.store.store import Store
 from tests.jobs import write_job
 
 

@@ -12,7 +12,7 @@ from flows.methods import flow_of
 from flows.summary import plan_summary
 from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
-from tasks.planning import make_plan
+from tasks.planning.plan import make_plan
 from tests.jobs import QIDS, people, people_job
 
 TABLE = people(120)
@@ -46,7 +46,7 @@ def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows:
 
 
 def test_a_plan_says_why_memory_asks_for_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.mondrian.BYTES_PER_ROW", 1_000_000)
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 1_000_000)
     plan = make_plan(load_job(people_job(tmp_path, TABLE, method={"name": "mondrian", "fragments": {"sample": 1}}, memory="64MB")))
     assert plan.local
     assert plan.local.fragments > 1

@@ -16,11 +16,11 @@ from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
-from tasks.report import bands
-from tasks.report_page import percent
-from tasks.report_sentences import limits, promises, proofs, round_to
-from tasks.report_words import level_words
-from tasks.terms import terms_of
+from tasks.report.page import percent
+from tasks.report.report import bands
+from tasks.report.sentences import limits, promises, proofs, round_to
+from tasks.report.terms import terms_of
+from tasks.report.words import level_words
 from tests.jobs import job_of
 
 STAR = "withheld: one group * for all"

@@ -12,9 +12,9 @@ import duckdb
 import pytest
 
 from schemas.errors.base import SkaldError, SourceError, StorageError
-from tasks.elsewhere import release_versions, run_call, write_call
-from tasks.retrying import is_transient
-from tasks.steps import guarded
+from tasks.engine.guard import guarded
+from tasks.engine.remote_calls import release_versions, run_call, write_call
+from tasks.engine.retrying import is_transient
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
 

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import InternalError, JobError, SkaldError, SourceError, StorageError
 from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError, WithdrawnError
-from tasks import elsewhere
-from tasks.elsewhere import Failure, release_versions, run_call, write_call
-from tasks.runners import choose_runner, on_dask
-from tasks.steps import SWITCH, groups, guarded
+from tasks.engine import remote_calls as elsewhere
+from tasks.engine.calls import groups
+from tasks.engine.flows import SWITCH
+from tasks.engine.guard import guarded
+from tasks.engine.remote_calls import Failure, release_versions, run_call, write_call
+from tasks.engine.runners import choose_runner, on_dask
 from tests.conftest import CommandLine
 from tests.jobs import digests, people, people_job
 

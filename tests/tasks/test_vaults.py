@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job, load_job
 from schemas.pseudonyms.secret_places import Secret
-from tasks.keys import read_key
-from tasks.vaults import issue, tokens_of, values_of, vault_id, vault_path
+from tasks.pseudonyms.keys import read_key
+from tasks.pseudonyms.vaults import issue, tokens_of, values_of, vault_id, vault_path
 from tests.conftest import ROOT
 from tests.jobs import job_of, write_job
 

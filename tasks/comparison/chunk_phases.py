@@ -1,0 +1,95 @@
+"""The phases of a comparison as its flow calls them; each hands references to a step and gets references back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from core.columns.node import Node
+from schemas.job.job import Job
+from tasks.comparison import chunks as comparison
+from tasks.comparison.chunks import OptimumArtifacts, Portion, Recounted, read_recount
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import Artifacts, count_histograms, merge_histograms
+from tasks.engine.calls import WORKERS, Call, groups
+from tasks.engine.runs import Run
+from tasks.engine.steps import map_step, run_step
+from tasks.source.sources import Source
+from tasks.store.store import Artifact, Store, key_of
+
+BYTES_PER_RECORD = 64
+"""Memory of a histogram at full resolution while it is searched, where all records differ."""
+
+Optima = list[OptimumArtifacts]
+
+
+def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[Portion]:
+    """Counts every unit of the source at full resolution: the one scan that all experiments share."""
+    cuts = comparison.cut_source(source, units)
+    finest = (0,) * len(run.job.columns.quasi_identifiers)
+    pieces = source.model_copy(update={"chunks": tuple(piece for cut in cuts for piece in cut)})
+    parts = iter(count_histograms(run, pieces))
+    return [
+        Portion(histogram=_merged(run, domain, finest, [next(parts) for _ in cut]), root=finest, records=sum(piece.rows for piece in cut))
+        for cut in cuts
+    ]
+
+
+def _merged(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
+    return parts[0] if len(parts) == 1 and not any(root) else merge_histograms(run, domain, root, parts)
+
+
+def portion_of(run: Run, domain: Artifact, units: Sequence[Portion], *, bins: bool) -> Portion:
+    """Adds up the histograms of units, at full resolution or, where memory demands it, at a coarser root.
+
+    Args:
+        run: The run.
+        domain: Of the whole source.
+        units: One or more.
+        bins: Whether the root is bounded as the job's ``method.root`` says.
+    """
+    coding = load_coding(run.job, domain, run.store)
+    records = sum(unit.records for unit in units)
+    root = comparison.root_of(run.job, coding, records, bins=bins)
+    parts = [unit.histogram for unit in units]
+    return Portion(histogram=_merged(run, domain, root, parts), root=root, records=records, parts=tuple(parts))
+
+
+def optima_of_chunks(
+    run: Run, domain: Artifact, units: Sequence[Portion], chunks: Iterable[range], ks: Sequence[int]
+) -> dict[range, Optima]:
+    """Searches each chunk alone; a chunk that belongs to several experiments is searched once.
+
+    Returns:
+        Per chunk, told by the units that it is made of, one optimum per k.
+    """
+    ordered = sorted(set(chunks), key=lambda chunk: (chunk.start, chunk.stop))
+    portions = [portion_of(run, domain, units[chunk.start : chunk.stop], bins=False) for chunk in ordered]
+    return dict(zip(ordered, find_optima(run, domain, portions, ks), strict=True))
+
+
+def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Sequence[int]) -> list[Optima]:
+    """Searches portions, each for every k: side by side where several fit the job's memory, else one after the other."""
+    coding = load_coding(run.job, domain, run.store)
+    key = [comparison.optima_key(run.job, coding, portion, k) for portion in portions for k in ks]
+    parts = groups(range(len(portions)))
+    calls = [
+        Call(
+            key_of("optima", [key[position * len(ks) + number] for position in part for number in range(len(ks))]),
+            f"optima {number} of {len(parts)}",
+            (run.job, domain, tuple(ks), run.store, [portions[position] for position in part]),
+        )
+        for number, part in enumerate(parts, start=1)
+    ]
+    together = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= run.job.memory
+    batches = [calls] if together else [[call] for call in calls]
+    return [optima for batch in batches for result in map_step(run, "optima", _find_optima, batch) for optima in result]
+
+
+def _find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portions: Sequence[Portion]) -> list[Optima]:
+    return [comparison.find_optima(job, domain, ks, store, portion) for portion in portions]
+
+
+def recount(run: Run, domain: Artifact, releases: Sequence[OptimumArtifacts]) -> Recounted:
+    """Counts the classes of the releases of chunks, concatenated."""
+    call = Call(comparison.recount_key(releases), f"recount {len(releases)}", (run.job, domain, releases, run.store, run.spill))
+    return read_recount(run_step(run, "recounts", comparison.recount, call), run.store)

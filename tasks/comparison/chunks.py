@@ -1,0 +1,267 @@
+"""The steps of ``skald compare``: histograms of units at full resolution, the best node of each chunk and of all, and the recount.
+
+No scan depends on k or on the number of chunks. Each unit, the smallest chunk, is counted once at full resolution; larger chunks and the
+coarser roots that memory demands are made of these counts. Only one chunk's histogram is in memory at a time, or one per worker where
+they are small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.node import Node
+from core.evaluation.per_chunk_baseline import Published, recount_sql
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import roll_up
+from core.lattice.roots import dense_root, occupied_root
+from core.lattice.search import Found
+from core.losses.losses import certainty_penalty
+from core.privacy.models import KAnonymity
+from schemas.errors.base import JobError, PrivacyError
+from schemas.errors.methods import ComparisonError
+from schemas.job.job import Job
+from schemas.job.method import full_domain
+from schemas.tables import histogram_schema
+from tasks.counting.chunk_cells import cell_table
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.histograms import fingerprints, load_histogram
+from tasks.lattice.examination import Sought, below, examine, most_suppressed
+from tasks.source.sources import Chunk, Source
+from tasks.store.database import connect, literal
+from tasks.store.store import Artifact, Store, key_of
+from tasks.store.tables import write_table
+
+VERSION = 1
+
+
+class Portion(BaseModel):
+    """The records of one chunk, or of all: their histogram at the finest node that the memory can hold.
+
+    Attributes:
+        histogram: The cells of ``root``.
+        root: Level 0 of every QID where memory allows.
+        records: How many records there are.
+        parts: Histograms at the finest node that add up to these records, from which further roots can be made.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    histogram: Artifact
+    root: Node
+    records: int
+    parts: tuple[Artifact, ...] = ()
+
+
+class Optimum(BaseModel):
+    """The best node of one portion at one k, in figures that may be shown.
+
+    Attributes:
+        k: Least size of a class.
+        records: N.
+        node: Level of each QID; None where no node passes, as with k > N: then nothing is released and all records are suppressed.
+        classes: Published classes.
+        suppressed: s.
+        dm_star: Σ|E|² + s² (eq. 4).
+        gcp: Mean normalised certainty penalty; a suppressed record counts as 1.
+        unexamined: Nodes finer than the root that could be better; 0 certifies the optimum.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    k: int
+    records: int
+    node: Node | None
+    classes: int
+    suppressed: int
+    dm_star: int
+    gcp: float
+    unexamined: int
+
+
+class OptimumArtifacts(BaseModel):
+    """An optimum (JSON), and its published classes with their sizes (Parquet)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    optima: Artifact
+    optima_classes: Artifact
+
+
+class Recounted(BaseModel):
+    """The classes of concatenated releases: how many, and Σ|E|²."""
+
+    model_config = ConfigDict(frozen=True)
+
+    classes: int
+    squares: int
+
+
+def check_objective(job_file: Path, job: Job) -> None:
+    """Refuses an objective that the experiment is not about: it compares DM*, or DM over all cells.
+
+    Raises:
+        JobError: another objective.
+    """
+    objective = full_domain(job.method).objective
+    if objective not in {"dm_star", "dm_all"}:
+        raise JobError(str(job_file), [f"method.objective: skald compare takes dm_star or dm_all, not {objective}"])
+
+
+def check_experiment(source: Source, chunks: Sequence[int], ks: Sequence[int], *, cut: bool) -> None:
+    """Refuses numbers of chunks and k that no experiment can be made of.
+
+    Raises:
+        ComparisonError: more chunks than records, or with ``cut`` numbers that do not divide the largest.
+        PrivacyError: k exceeds the records of the whole source. (In a chunk it may: that chunk is then suppressed as a whole.)
+    """
+    most = max(chunks)
+    if most > source.records:
+        raise ComparisonError.too_many_chunks(most, source.records)
+    if cut and (odd := [number for number in chunks if most % number]):
+        raise ComparisonError.not_dividing(odd[0], most)
+    if max(ks) > source.records:
+        raise PrivacyError.too_few_records(max(ks), source.records)
+
+
+def cut_source(source: Source, units: int) -> list[list[Chunk]]:
+    """Cuts the source into units of equal size to within one record, in the order of files and rows.
+
+    A unit that is a chunk of the source stays one, so that what a run has counted is found again.
+    """
+    cuts: list[list[Chunk]] = []
+    ends = np.cumsum([chunk.rows for chunk in source.chunks])
+    for number in range(units):
+        first, last = (source.records * border // units for border in (number, number + 1))
+        pieces = []
+        for position in range(int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left")) + 1):
+            chunk = source.chunks[position]
+            start = int(ends[position]) - chunk.rows
+            low, high = max(first, start), min(last, start + chunk.rows)
+            pieces.append(Chunk(file=chunk.file, first=chunk.first + low - start, rows=high - low))
+        cuts.append(pieces)
+    return cuts
+
+
+def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
+    """Returns the finest node whose histogram fits the job's memory for so many records.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        records: Of the portion.
+        bins: Whether the job's ``method.root`` counts; else the occupied cells do, at full resolution wherever these fit.
+
+    Raises:
+        PrivacyError: not even the top fits.
+    """
+    if bins and full_domain(job.method).root == "dense":
+        root = dense_root(coding.hierarchies, job.memory)
+    else:
+        root = occupied_root(coding.hierarchies, job.memory, records)
+    if root is None:
+        raise PrivacyError.memory_too_small(job.memory)
+    return root
+
+
+def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> str:
+    """Returns the fingerprint of all that an optimum depends on."""
+    limit = most_suppressed(job, portion.records)
+    method = full_domain(job.method)
+    return key_of(
+        VERSION, fingerprints([portion.histogram]), coding.key, portion.root, k, limit, method.objective, method.roots, method.effort
+    )
+
+
+def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
+    """Finds the best node of a portion for every k, loading its histogram once."""
+    coding = load_coding(job, domain, store)
+    keys = [optima_key(job, coding, portion, k) for k in ks]
+    found = [_kept(store, key) for key in keys]
+    if None in found:
+        histogram, published = load_histogram(portion.histogram, coding, portion.root, store), Published.of(coding.hierarchies)
+        found = [
+            kept or _make(job, coding, published, Searched(histogram, portion.parts), k, key, store)
+            for kept, k, key in zip(found, ks, keys, strict=True)
+        ]
+    return [artifacts for artifacts in found if artifacts]
+
+
+def _kept(store: Store, key: str) -> OptimumArtifacts | None:
+    found = {step: store.find(step, key) for step in OptimumArtifacts.model_fields}
+    return None if None in found.values() else OptimumArtifacts.model_validate(found)
+
+
+class Searched(NamedTuple):
+    """The histogram of a portion's first root, and what further ones are added up from."""
+
+    first: Histogram
+    parts: tuple[Artifact, ...]
+
+
+def _make(job: Job, coding: Coding, published: Published, searched: Searched, k: int, key: str, store: Store) -> OptimumArtifacts:
+    first, parts = searched
+    # The limit is taken of these records alone: a chunk that is anonymised alone cannot borrow from another.
+    found = examine(job, coding, Sought(KAnonymity(k), first.records, k), first, parts, store)
+    histogram = below(job, coding, found, first, parts, store) if found else first
+    optimum, classes = _optimum(coding, published, histogram, k, found)
+    words = len(published.packing.words)
+    return OptimumArtifacts(
+        optima=store.make("optima", key, ".json", lambda path: path.write_text(optimum.model_dump_json())),
+        optima_classes=store.make(
+            "optima_classes", key, ".parquet", lambda path: write_table(path, classes, histogram_schema(words), "optima_classes")
+        ),
+    )
+
+
+def _optimum(coding: Coding, published: Published, histogram: Histogram, k: int, found: Found | None) -> tuple[Optimum, pa.Table]:
+    records = histogram.records
+    if found is None or found.loss.suppressed == records:
+        nothing = cell_table(tuple(np.empty(0, np.int64) for _ in published.packing.words), np.empty(0, np.int64))
+        return Optimum(k=k, records=records, node=None, classes=0, suppressed=records, dm_star=records**2, gcp=1, unexamined=0), nothing
+    chosen = roll_up(histogram, found.node, coding.hierarchies)
+    kept = ~KAnonymity(k).fails(chosen.counts)
+    counts, suppressed = chosen.counts[kept], found.loss.suppressed
+    penalties = [
+        certainty_penalty(hierarchy, domain, level, codes[kept], counts, suppressed)
+        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, chosen.groups, strict=True)
+    ]
+    optimum = Optimum(
+        k=k, records=records, node=found.node, classes=len(counts), suppressed=suppressed, dm_star=found.loss.dm_star,
+        gcp=sum(penalties) / len(penalties), unexamined=found.unexamined,
+    )  # fmt: skip
+    return optimum, cell_table(published.classes(chosen, kept), counts)
+
+
+def read_optimum(artifacts: OptimumArtifacts, store: Store) -> Optimum:
+    """Reads an optimum."""
+    return Optimum.model_validate_json(store.path(artifacts.optima).read_bytes())
+
+
+def recount_key(releases: Sequence[OptimumArtifacts]) -> str:
+    """Returns the fingerprint of the classes that are concatenated."""
+    return key_of(VERSION, sorted(release.optima_classes.sha256 for release in releases))
+
+
+def recount(job: Job, domain: Artifact, releases: Sequence[OptimumArtifacts], store: Store, spill: Path) -> Artifact:
+    """Counts the classes of the releases of chunks, concatenated, out of core."""
+    words = len(Published.of(load_coding(job, domain, store).hierarchies).packing.words)
+
+    def write(path: Path) -> int:
+        statement = recount_sql([literal(str(store.path(release.optima_classes))) for release in releases], words)
+        with connect(job, spill) as connection:
+            found = connection.execute(statement).fetchone()
+        assert found is not None
+        return path.write_text(Recounted(classes=found[0], squares=int(found[1])).model_dump_json())
+
+    return store.make("recounts", recount_key(releases), ".json", write)
+
+
+def read_recount(artifact: Artifact, store: Store) -> Recounted:
+    """Reads a recount."""
+    return Recounted.model_validate_json(store.path(artifact).read_bytes())

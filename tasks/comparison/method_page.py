@@ -1,0 +1,100 @@
+"""The page of a comparison of methods: one HTML file that needs nothing else, neither network nor scripts, on a screen or paper."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import attrgetter
+from typing import NamedTuple
+
+from core.charts.scales import short
+from core.charts.svg import DARK_STYLE, Chart, bars, lines
+from schemas.release.method_comparison import Figures, MethodComparison
+from tasks.report.page import number, page, percent, size
+from tasks.report.words import METHODS
+
+TEMPLATE = "methods.html"
+
+
+class Measured(NamedTuple):
+    """A figure as tables and pictures show it.
+
+    Attributes:
+        title: Its name.
+        note: What it says, and which way is better, in few words.
+        of: Reads it.
+        spelt: How it is written in tables.
+        marked: How it is written in pictures.
+        pictured: Whether it has a picture.
+    """
+
+    title: str
+    note: str
+    of: Callable[[Figures], float | int | None]
+    spelt: Callable[[float], str]
+    marked: Callable[[float], str]
+    pictured: bool = True
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.4g} %"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:,.1f} s" if value < 100 else f"{value:,.0f} s"
+
+
+def measured(threshold: float) -> tuple[Measured, ...]:
+    """Returns the figures in the order in which they are shown."""
+    return (
+        Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short),
+        Measured(
+            "GCP of values held",
+            "as if classes published just the values in them; less is better",
+            attrgetter("gcp_values"),
+            number,
+            short,
+        ),
+        Measured("DM", "sum of squared class sizes, and s·N; less is better", attrgetter("dm"), number, short),
+        Measured("C_avg", "records per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short),
+        Measured("Records kept", "in classes; more is better", attrgetter("kept"), percent, _share),
+        Measured("Highest risk", "of a record whose person is known to be in the data", attrgetter("prosecutor_max"), percent, _share),
+        Measured("Mean risk", "the same on average; less is better", attrgetter("prosecutor_mean"), percent, _share),
+        Measured(f"Records above {threshold:g}", "share whose risk is higher; less is better", attrgetter("share_above"), percent, _share),
+        Measured("CPU time", "of the whole run from scratch; less is better", attrgetter("cpu"), _seconds, _seconds),
+        Measured("Memory", "peak of the same process; less is better", attrgetter("peak"), lambda value: size(int(value)), _memory),
+        Measured("Suppressed", "records", attrgetter("suppressed"), number, short, pictured=False),
+        Measured("Classes", "", attrgetter("classes"), number, short, pictured=False),
+    )
+
+
+def _memory(value: float) -> str:
+    return f"{value / 1e9:.3g} GB" if value >= 1e9 else f"{value / 1e6:.3g} MB"
+
+
+def charts(comparison: MethodComparison) -> list[str]:
+    """Returns a picture per measure: bars at one k, a line per method over several."""
+    found = {(run.method, run.k): run.figures for run in comparison.runs}
+    drawn = []
+    for one in measured(comparison.threshold):
+        series = {
+            method: [one.of(figures) if (figures := found.get((method, k))) else None for k in comparison.ks]
+            for method in comparison.methods
+        }
+        chart = Chart(one.title, one.note, series, one.marked)
+        if one.pictured and chart.known:
+            chosen = comparison.advice[0].method
+            drawn.append(bars(chart, chosen) if len(comparison.ks) == 1 else lines(chart, [f"{k:,}" for k in comparison.ks], "k"))
+    return drawn
+
+
+def render(comparison: MethodComparison) -> str:
+    """Returns the page; equal comparisons give equal pages."""
+    return page(
+        TEMPLATE,
+        comparison=comparison,
+        columns=measured(comparison.threshold),
+        charts=charts(comparison),
+        dark=DARK_STYLE,
+        words=METHODS,
+        chosen={one.k: one.method for one in comparison.advice},
+    )

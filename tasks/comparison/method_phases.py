@@ -1,0 +1,59 @@
+"""The runs of a comparison of methods, one after the other: side by side they would take each other's processors and memory."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from schemas.job.digest import job_digest
+from schemas.release.method_comparison import MethodRun
+from tasks.comparison.method_runs import Asked, run_method
+from tasks.engine.calls import Call
+from tasks.engine.progress import advance
+from tasks.engine.runs import Run
+from tasks.engine.steps import run_step
+from tasks.engine.versions import versions
+from tasks.source.sources import Source
+from tasks.store.store import Artifact, Store, key_of
+
+VERSION = 1
+STEP = "measured"
+
+
+def measure_methods(
+    run: Run, source: Source, asked: Asked, methods: Sequence[str], ks: Sequence[int], domain: Artifact, histogram: Artifact | None
+) -> list[MethodRun]:
+    """Runs every method at every k; what an interrupted comparison has measured is not measured again.
+
+    Returns:
+        By k, then in the order of the methods.
+    """
+    scratch, found = run.job.work_path / "comparison", []
+    wanted = [(k, method) for k in ks for method in methods]
+    common = (VERSION, job_digest(run.job), source.digest, versions())
+    advance("methods", 0, len(wanted))
+    try:
+        for done, (k, method) in enumerate(wanted, start=1):
+            key = key_of(common, k, method)
+            call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
+            artifact = run_step(run, STEP, measure, call)
+            found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
+            advance("methods", done, len(wanted))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    # The next comparison measures anew.
+    run.store.remove(STEP)
+    return found
+
+
+def measure(
+    asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: str, store: Store
+) -> Artifact:
+    """Runs and counts one method, and keeps its figures."""
+
+    def write(path: Path) -> int:
+        path.write_text(run_method(asked, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")
+        return 1
+
+    return store.make(STEP, key, ".json", write)

@@ -1,0 +1,200 @@
+"""One method of a comparison: a run from scratch in a process of its own, whose release is counted and removed again.
+
+The process is the command line itself, so that its CPU time and memory are those of ``skald run``, and its sentence is what a user would
+read. Source files are shared; everything that it makes lies in a folder that goes with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGKILL
+from typing import Self
+
+from pydantic import ValidationError
+
+from core.columns.compiled import kept_kernels
+from core.losses.losses import c_avg
+from core.privacy.risk import release_risk, without_masked
+from core.recount.classes import Recount
+from schemas.errors.base import SkaldError
+from schemas.job.job import Job, load_job
+from schemas.release.manifest import Manifest
+from schemas.release.method_comparison import Figures, MethodRun
+from tasks.counting.coding import load_coding
+from tasks.engine.flows import SWITCH
+from tasks.recount.recount import verify_release
+from tasks.store.files import private_folder
+from tasks.store.store import Artifact, Store
+from tasks.utility.gcp_of_values import held_gcp
+from tasks.utility.labels import published_gcp
+
+ROOT = Path(__file__).resolve().parent.parent
+MOST_REPEATED = 100.0
+"""CPU seconds of a run above which it is not repeated for the few that its kernels took to compile."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is compared.
+
+    Attributes:
+        job_file: The job.
+        settings: Overrides of the user.
+        own: Name of the job's own method, whose options it keeps; others have their defaults.
+        identifiers: Their names, where some are published as pseudonyms: those change no figure, and a comparison draws no tokens.
+        treatment: Of suppressed records by methods that choose no levels, where the job's own needs levels.
+    """
+
+    job_file: Path
+    settings: tuple[str, ...]
+    own: str
+    identifiers: tuple[str, ...] = ()
+    treatment: str | None = None
+
+    @classmethod
+    def of(cls, job_file: Path, settings: tuple[str, ...], job: Job) -> Self:
+        """Returns what a job asks for."""
+        columns = job.columns
+        names = [*columns.dropped, *(one.name for one in columns.pseudonyms)] if columns.pseudonyms else []
+        plain_treatment = ("mask" if job.suppression.masks else "drop") if job.suppression.is_local else None
+        return cls(job_file.absolute(), settings, job.method.name, tuple(names), plain_treatment)
+
+    def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
+        """Returns the overrides of one run, which keeps everything in a folder."""
+        other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
+        if self.treatment and method != "skald":
+            other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
+        dropped = (f"columns.identifiers={json.dumps(self.identifiers, ensure_ascii=False)}",) if self.identifiers else ()
+        folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
+        return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", *folders)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended: what it printed, what it cost in CPU and wall seconds."""
+
+    code: int
+    printed: str
+    said: str
+    cpu: float
+    wall: float
+
+
+def run_method(asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, store: Store) -> MethodRun:
+    """Runs a method and counts its release.
+
+    Args:
+        asked: The job.
+        method: The method.
+        k: Least size of a class.
+        domain: The domain table of the source.
+        histogram: Of the source at the finest node, where a full-domain release is to be compared.
+        scratch: Folder of the run; removed before and after.
+        store: Has domain and histogram.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    settings = asked.settings_of(method, k, scratch)
+    try:
+        job = load_job(asked.job_file, settings)
+        private_folder(scratch)
+        ended = _warm(asked.job_file, settings, scratch)
+        if ended.code:
+            return MethodRun(method=method, k=k, failed=_sentence(ended, scratch))
+        manifest = Manifest.model_validate_json(ended.printed)
+        return MethodRun(method=method, k=k, figures=_figures(job, manifest, ended, domain, histogram, store, scratch))
+    except SkaldError as error:
+        return MethodRun(method=method, k=k, failed=_one_line(str(error), scratch))
+    except ValidationError:
+        return MethodRun(method=method, k=k, failed="It printed no manifest.")
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
+    """Runs a job; once more where kernels were compiled on the way, which only the first run on a machine pays for."""
+    before = kept_kernels()
+    ended = _run(job_file, settings, scratch)
+    if ended.code or ended.cpu > MOST_REPEATED or kept_kernels() == before:
+        return ended
+    shutil.rmtree(scratch, ignore_errors=True)
+    private_folder(scratch)
+    return _run(job_file, settings, scratch)
+
+
+def _run(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
+    options = [option for setting in settings for option in ("--set", setting)]
+    # -P: a folder of the user's that is called flows would be taken for ours.
+    command = [sys.executable, "-P", "-m", "flows.cli", "run", str(job_file), "--direct", "--json", *options]
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    printed, said = scratch / "printed", scratch / "said"
+    start = time.perf_counter()
+    with printed.open("wb") as output, said.open("wb") as errors:
+        process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path, SWITCH: "1"}, stdout=output, stderr=errors)
+        try:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+    wall = time.perf_counter() - start
+    texts = [file.read_text("utf-8", "replace") for file in (printed, said)]
+    return Ended(process.returncode, texts[0], texts[1], usage.ru_utime + usage.ru_stime, wall)
+
+
+def _sentence(ended: Ended, scratch: Path) -> str:
+    if ended.code == -SIGKILL:
+        return "The system ended its process, most likely for lack of memory."
+    if ended.code < 0:
+        return f"Its process was ended by signal {-ended.code}."
+    return _one_line(ended.said, scratch) or f"It ended with exit code {ended.code}."
+
+
+def _one_line(text: str, scratch: Path) -> str:
+    return " ".join(text.replace(str(scratch), "its folder").split())
+
+
+def _figures(
+    job: Job, manifest: Manifest, ended: Ended, domain: Artifact, histogram: Artifact | None, store: Store, scratch: Path
+) -> Figures:
+    """Counts a release, by the same code for every method.
+
+    Raises:
+        VerificationError: its files do not keep the promise.
+    """
+    release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
+    recount, _ = verify_release(job, release)
+    risk = release_risk(recount, manifest.suppressed, manifest.masked)
+    released = int(risk["records"])
+    held = manifest.loss.get("gcp_set")
+    if manifest.node is not None and histogram is not None and manifest.remainder is None:
+        held = held_gcp(job, coding, histogram, manifest.node, store)
+    return Figures(
+        released=released,
+        suppressed=manifest.suppressed,
+        classes=int(risk["classes"]),
+        min_class=int(risk["min_class"]),
+        gcp=published_gcp(job, coding, release, manifest, scratch / "spill"),
+        gcp_values=held,
+        dm=_dm(recount, manifest),
+        c_avg=c_avg(released, int(risk["classes"]), job.privacy.k),
+        prosecutor_max=risk["prosecutor_max"],
+        prosecutor_mean=risk["prosecutor_mean"],
+        share_above=risk["share_above"],
+        cpu=ended.cpu,
+        peak=manifest.peak_rss,
+        wall=ended.wall,
+    )
+
+
+def _dm(recount: Recount, manifest: Manifest) -> int:
+    sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
+    return sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records

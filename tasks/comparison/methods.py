@@ -1,0 +1,71 @@
+"""A comparison of methods put together, and the files that show it: JSON, CSV and one page with pictures."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.evaluation.advice import RULES, advise, summary
+from core.privacy.risk import THRESHOLD
+from schemas.job.job import Job
+from schemas.reading.model import plain
+from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
+from tasks.comparison.chunk_results import write_figure
+from tasks.comparison.method_page import render
+from tasks.engine.versions import versions
+from tasks.report.sentences import promises
+from tasks.source.sources import Source
+
+
+def make_method_comparison(job: Job, source: Source, runs: Sequence[MethodRun]) -> MethodComparison:
+    """Puts the outcome together with what follows from it.
+
+    Args:
+        job: What was asked.
+        source: What of.
+        runs: By k, then in the order that methods were asked for.
+    """
+    advice = tuple(advise(k, [run for run in runs if run.k == k]) for k in sorted({run.k for run in runs}))
+    return MethodComparison(
+        name=job.name,
+        inputs=source.digest,
+        records=source.records,
+        quasi_identifiers=tuple(qid.name for qid in job.columns.quasi_identifiers),
+        promises=promises(job.privacy.summary())[1:],
+        limit=str(plain(job.suppression.limit)),
+        memory=job.memory,
+        threshold=float(THRESHOLD),
+        runs=tuple(runs),
+        summary=summary(advice),
+        advice=advice,
+        rules=RULES,
+        versions=versions(),
+    )
+
+
+def write_method_comparison(folder: Path, comparison: MethodComparison) -> list[Path]:
+    """Writes ``methods.json``, ``methods.csv`` and ``methods.html``, over those of an earlier comparison.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    text, page = comparison.model_dump_json(indent=2) + "\n", render(comparison)
+    return [
+        write_figure(folder / "methods.json", lambda path: path.write_text(text, "utf-8")),
+        write_figure(folder / "methods.csv", lambda path: _write_csv(path, comparison)),
+        write_figure(folder / "methods.html", lambda path: path.write_text(page, "utf-8")),
+    ]
+
+
+def _write_csv(path: Path, comparison: MethodComparison) -> int:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, ["k", "method", "recommended", *Figures.model_fields, "failed"], restval="")
+        writer.writeheader()
+        chosen = {(one.k, one.method) for one in comparison.advice}
+        for run in comparison.runs:
+            figures = run.figures.model_dump() if run.figures else {}
+            recommended = int((run.k, run.method) in chosen)
+            row = {"k": run.k, "method": run.method, "recommended": recommended, "failed": run.failed} | figures
+            writer.writerow({name: value for name, value in row.items() if value is not None})
+    return len(comparison.runs)

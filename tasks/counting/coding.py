@@ -1,0 +1,107 @@
+"""What phases 2 and 3 share: the domains and hierarchies of a run, loaded once per process from the domain artefact."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+
+import pyarrow as pa
+
+from core.columns.coding import Coder, Packing, Words
+from core.columns.domains import Domain, read_domains
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
+from core.histograms.rollups import packing_of
+from core.privacy.class_tables import unchanged
+from schemas.job.digest import quasi_identifiers_digest
+from schemas.job.job import Job
+from tasks.counting.domains import axis_names
+from tasks.store.store import Artifact, Store, key_of
+from tasks.store.tables import read_table
+
+
+@dataclass(frozen=True)
+class Coding:
+    """Domains and hierarchies in job order.
+
+    Attributes:
+        domains: One per QID.
+        hierarchies: One per QID.
+        key: Fingerprint of both.
+        sensitive: Domains of the sensitive columns that a privacy model looks at.
+    """
+
+    domains: tuple[Domain, ...]
+    hierarchies: tuple[Hierarchy, ...]
+    key: tuple[str, str]
+    sensitive: tuple[Domain, ...] = ()
+
+    @cached_property
+    def axes(self) -> tuple[Hierarchy, ...]:
+        """What tells cells apart: the QIDs' hierarchies, then sensitive columns as they are."""
+        return (*self.hierarchies, *map(unchanged, self.sensitive))
+
+    @cached_property
+    def packing(self) -> Packing:
+        """How cells of the finest node are packed."""
+        return packing_of(self.finest, self.axes)
+
+    @property
+    def finest(self) -> Node:
+        """The node at which nothing is generalised."""
+        return (0,) * len(self.axes)
+
+    @property
+    def records(self) -> int:
+        """N, as counted in phase 1."""
+        return self.domains[0].records
+
+
+@dataclass(frozen=True)
+class CellCoder:
+    """Packs the QIDs of a batch into cells of a node."""
+
+    packing: Packing
+    coders: tuple[Coder, ...]
+
+    @classmethod
+    def at(cls, coding: Coding, node: Node) -> CellCoder:
+        """Returns the coder of a node, of the QIDs alone or of all axes; a value's code goes straight to its group there."""
+        domains, axes = (*coding.domains, *coding.sensitive)[: len(node)], coding.axes[: len(node)]
+        coders = [Coder(domain, axis.groups[level]) for domain, axis, level in zip(domains, axes, node, strict=True)]
+        return cls(packing_of(node, axes), tuple(coders))
+
+    def cells(self, columns: Sequence[pa.Array]) -> Words:
+        """Returns the cell of each record.
+
+        Args:
+            columns: The QIDs in job order, then the other axes if the node has them, each of shape (n,).
+
+        Raises:
+            LookupError: a value is not in its domain.
+        """
+        return self.packing.pack([coder.code(column) for coder, column in zip(self.coders, columns, strict=True)])
+
+
+_loaded: dict[tuple[str, str], Coding] = {}
+_loading = Lock()
+
+
+def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
+    """Returns the domains and hierarchies of a run, built once per process.
+
+    Raises:
+        HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
+    """
+    key = (domain.sha256, key_of(quasi_identifiers_digest(job), job.privacy.columns))
+    with _loading:
+        if key in _loaded:
+            return _loaded[key]
+        domains = read_domains(read_table(store, domain), axis_names(job))
+        qids = job.columns.quasi_identifiers
+        hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(qids, domains[: len(qids)], strict=True)]
+        _loaded.clear()
+        _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
+        return _loaded[key]

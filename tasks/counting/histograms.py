@@ -1,0 +1,157 @@
+"""Phase 2: the root histogram, counted per chunk and merged out of core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from core.columns.coding import Coder, Packing
+from core.columns.domains import read_domains
+from core.columns.node import Node
+from core.histograms.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
+from core.histograms.projections import Crowd, Projection, SparseProjection
+from core.histograms.rollups import packing_of
+from core.lattice.roots import BYTES_PER_CELL
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.tables import histogram_schema
+from tasks.counting.chunk_cells import OF_CHUNK, bundled_cells, cell_columns, cell_table, whole_cells, whole_files
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.domains import axis_names, count_domains, domains_key
+from tasks.source.reading import read_chunk
+from tasks.source.sources import Chunk
+from tasks.store.database import connect, literal
+from tasks.store.store import Artifact, Store, key_of
+from tasks.store.tables import read_table, write_table
+
+VERSION = 2
+
+
+def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+    """Counts the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
+
+    So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+    """
+    names = axis_names(job)
+
+    def write(path: Path) -> int:
+        domains = read_domains(read_table(store, count_domains(job, columns, chunk, store)), names)
+        packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
+        counter = HistogramCounter(packing)
+        try:
+            for batch in read_chunk(chunk, names):
+                counter.add(packing.pack([coder.code(column) for coder, column in zip(coders, batch.columns, strict=True)]))
+        except LookupError:
+            raise SourceError.changed(chunk.file.name) from None
+        words, counts = counter.result()
+        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
+
+    return store.make(OF_CHUNK, domains_key(chunk, names), ".parquet", write)
+
+
+def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
+    """Sums the histograms of all chunks into the root histogram, ascending by cell.
+
+    Args:
+        job: Gives the memory.
+        domain: The domain table.
+        root: The root.
+        parts: Histograms at the finest node.
+        store: Gets the sum.
+        spill: Folder for what does not fit into memory.
+    """
+    coding = load_coding(job, domain, store)
+    if root != coding.finest:
+        # A root was chosen because it fits; a node that is replayed need not.
+        most = packing_of(root, coding.axes).product if job.replay is None else job.memory // BYTES_PER_CELL
+        return count_roots(coding, [root], parts, store, most)[0]
+    packing = packing_of(root, coding.axes)
+    schema = histogram_schema(len(packing.words))
+    way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
+
+    def write(path: Path) -> int:
+        if way == "spill":
+            return _spill(job, whole_files(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
+        pieces = (whole_cells(coding, part, store) for part in parts)
+        words, counts = (add_parts if way == "dense" else merge_parts)(pieces, packing.product)
+        return write_table(path, cell_table(words, counts), schema, "histogram", "cell_0")
+
+    return store.make("histogram", key_of(VERSION, coding.key, root, fingerprints(parts)), ".parquet", write)
+
+
+def roots_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> str:
+    """Returns the fingerprint of a root histogram that is added up from histograms at the finest node."""
+    return key_of(VERSION, coding.key, root, "rolled up", fingerprints(parts))
+
+
+def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
+    """Returns what histograms add up to, in whatever order: what they hold, and by their keys what they are coded against."""
+    return sorted((part.key, part.sha256) for part in parts)
+
+
+def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store, most_cells: int) -> list[Artifact]:
+    """Adds the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
+
+    Args:
+        coding: Of the run.
+        roots: Nodes whose occupied cells fit the memory.
+        parts: Histograms at the finest node.
+        store: Gets one histogram per root.
+        most_cells: Most cells of an array with an entry per possible cell.
+    """
+    found = {root: store.find("histogram", roots_key(coding, root, parts)) for root in roots}
+    sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
+    if sums:
+        for bundles, codes, counts in bundled_cells(coding, parts, store):
+            for projection in sums.values():
+                projection.add(bundles, codes, counts)
+    for root, projection in sums.items():
+        summed = projection.result()
+        table = cell_table(summed.words, summed.counts)
+        found[root] = store.make("histogram", roots_key(coding, root, parts), ".parquet", _writer(table))
+    return [kept for root in roots if (kept := found[root])]
+
+
+def _projection(coding: Coding, root: Node, most_cells: int) -> Projection | SparseProjection:
+    if packing_of(root, coding.axes).product <= most_cells:
+        return Projection(coding.finest, root, coding.axes, coding.records)
+    return SparseProjection(coding.finest, root, coding.axes)
+
+
+def _writer(table: pa.Table) -> Callable[[Path], int]:
+    return lambda path: write_table(path, table, histogram_schema(table.num_columns - 1), "histogram", "cell_0")
+
+
+def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store) -> list[bool]:
+    """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure."""
+    crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most) for node in nodes]
+    for bundles, codes, _ in bundled_cells(coding, parts, store):
+        waiting = [crowd for crowd in crowds if crowd.at_least <= most]
+        if not waiting:
+            break
+        for crowd in waiting:
+            crowd.add(bundles, codes)
+    return [crowd.at_least > most for crowd in crowds]
+
+
+def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:
+    statement = merge_sql([literal(str(part)) for part in parts], words)
+    with connect(job, spill) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        connection.execute(f"COPY ({statement}) TO {literal(str(path))} (FORMAT parquet, COMPRESSION lz4_raw)")
+        found = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(path))})").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
+    """Reads the root histogram, or that of a chunk at the finest node, into memory."""
+    packing = packing_of(root, coding.axes)
+    if artifact.step == OF_CHUNK:
+        return Histogram(root, packing, *whole_cells(coding, artifact, store))
+    return Histogram(root, packing, *cell_columns(read_table(store, artifact, histogram_schema(len(packing.words)))))

@@ -1,0 +1,64 @@
+"""The phases of a run as a flow calls them; each hands references to a step and gets references back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from core.columns.node import Node
+from schemas.job.job import Job
+from tasks.counting import domains, histograms
+from tasks.counting import source_sizes as risk
+from tasks.counting.coding import load_coding
+from tasks.engine.calls import Call
+from tasks.engine.runs import Run
+from tasks.engine.steps import map_groups, run_step
+from tasks.source.sources import Chunk, Source
+from tasks.store.store import Artifact, Store, key_of
+
+Artifacts = list[Artifact]
+
+
+def count_domains(run: Run, source: Source) -> Artifacts:
+    """Phase 1: the domain tables of all chunks."""
+    key = (domains.VERSION, domains.axis_names(run.job))
+    return map_groups(run, "domains", _count_domains, source.chunks, key, run.job, source.columns, run.store)
+
+
+def _count_domains(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [domains.count_domains(job, columns, chunk, store) for chunk in chunks]
+
+
+def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
+    """Phase 1: the domain table of the whole source."""
+    key = key_of(domains.VERSION, [part.sha256 for part in parts])
+    return run_step(run, "domain", domains.merge_chunks, Call(key, "merge domains", (run.job, source, parts, run.store)))
+
+
+def count_histograms(run: Run, source: Source) -> Artifacts:
+    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
+    key = (histograms.VERSION, domains.VERSION, domains.axis_names(run.job))
+    return map_groups(run, "histograms", _count_histograms, source.chunks, key, run.job, source.columns, run.store)
+
+
+def _count_histograms(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [histograms.count_histogram(job, columns, chunk, store) for chunk in chunks]
+
+
+def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
+    """Phase 2: the root histogram of the whole source."""
+    key = key_of(histograms.VERSION, load_coding(run.job, domain, run.store).key, root, histograms.fingerprints(parts))
+    call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill))
+    return run_step(run, "histogram", histograms.merge_histograms, call)
+
+
+def count_sizes(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts) -> Artifact | None:
+    """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much."""
+    coding = load_coding(run.job, domain, run.store)
+    if not risk.is_counted(coding, root, parts):
+        return None
+    files = [histogram] if root == coding.finest else parts
+    return run_step(
+        run, "sizes", risk.count_sizes, Call(risk.sizes_key(coding, files), "sizes", (run.job, domain, files, run.store, run.spill))
+    )

@@ -1,0 +1,144 @@
+"""The class sizes of the source as it is, for the risk before anonymisation.
+
+They are counted out of core from the histograms of a run, if it counts any, else from the records that it codes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.coding import Packing, Words, single_word
+from core.columns.node import Node
+from core.histograms.rollups import packing_of
+from core.privacy.risk import ClassSizes, Figures, risk_of
+from schemas.job.job import Job
+from tasks.counting.chunk_cells import whole_files
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.histograms import fingerprints
+from tasks.store.database import connect, literal
+from tasks.store.store import Artifact, Store, key_of
+
+VERSION = 1
+MOST_ROWS = 30_000_000
+"""Cells of all chunks together beyond which adding them up once more would cost too much of a run."""
+
+
+class Sizes(BaseModel):
+    """How many combinations of QID values there are of each number of records."""
+
+    model_config = ConfigDict(frozen=True)
+
+    sizes: tuple[int, ...] = ()
+    classes: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64]) -> Self:
+        """Counts combinations by their records, given as an array of shape (combinations,)."""
+        sizes, classes = np.unique(counts, return_counts=True)
+        return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
+
+    @property
+    def by_size(self) -> dict[int, int]:
+        """How many combinations there are of each number of records, by that number."""
+        return dict(zip(self.sizes, self.classes, strict=True))
+
+    def risk(self) -> Figures | None:
+        """Returns the risk of the source as it is, or None where its classes were not counted."""
+        if not self.sizes:
+            return None
+        counts = np.array(self.sizes, np.int64)
+        return risk_of(ClassSizes(counts, np.array(self.classes, np.int64), counts))
+
+
+def together(parts: Sequence[Sizes]) -> Sizes:
+    """Adds up the sizes of parts of the source that have no combination in common, such as fragments, which are told by values alone."""
+    added: Counter[int] = Counter()
+    for part in parts:
+        added.update(part.by_size)
+    return Sizes(sizes=tuple(sorted(added)), classes=tuple(added[size] for size in sorted(added)))
+
+
+def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
+    """Returns the statement that counts combinations of QID values by their records.
+
+    It is right because counts of disjoint chunks add up, and so do those of cells that differ in a sensitive value alone.
+
+    Args:
+        files: Quoted paths of histograms at the finest node.
+        words: What tells combinations apart; nothing where every row is one.
+    """
+    source = f"read_parquet([{', '.join(files)}])"
+    summed = f"(SELECT sum(count)::BIGINT AS count FROM {source} GROUP BY {', '.join(words)})" if words else source
+    return f"SELECT count AS size, count(*) AS classes FROM {summed} GROUP BY size ORDER BY size"
+
+
+def qid_words(coding: Coding) -> list[str]:
+    """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
+    packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
+    return [f"cell_{number} // {packing.weights[mine[-1]]}" for number, mine in enumerate(_qids_of_words(packing, qids)) if mine]
+
+
+def _qids_of_words(packing: Packing, qids: int) -> list[list[int]]:
+    return [[position for position in positions if position < qids] for positions in packing.words]
+
+
+def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact]) -> bool:
+    """Tells whether few enough cells are in the chunks' histograms to be added up, if that was not done."""
+    return root == coding.finest or sum(part.rows for part in parts) <= MOST_ROWS
+
+
+def sizes_key(coding: Coding, files: Sequence[Artifact]) -> str:
+    """Returns the fingerprint of the class sizes of the source."""
+    return key_of(VERSION, coding.key, len(coding.domains), fingerprints(files))
+
+
+def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
+    """Counts the combinations of QID values of the source by their records.
+
+    Args:
+        job: Gives the memory.
+        domain: The domain table.
+        files: Histograms at the finest node, of the whole source or of its chunks.
+        store: Gets the counts.
+        spill: Folder for what does not fit into memory.
+    """
+    coding = load_coding(job, domain, store)
+
+    def write(path: Path) -> int:
+        words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
+        whole = whole_files(coding, files, store, spill / "sizes")
+        with connect(job, spill) as connection:
+            rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
+        found = Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))
+        path.write_text(found.model_dump_json())
+        return len(rows)
+
+    return store.make("sizes", sizes_key(coding, files), ".json", write)
+
+
+def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None) -> Sizes:
+    """Counts the combinations of QID values of some records by these.
+
+    Args:
+        coding: Of the run.
+        words: Cells at the finest node, arrays of shape (n,).
+        counts: Shape (n,), records per cell; one each if left out.
+    """
+    packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
+    parts = [word // packing.weights[mine[-1]] for word, mine in zip(words, _qids_of_words(packing, qids), strict=True) if mine]
+    key = single_word(tuple(parts))
+    if counts is None:
+        return Sizes.of(np.unique(key, return_counts=True)[1])
+    return Sizes.of(np.bincount(np.unique(key, return_inverse=True)[1], weights=counts).astype(np.int64))
+
+
+def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:
+    """Reads the class sizes of the source; none where they were not counted."""
+    return Sizes() if sizes is None else Sizes.model_validate_json(store.path(sizes).read_bytes())

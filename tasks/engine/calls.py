@@ -1,0 +1,51 @@
+"""Calls of steps: what is called with what, a few neighbours at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from tasks.store.store import Artifact
+
+WORKERS = 2
+
+
+MOST_TASKS = 32
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a step.
+
+    Attributes:
+        key: Fingerprint of all that its result depends on.
+        label: Names it in Prefect's UI; no cell value, nothing secret.
+        arguments: What the function gets.
+        elsewhere: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the job's
+            memory and stay with the flow.
+    """
+
+    key: str
+    label: str
+    arguments: tuple[Any, ...]
+    elsewhere: bool = False
+
+
+def groups(items: Sequence[Any], most: int = MOST_TASKS) -> list[Sequence[Any]]:
+    """Cuts a list into at most ``most`` runs of neighbours of about equal length."""
+    count = min(len(items), most)
+    return [items[len(items) * number // count : len(items) * (number + 1) // count] for number in range(count)]
+
+
+def artifacts_of(result: Any) -> list[Artifact]:
+    """Returns the artefacts that a result refers to."""
+    if isinstance(result, Artifact):
+        return [result]
+    if isinstance(result, BaseModel):
+        return [artifact for _, value in result for artifact in artifacts_of(value)]
+    if isinstance(result, Sequence) and not isinstance(result, str):
+        return [artifact for value in result for artifact in artifacts_of(value)]
+    return []

@@ -1,0 +1,170 @@
+"""Chunk tasks on Dask, so that a worker's death costs its chunk and nothing else.
+
+prefect-dask's own runner sends whole Prefect tasks to the workers: each worker imports Prefect and has to reach its API, the settings with
+their secrets travel along, a task that ends its workers stays "Running", and results are kept on the workers, so that the tasks
+of a dead one run again. Here Prefect's tasks stay on threads of the flow's process, which see every state, and only the function of a
+chunk task goes to a worker; its result is fetched and let go at once. Cluster and client are prefect-dask's, scheduling is Dask's.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Lock
+from typing import Any, Self
+from uuid import uuid4
+
+import dask
+import distributed
+from prefect.task_runners import ThreadPoolTaskRunner
+from prefect_dask.task_runners import DaskTaskRunner
+
+from schemas.errors.runners import RunnerError
+from tasks.engine.calls import MOST_TASKS, Call
+from tasks.engine.remote_calls import Failure, release_versions, run_call, write_call
+from tasks.store.files import private_folder
+
+CONNECT_SECONDS = 10
+WORKER_SECONDS = 60
+CHECK_SECONDS = 5
+
+# TLS with a certificate of the moment: whoever reaches the port of a scheduler runs code as its owner. Dask's own limit on memory would end
+# a worker for what the libraries hold; the steps keep to the job's memory themselves. The HTTP port cannot be closed: it gets no pages, and
+# any number, for with its usual one Dask would warn of a second run.
+ON_THIS_MACHINE: dict[str, Any] = {
+    "threads_per_worker": 1,
+    "security": True,
+    "memory_limit": 0,
+    "dashboard_address": "127.0.0.1:0",
+    "scheduler_kwargs": {"dashboard": False},
+    "silence_logs": logging.CRITICAL,
+}
+NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}
+
+
+def dask_runner(address: str | None, workers: int) -> DaskThreadsTaskRunner:
+    """Returns the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run."""
+    if address:
+        return DaskThreadsTaskRunner(DaskTaskRunner(address=address, client_kwargs={"timeout": CONNECT_SECONDS}))
+    dask.config.set(NO_PAGES)
+    return DaskThreadsTaskRunner(DaskTaskRunner(cluster_kwargs=ON_THIS_MACHINE | {"n_workers": workers}))
+
+
+class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
+    """Prefect's tasks on threads that wait, the functions of chunk tasks on Dask's workers."""
+
+    def __init__(self, dask: DaskTaskRunner) -> None:
+        super().__init__(max_workers=MOST_TASKS)
+        self.dask: Any = dask  # its methods have no types
+
+    def duplicate(self) -> DaskThreadsTaskRunner:
+        """Returns a runner for the same cluster."""
+        return type(self)(self.dask.duplicate())
+
+    def __enter__(self) -> Self:
+        self.dask.__enter__()
+        super().__enter__()
+        if self.dask.address:
+            # Told at once, while a cluster on this machine is started only when there is something to do.
+            _ = self.client
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self.dask.__exit__(*error)
+
+    def calls(self, phase: str, spill: Path) -> DaskCalls:
+        """Returns what makes the calls of one phase; the first one connects.
+
+        Raises:
+            RunnerError: there is no cluster.
+        """
+        return DaskCalls(self.client, self.dask.address or "this machine", phase, private_folder(spill / "calls" / phase))
+
+    @property
+    def client(self) -> distributed.Client:
+        """The connection to the scheduler.
+
+        Raises:
+            RunnerError: there is no cluster.
+        """
+        _be_quiet()
+        try:
+            client: distributed.Client = self.dask.client
+        except Exception:
+            raise (RunnerError.unreachable(self.dask.address) if self.dask.address else RunnerError.not_started()) from None
+        return client
+
+
+def _be_quiet() -> None:
+    """Silences Dask in this process: what ends a run is said once, by the command line."""
+    if not os.environ.get("SKALD_DEBUG"):
+        for name in [name for name in logging.root.manager.loggerDict if name.startswith("distributed")]:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
+class DaskCalls:
+    """The calls of one phase, each made by a worker while a thread of this process waits.
+
+    Args:
+        client: Connected.
+        address: How the scheduler is called in a message.
+        phase: Names the tasks in Dask.
+        folder: For the calls' files; empty at the end.
+    """
+
+    def __init__(self, client: distributed.Client, address: str, phase: str, folder: Path) -> None:
+        self._client, self._address, self._phase, self._folder = client, address, phase, folder
+        self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
+
+    def __call__(self, function: Callable[..., Any], call: Call) -> Any:
+        """Makes a call and waits for its result.
+
+        Raises:
+            SkaldError: whatever the call raised, or there is nobody to make it.
+        """
+        path = write_call(self._folder, function, call.arguments)
+        try:
+            result = self._result(path)
+        except distributed.KilledWorker:
+            raise RunnerError.workers_died(self._phase) from None
+        except (distributed.CancelledError, OSError):
+            raise RunnerError.lost(self._address) from None
+        finally:
+            path.unlink(missing_ok=True)
+        if isinstance(result, Failure):
+            raise result.error()
+        return result
+
+    def withdraw(self) -> None:
+        """Lets calls that no worker has begun return at once; those that are being made come to their end."""
+        for path in self._folder.iterdir():
+            path.unlink(missing_ok=True)
+
+    def _result(self, path: Path) -> Any:
+        # A random key, because equal keys of two runs would be one task to a scheduler that they share.
+        key = f"{self._phase}-{uuid4().hex}"
+        future: Any = self._client.submit(run_call, str(path), release_versions(), key=key, pure=False)
+        try:
+            while True:
+                try:
+                    return future.result(timeout=CHECK_SECONDS)
+                except TimeoutError:
+                    self._check_workers()
+        finally:
+            # What is left on a worker is made again when that worker dies.
+            future.release()
+
+    def _check_workers(self) -> None:
+        workers: Callable[[], dict[str, int]] = self._client.nthreads
+        with self._checking:
+            now = time.monotonic()
+            if now - self._checked >= CHECK_SECONDS:
+                self._checked = now
+                if workers():
+                    self._manned = now
+            if now - self._manned > WORKER_SECONDS:
+                raise RunnerError.no_workers(self._address, WORKER_SECONDS)

@@ -1,0 +1,43 @@
+"""The one switch: a function as a flow of Prefect, or as it is."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from tasks.engine.calls import WORKERS
+from tasks.engine.guard import guarded
+from tasks.engine.runners import task_runner
+
+SWITCH = "SKALD_DIRECT"
+
+
+def without_prefect() -> bool:
+    """Tells whether this process was asked to run steps without Prefect."""
+    return os.environ.get(SWITCH, "") not in {"", "0"}
+
+
+def as_flow(function: Callable[..., Any]) -> Any:
+    """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
+    if without_prefect():
+        return guarded(function)
+    from prefect import flow  # noqa: PLC0415
+
+    return flow(name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)(guarded(function))
+
+
+def as_job_flow(function: Callable[..., Any]) -> Any:
+    """Does the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins."""
+    if without_prefect():
+        return guarded(function)
+    from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
+
+    return job_flow(function)
+
+
+def in_flow_run() -> bool:
+    """Tells whether this thread is in a run of Prefect's, without importing Prefect."""
+    prefect = sys.modules.get("prefect.context")
+    return prefect is not None and prefect.FlowRunContext.get() is not None

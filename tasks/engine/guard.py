@@ -1,0 +1,50 @@
+"""What may come out of a step: errors that carry no cell value."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, TypeVar
+
+from schemas.errors.base import InternalError, SkaldError, StorageError
+from tasks.engine.retrying import is_transient
+
+Result = TypeVar("Result")
+
+
+def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Lets only errors out that carry no cell value: those of ours, and others by kind and place alone.
+
+    Prefect stores the text of exceptions and of what they were raised from, so the new one is raised where no other is being handled.
+    """
+
+    @wraps(function)
+    def call(*arguments: Any, **named: Any) -> Result:
+        try:
+            return function(*arguments, **named)
+        except SkaldError as error:
+            raised, transient = error, is_transient(error)
+        except BaseException as error:
+            # A panic in Polars is no Exception; what interrupts or cancels is none either and goes through.
+            panic = type(error).__module__ == "pyo3_runtime"
+            if os.environ.get("SKALD_DEBUG") or not (panic or isinstance(error, Exception)):
+                raise
+            raised, transient = known(error), is_transient(error)
+        raised.transient = transient
+        raised.__cause__ = raised.__context__ = None
+        raise raised
+
+    return call
+
+
+def known(error: BaseException) -> SkaldError:
+    """Returns an error of ours for any other, without its text."""
+    if isinstance(error, OSError):
+        return StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "an unknown place"
+    return InternalError(type(error).__name__, place)

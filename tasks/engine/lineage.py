@@ -1,0 +1,61 @@
+"""From which sources a release was made, as addresses of folders and files: never of records, and without a value of a cell."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import NamedTuple
+
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.store.store import key_of
+
+MOST_CHARACTERS = 500
+QUERY = "postgresql://query"
+_UNFIT = re.compile(r"[\s\0#?&%\"'<>\[\]{}|\\^`]")
+
+
+class Lineage(NamedTuple):
+    """What a release is made of.
+
+    Attributes:
+        release: Address of its folder.
+        sources: Addresses of the folders or files that the job names, each once.
+        facts: Figures of the manifest.
+    """
+
+    release: str
+    sources: tuple[str, ...]
+    facts: dict[str, str | int]
+
+
+def lineage_of(job: Job, manifest: Manifest) -> Lineage:
+    """Returns the lineage of a release; a pattern counts as the folder above its first wildcard, so that there are few sources."""
+    facts: dict[str, str | int] = {
+        "release": manifest.release,
+        "method": manifest.method,
+        "job": manifest.job,
+        "inputs": manifest.inputs,
+        "k": job.privacy.k,
+        "records": manifest.records,
+        "released": manifest.released,
+        "suppressed": manifest.suppressed,
+        "classes": manifest.classes,
+        "min_class": manifest.min_class,
+        "optimal": manifest.optimal,
+    }
+    plain = [_without_wildcards(path) for path in job.source.path or [QUERY]]
+    sources = [address(path if "://" in path else str(job.folder / path)) for path in plain]
+    return Lineage(address(job.place_of(manifest.release)), tuple(dict.fromkeys(sources)), facts)
+
+
+def address(path: str) -> str:
+    """Returns a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
+    text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{key_of(path)}"
+
+
+def _without_wildcards(pattern: str) -> str:
+    parts = pattern.split("/")
+    plain = next((number for number, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
+    return "/".join(parts[:plain])

@@ -1,0 +1,40 @@
+"""A job's flow as Prefect has it: its parameters are one model. Imported only where Prefect is wanted, since that takes a second."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import getdoc
+from pathlib import Path
+from typing import Any
+
+from prefect import Flow
+
+from schemas.errors.base import JobError
+from schemas.job.job import load_job
+from schemas.job.run_parameters import RunParameters
+from tasks.engine.calls import WORKERS
+from tasks.engine.guard import guarded
+from tasks.engine.prefect_pages import followed
+from tasks.engine.runners import task_runner
+
+
+def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
+    """Returns the flow of a function of job file and settings, under the function's name, which is the method's."""
+
+    def run(job: RunParameters) -> Any:
+        path = Path(job.job_file)
+        asked = load_job(path, job.overrides)
+        if asked.method.name != function.__name__:
+            fault = f"method.name is '{asked.method.name}', and this deployment is of '{function.__name__}'; start the one of the method"
+            raise JobError(job.job_file, [fault])
+        with followed(asked.name):
+            return function(path, job.overrides)
+
+    def work(job: RunParameters) -> Any:
+        return guarded(run)(job)
+
+    work.__name__ = work.__qualname__ = function.__name__
+    work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
+    # As types and not as words: Prefect would look words up in the other module.
+    work.__annotations__ = {"job": RunParameters, "return": Any}
+    return Flow(work, name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)

@@ -1,0 +1,116 @@
+"""What a run leaves in Prefect for people to look at: how far it is, a summary, its figures and where the report lies.
+
+All of it is made of the report, which holds names, counts and words and is published with the release. Imported only inside a flow run.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import httpx
+from prefect.artifacts import (
+    create_link_artifact,
+    create_markdown_artifact,
+    create_progress_artifact,
+    create_table_artifact,
+    update_progress_artifact,
+)
+
+from schemas.errors.storage import ServerError
+from schemas.release.manifest import Manifest
+from schemas.release.report import Report
+from tasks.engine.progress import STEPS, listening
+from tasks.engine.run_summary import figures, summary
+
+EVERY_SECONDS = 2.0
+"""Progress is told no more often; each time costs the server about ten milliseconds."""
+REPORT_URL = "SKALD_REPORT_URL"
+"""Where a browser finds reports, as in ``https://reports.example/{name}/{release}/report.html``; if unset, their path on the worker."""
+
+
+class Teller:
+    """Tells Prefect's server something about a run. A server that does not take it is told nothing more, and the run goes on."""
+
+    def __init__(self, name: str) -> None:
+        self.key = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
+        self.lost = False
+
+    def tell(self, create: Callable[..., Any], what: str, **content: Any) -> UUID | None:
+        """Makes or changes one artifact; its key is the job's name and what it is.
+
+        Raises:
+            ServerError: nothing answers any more. Every further request would wait in vain, up to the last, which would lose the run.
+        """
+        if self.lost:
+            return None
+        try:
+            made: UUID = create(**({"key": f"{self.key}-{what}"} if what else {}), **content)
+        except httpx.TransportError:
+            raise ServerError.gone() from None
+        except Exception:
+            self.lost = True
+            return None
+        return made
+
+
+class Progress(Teller):
+    """One progress artifact for each run, by how much of a run each step is."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.artifact: UUID | None = None
+        self.percent, self.told = 0.0, 0.0
+
+    def __call__(self, step: str, done: int, total: int) -> None:
+        """Listens to the steps; tells the first word and the last, and between them not too often."""
+        if step not in STEPS:
+            return
+        phase, words, begins, ends = STEPS[step]
+        self.percent = max(self.percent, begins + (ends - begins) * (done / total if total else 1))
+        if self.percent < 100 and time.monotonic() - self.told < EVERY_SECONDS:
+            return
+        self.show(f"phase {phase} · {words}" + (f", {done:,} of {total:,}" if total > 1 else "") if self.percent < 100 else "published")
+
+    def show(self, words: str) -> None:
+        """Makes the artifact, or changes it."""
+        if self.artifact:
+            self.tell(update_progress_artifact, "", artifact_id=self.artifact, progress=self.percent, description=words)
+        else:
+            self.artifact = self.tell(create_progress_artifact, "progress", progress=self.percent, description=words)
+        self.told = time.monotonic()
+
+
+@contextmanager
+def followed(name: str) -> Iterator[None]:
+    """Tells the progress of the steps in the block; a run that ends badly leaves it where it stopped."""
+    with listening(Progress(name)):
+        yield
+
+
+def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
+    """Tells what was published: a summary, a table of risks and losses, a link to the report. Without a readable report, nothing."""
+    try:
+        report = Report.model_validate_json((folder / "report.json").read_bytes())
+    except (OSError, ValueError):
+        return
+    teller = Teller(manifest.name)
+    link = report_url(manifest, folder)
+    text, title = summary(report, folder, link, new=new), f"report of {manifest.release}"
+    teller.tell(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
+    teller.tell(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
+    teller.tell(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
+
+
+def report_url(manifest: Manifest, folder: Path) -> str:
+    """Returns where the report can be read."""
+    template = os.environ.get(REPORT_URL)
+    if not template:
+        return (folder / "report.html").as_uri()
+    return template.replace("{name}", manifest.name).replace("{release}", manifest.release)

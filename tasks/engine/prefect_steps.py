@@ -1,0 +1,172 @@
+"""Steps as Prefect tasks: imported only inside a flow run, so that a run without Prefect does not pay for its import."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypedDict, TypeVar
+
+from prefect import Task
+from prefect.assets import Asset, AssetProperties
+from prefect.client.schemas.objects import State, TaskRun
+from prefect.context import FlowRunContext
+from prefect.futures import PrefectFuture
+from prefect.task_engine import TaskRunTimeoutError
+from prefect.tasks import MaterializingTask
+
+from schemas.errors.base import SkaldError, StorageError
+from schemas.errors.runners import WithdrawnError
+from tasks.engine.calls import Call, artifacts_of
+from tasks.engine.guard import guarded
+from tasks.engine.lineage import Lineage
+from tasks.engine.progress import step_label
+from tasks.engine.retrying import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS
+from tasks.engine.runs import Run
+from tasks.store.files import private_folder
+
+Result = TypeVar("Result")
+
+# Said of every task on a thread that has a limit of time. It takes effect between two statements, which is what is wanted here.
+logging.getLogger("prefect.task_runs").addFilter(lambda record: not str(record.msg).startswith("Timeout of %s seconds configured"))
+
+
+class Calls(Protocol):
+    """Makes the calls of one phase, wherever that is."""
+
+    def __call__(self, function: Callable[..., Any], call: Call) -> Any:
+        """Makes a call and returns its result."""
+
+    def withdraw(self) -> None:
+        """Lets calls that have not begun return at once."""
+
+
+class CallsHere:
+    """Makes calls on the threads of Prefect's runner."""
+
+    def __call__(self, function: Callable[..., Any], call: Call) -> Any:
+        """Makes a call and returns its result."""
+        return function(*call.arguments)
+
+    def withdraw(self) -> None:
+        """Has nothing to do: a thread that has begun ends."""
+
+
+def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:
+    """Submits every call as a task run and yields the results in order.
+
+    A task takes no parameters, so that Prefect has nothing to look through or to store. Its result is a reference, persisted in the run
+    folder as JSON under the call's key: with a new Prefect home and an empty database it is found all the same. Where the artefact that
+    a record refers to is damaged or gone, the task runs once more.
+
+    Raises:
+        SkaldError: whatever a call raised; calls that have not begun by then do nothing.
+    """
+    records = private_folder(run.store.folder.parent / "results")
+    stopped, made_by = threading.Event(), _calls(run, phase, calls)
+    tasks = [_task(phase, function, call, records, stopped, made_by) for call in calls]
+    futures = [task.submit() for task in tasks]
+    try:
+        for task, future in zip(tasks, futures, strict=True):
+            result = _result(phase, task, future)
+            if all(run.store.whole(artifact) for artifact in artifacts_of(result)):
+                yield result
+            else:
+                again = _keyed(task.with_options(refresh_cache=True), phase)
+                yield _result(phase, again, again.submit())
+    except BaseException:
+        stopped.set()
+        made_by.withdraw()
+        for future in futures:
+            future.wait()
+        raise
+
+
+def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
+    context = FlowRunContext.get()
+    elsewhere = getattr(context.task_runner, "calls", None) if context and all(call.elsewhere for call in calls) else None
+    made_by: Calls = elsewhere(phase, run.spill) if elsewhere else CallsHere()
+    return made_by
+
+
+def _task(
+    phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event, made_by: Calls
+) -> Task[[], Any]:
+    def work() -> Any:
+        if stopped.is_set():
+            raise WithdrawnError
+        return guarded(lambda: made_by(function, call))()
+
+    chunks = call.elsewhere
+    task: Task[[], Any] = Task(
+        work,
+        name=phase,
+        task_run_name=step_label(phase, call.label),
+        cache_key_fn=lambda _context, _parameters: f"{phase}-{call.key}",
+        persist_result=True,
+        result_storage=records,
+        result_serializer="json",
+        cache_result_in_memory=False,
+        **_again(CHUNKS_SECONDS if chunks else WHOLE_SECONDS),
+    )
+    return _keyed(task, phase)
+
+
+def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
+    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
+
+    def work() -> Result:
+        made = guarded(function)()
+        if asset:
+            asset.add_metadata(dict(lineage.facts) if lineage else {})
+        return made
+
+    asset, task = None, Task(work, name=step, task_run_name=step_label(step, label), persist_result=False, **_again(WHOLE_SECONDS))
+    if lineage:
+        asset = Asset(key=lineage.release, properties=AssetProperties(name=str(lineage.facts["release"])))
+        task = MaterializingTask(
+            work,
+            assets=[asset],
+            asset_deps=list(lineage.sources),
+            materialized_by="skald",
+            name=step,
+            task_run_name=step_label(step, label),
+            persist_result=False,
+        )
+    try:
+        return _keyed(task, step)()
+    except TaskRunTimeoutError:
+        raise StorageError.timed_out(step, WHOLE_SECONDS) from None
+
+
+class Again(TypedDict):
+    """What Prefect's tasks are told about trying again."""
+
+    retries: int
+    retry_delay_seconds: list[float]
+    retry_condition_fn: Callable[[Task[..., Any], TaskRun, State[Any]], bool]
+    timeout_seconds: float
+
+
+def _again(seconds: float) -> Again:
+    return Again(retries=len(RETRY_SECONDS), retry_delay_seconds=list(RETRY_SECONDS), retry_condition_fn=_may_pass, timeout_seconds=seconds)
+
+
+def _may_pass(_task: Task[..., Any], _run: TaskRun, state: State[Any]) -> bool:
+    """Tells whether a task is worth another try: after a fault that may be over, and after its time was up, with what it had finished."""
+    error = state.data
+    return error.transient if isinstance(error, SkaldError) else isinstance(error, TaskRunTimeoutError)
+
+
+def _result(phase: str, task: Task[[], Result], future: PrefectFuture[Result]) -> Result:
+    try:
+        return future.result()
+    except TaskRunTimeoutError:
+        raise StorageError.timed_out(phase, task.timeout_seconds or 0) from None
+
+
+def _keyed(task: Task[[], Result], step: str) -> Task[[], Result]:
+    """Gives a task the same key in all versions; Prefect would make it of the name and the bytecode of ``work``, alike for all steps."""
+    task.task_key = f"skald.{step}"
+    return task

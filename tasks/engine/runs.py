@@ -1,0 +1,109 @@
+"""A run: its folder, its lock, and what happens before and after, however the last one ended."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from schemas.errors.base import StorageError
+from schemas.job.job import Job
+from schemas.release.increments import Increment
+from tasks.store.files import owner_only, private_folder
+from tasks.store.staging import clear_staging
+from tasks.store.store import Artifact, Store
+
+AFTER_PUBLICATION = ("runs", "files")
+
+
+@dataclass
+class Run:
+    """One run of a job, holding the lock of its folder.
+
+    Attributes:
+        job: The job.
+        store: The artefacts.
+        spill: Folder for DuckDB's spill files, empty at the start.
+        seconds: Wall time per phase.
+        increment: What had been counted before this run.
+        recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
+    """
+
+    job: Job
+    store: Store
+    spill: Path
+    seconds: dict[str, float] = field(default_factory=dict)
+    increment: Increment | None = None
+    recoded: tuple[Artifact, Any] | None = None
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Measures a phase."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.perf_counter() - start
+
+    def published(self) -> None:
+        """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``."""
+        self.store.remove(*AFTER_PUBLICATION)
+        if self.job.artifacts == "delete":
+            shutil.rmtree(self.store.folder, ignore_errors=True)
+            shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
+
+
+@contextmanager
+def locked_run(job: Job) -> Iterator[Run]:
+    """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
+
+    Raises:
+        StorageError: another run is at work, or the folder cannot be written.
+    """
+    owner_only()
+    work = private_folder(job.work_path)
+    with _locked(work):
+        spill = work / "spill"
+        shutil.rmtree(spill, ignore_errors=True)
+        clear_staging(job)
+        store = Store.at(work)
+        for left in store.folder.glob("**/.*.part"):
+            left.unlink(missing_ok=True)
+        try:
+            yield Run(job, store, private_folder(spill))
+        finally:
+            shutil.rmtree(spill, ignore_errors=True)
+            clear_staging(job)
+
+
+@contextmanager
+def _locked(work: Path) -> Iterator[None]:
+    # The system drops the lock when the process ends, so that SIGKILL leaves nothing to clear by hand.
+    with (work / "run.lock").open("w") as lock:
+        os.chmod(lock.name, 0o600)  # noqa: PTH101 - by the open file's name
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise StorageError.busy(str(work)) from None
+        yield
+
+
+def remove_artifacts(job: Job) -> int:
+    """Removes the run folder and returns how many bytes that freed.
+
+    Raises:
+        StorageError: a run is at work in it.
+    """
+    work = job.work_path
+    if not work.is_dir():
+        return 0
+    with _locked(work):
+        size = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
+        shutil.rmtree(work)
+    return size

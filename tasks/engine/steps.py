@@ -1,0 +1,111 @@
+"""The one switch: the same steps as Prefect tasks, or in this process without Prefect.
+
+A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run
+whose result, a reference, is persisted under the fingerprint of its inputs: an interrupted run finds it again, whatever became of
+Prefect's database. Prefect believes that record; the store does not, and checks the artefact itself. Without Prefect the store's check
+is all there is, and it is enough: a step whose artefact is whole returns it at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tasks.engine.calls import WORKERS, Call, groups
+from tasks.engine.flows import in_flow_run
+from tasks.engine.guard import Result, guarded
+from tasks.engine.lineage import Lineage
+from tasks.engine.progress import advance
+from tasks.engine.runs import Run
+from tasks.store.store import Artifact, key_of
+
+
+def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
+    """Makes one call of a step."""
+    return map_step(run, phase, function, [call])[0]
+
+
+def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> list[Result]:
+    """Makes all calls of a step, a few at a time, and returns their results in order; the first error ends the phase.
+
+    Args:
+        run: The run.
+        phase: Names the step.
+        function: A function of a module, so that a worker elsewhere can find it.
+        calls: What it is called with.
+
+    Raises:
+        SkaldError: whatever a call raised.
+    """
+    results: list[Result] = []
+    advance(phase, 0, len(calls))
+    for done, result in enumerate(_results(run, phase, function, calls), start=1):
+        results.append(result)
+        advance(phase, done, len(calls))
+    return results
+
+
+def step_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None = None) -> Result:
+    """Makes a step that leaves no artefact, in the thread of the flow; within Prefect it is a task all the same, so that it is seen.
+
+    Args:
+        step: Names it.
+        label: Names its task.
+        function: What is done.
+        lineage: What comes into being by it, and of what.
+
+    Raises:
+        SkaldError: whatever the function raised.
+    """
+    advance(step, 0, 1)
+    if in_flow_run():
+        from tasks.engine.prefect_steps import task_here  # noqa: PLC0415
+
+        result = task_here(step, label, function, lineage)
+    else:
+        result = function()
+    advance(step, 1, 1)
+    return result
+
+
+def map_groups(
+    run: Run, phase: str, function: Callable[..., list[Artifact]], items: Sequence[Any], key: object, *arguments: Any
+) -> list[Artifact]:
+    """Calls a step on runs of neighbours, because a task per item would cost more than the item, and returns all artefacts in order.
+
+    Args:
+        run: The run.
+        phase: Names the step.
+        function: Called as ``function(*arguments, items)``; returns one artefact per item.
+        items: Chunks, or anything that has a ``key`` or is one.
+        key: What the results depend on besides the items.
+        *arguments: What every call gets.
+    """
+    parts = groups(items)
+    calls = [
+        Call(
+            key=key_of(phase, key, [getattr(item, "key", item) for item in part]),
+            label=f"{phase} {number} of {len(parts)}",
+            arguments=(*arguments, part),
+            elsewhere=True,
+        )
+        for number, part in enumerate(parts, start=1)
+    ]
+    return [artifact for result in map_step(run, phase, function, calls) for artifact in result]
+
+
+def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:
+    if in_flow_run():
+        from tasks.engine.prefect_steps import task_results  # noqa: PLC0415
+
+        yield from task_results(run, phase, function, calls)
+        return
+    with ThreadPoolExecutor(min(run.job.threads or WORKERS, WORKERS)) as pool:
+        futures = [pool.submit(guarded(function), *call.arguments) for call in calls]
+        try:
+            for future in futures:
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

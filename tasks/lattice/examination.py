@@ -1,0 +1,123 @@
+"""The search over the whole lattice: from the first root's histogram, and from further roots added up from the chunks if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
+from math import floor
+from typing import NamedTuple
+
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.lattice.branch_and_bound import Branching
+from core.lattice.certificate import Examination
+from core.lattice.lattice import LARGEST, Lattice
+from core.lattice.objectives import prices_of
+from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
+from core.lattice.search import Found, Search
+from core.local_suppression.local_transformation import LIMIT
+from core.privacy.models import PrivacyModel
+from schemas.job.job import Job
+from schemas.job.method import full_domain
+from tasks.counting.coding import Coding
+from tasks.counting.histograms import count_roots, load_histogram, surely_crowded
+from tasks.store.store import Artifact, Store
+
+BRANCHED = 1 << 15
+
+
+class Sought(NamedTuple):
+    """What is sought of which records.
+
+    Attributes:
+        model: What every class must satisfy.
+        records: How many records there are.
+        k: Fewest records of a published class.
+    """
+
+    model: PrivacyModel
+    records: int
+    k: int
+
+
+def most_suppressed(job: Job, records: int) -> int:
+    """Returns how many records the limit allows to suppress, exactly."""
+    return floor(Fraction(job.suppression.limit) * records)
+
+
+def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
+    """Finds the best node of the lattice, or of what the job's memory, ``method.roots`` and ``method.effort`` let it examine.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        sought: The model, and of which records.
+        first: Histogram of the first root.
+        parts: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
+        store: Where histograms of further roots go.
+    """
+    limit, cells = most_suppressed(job, sought.records), job.memory // BYTES_PER_CELL
+    method, objective = full_domain(job.method), full_domain(job.method).objective
+    prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive))
+    if _branches(coding, first.node):
+        kept = job.memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
+        return Branching(first, coding.axes, sought.model, limit, objective, method.effort, kept, coding.sensitive, prices).run()
+    if method.root == "dense":
+        return Search(first, coding.axes, sought.model, limit, objective, cells, sensitive=coding.sensitive, prices=prices).run()
+
+    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        for artifact, root in zip(count_roots(coding, roots, parts, store, cells), roots, strict=True):
+            yield load_histogram(artifact, coding, root, store)
+
+    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+        return surely_crowded(coding, nodes, parts, most, store)
+
+    examination = Examination(
+        coding.axes,
+        sought.model,
+        sought.records,
+        sought.k,
+        limit,
+        objective,
+        cells,
+        cells // 2,
+        method.roots,
+        coding.sensitive,
+        prices,
+    )
+    return examination.run(first, count, crowded)
+
+
+def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Histogram) -> Found | None:
+    """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        model: What a class must satisfy.
+        left: Cells of these records.
+    """
+    method, most = full_domain(job.method), floor(LIMIT * left.records)
+    prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left)
+    if _branches(coding, left.node):
+        kept = job.memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
+        return Branching(left, coding.axes, model, most, method.objective, method.effort, kept, coding.sensitive, prices).run()
+    cells = job.memory // BYTES_PER_CELL
+    return Search(left, coding.axes, model, most, method.objective, cells, sensitive=coding.sensitive, prices=prices).run()
+
+
+def _branches(coding: Coding, root: Node) -> bool:
+    """Tells whether the lattice is searched by branch and bound, which does not count the nodes that pass but takes a fraction of the time.
+
+    Further roots are examined as long as the lattice can be held.
+    """
+    lattice = Lattice.allowed(coding.axes)
+    return lattice.nodes > LARGEST or (lattice.nodes > BRANCHED and root == lattice.root)
+
+
+def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Sequence[Artifact], store: Store) -> Histogram:
+    """Returns the histogram of a root that is nowhere coarser than the node that was found."""
+    root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
+    if root == first.node:
+        return first
+    return load_histogram(count_roots(coding, [root], parts, store, job.memory // BYTES_PER_CELL)[0], coding, root, store)

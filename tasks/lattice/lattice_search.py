@@ -1,0 +1,37 @@
+"""The search of a job alone, for the picture of its lattice: from the artefacts of its run, counting only what is not there."""
+
+from __future__ import annotations
+
+from core.lattice.map import LatticeMap
+from schemas.errors.methods import NoLatticeError
+from schemas.job.job import Job
+from schemas.job.method import SkaldMethod
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.lattice.lattice_maps import read_map
+from tasks.lattice.phases import search
+from tasks.lattice.recodings import check_hierarchies, choose_root
+from tasks.source.opening import open_run
+from tasks.source.sources import read_source
+
+
+def lattice_of(job: Job) -> LatticeMap:
+    """Searches the lattice of a job, or reads what its run kept. Publishes nothing.
+
+    Raises:
+        NoLatticeError: the method has none, or nothing was kept of it.
+        SkaldError: whatever would stop the run so far.
+    """
+    if not isinstance(job.method, SkaldMethod):
+        raise NoLatticeError.other_method(job.method.name)
+    check_hierarchies(job)
+    with open_run(job) as run:
+        source = read_source(job, run.store)
+        domain = merge_domains(run, source, count_domains(run, source))
+        root = choose_root(job, load_coding(job, domain, run.store))
+        parts = count_histograms(run, source)
+        found = search(run, domain, root, merge_histograms(run, domain, root, parts), parts)
+        drawn = read_map(found.outcome, run.store)
+    if drawn is None:
+        raise NoLatticeError.not_kept()
+    return drawn

@@ -1,0 +1,18 @@
+"""The phase of a run that searches the lattice, as its flow calls it."""
+
+from __future__ import annotations
+
+from core.columns.node import Node
+from tasks.counting.coding import load_coding
+from tasks.engine.calls import Call
+from tasks.engine.runs import Run
+from tasks.engine.steps import run_step
+from tasks.lattice import recodings
+from tasks.lattice.recodings import RecodingArtifacts
+from tasks.store.store import Artifact
+
+
+def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: list[Artifact]) -> RecodingArtifacts:
+    """Phase 2: the best node and its recoding."""
+    key = recodings.search_key(run.job, load_coding(run.job, domain, run.store), root, histogram)
+    return run_step(run, "search", recodings.search, Call(key, "search", (run.job, domain, root, histogram, parts, run.store)))

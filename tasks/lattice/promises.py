@@ -1,0 +1,73 @@
+"""What a job promises of every class, and whether its source can keep that at all."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.hierarchies.hierarchy import build_hierarchy
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread, all_of
+from schemas.errors.base import PrivacyError
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.job import Job
+from tasks.counting.coding import Coding
+
+
+def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
+    """Returns what every class must satisfy.
+
+    Raises:
+        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
+    """
+    models: list[PrivacyModel] = [KAnonymity(job.privacy.k)]
+    for column, diversity in job.privacy.l.items():
+        if diversity.distinct is not None:
+            models.append(DistinctDiversity(column, diversity.distinct))
+        elif diversity.entropy is not None:
+            models.append(EntropyDiversity(column, float(diversity.entropy)))
+        elif diversity.recursive is not None:
+            models.append(RecursiveDiversity(column, Fraction(diversity.recursive.c), diversity.recursive.l))
+    domains = {domain.qid: domain for domain in coding.sensitive}
+    for column, closeness in job.privacy.t.items():
+        domain = domains[column]
+        ranks = np.arange(domain.size, dtype=np.int64) if closeness.distance == "ordered" else None
+        groups: tuple[NDArray[np.int64], ...] = ()
+        if closeness.hierarchy is not None:
+            hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), domain, job.folder)
+            groups = tuple(level.astype(np.int64) for level in hierarchy.groups[1:])
+        models.append(Closeness(column, float(closeness.t), ranks, groups))
+    return all_of(models)
+
+
+def whole_counts(coding: Coding, position: int) -> NDArray[np.int64]:
+    """Returns how many records have each value of a sensitive column, shape (values,), a null last."""
+    domain = coding.sensitive[position]
+    return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
+
+
+def check_promise(job: Job, coding: Coding) -> None:
+    """Refuses a source that breaks the promise even as one class.
+
+    Raises:
+        PrivacyError: fewer than k records, or all of them together break a privacy model.
+    """
+    if coding.records < job.privacy.k:
+        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+    spreads = {}
+    for position, domain in enumerate(coding.sensitive):
+        whole = whole_counts(coding, position)
+        values = np.flatnonzero(whole)
+        spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
+    if privacy_model(job, coding).fails(np.array([coding.records]), spreads)[0]:
+        raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
+
+
+def nothing_left(job: Job, coding: Coding) -> PrivacyError:
+    """Returns why no class can be published: the promise is more than all records together keep, or the limit is too high."""
+    try:
+        check_promise(job, coding)
+    except PrivacyError as error:
+        return error
+    return PrivacyError.nothing_left(coding.records)

@@ -1,0 +1,251 @@
+"""Phase 2's second half: choose a root, search the lattice above it, and make the recoding of the node that won."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.node import Node
+from core.hierarchies.hierarchy import check_static
+from core.histograms.histogram import Histogram
+from core.lattice.lattice import Lattice
+from core.lattice.roots import dense_root, occupied_root
+from core.lattice.search import Found
+from core.local_suppression.recoding import read_stages, stages_table
+from core.recoding.recoding import Recoding, read_recoding, recoding_tables
+from schemas.errors.base import PrivacyError
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.digest import privacy_content
+from schemas.job.job import Job
+from schemas.job.method import full_domain
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.histograms import load_histogram
+from tasks.lattice.examination import Sought, below, examine, most_suppressed
+from tasks.lattice.lattice_maps import has_map, keep_map
+from tasks.lattice.local_recodings import VERSION as LOCAL
+from tasks.lattice.local_recodings import recode_locally
+from tasks.lattice.node_recodings import Local, Made, recode_node
+from tasks.lattice.promises import nothing_left, privacy_model
+from tasks.lattice.replay import applied, replayed_root
+from tasks.store.store import Artifact, Store, key_of
+from tasks.store.tables import read_table
+
+VERSION = 2
+
+
+class Outcome(BaseModel):
+    """What the search found, in figures that may be published.
+
+    Attributes:
+        node: Level of each QID, in job order.
+        root: The first and most precise root, and all ``roots`` in the order in which they were searched.
+        suppressed: s, records in classes that fail.
+        masked: How many of them are published with ``*``.
+        local: What became of records that fail at ``node``, where they are published otherwise; then they are not among ``suppressed``.
+        classes: Published classes, the mask included.
+        passing: Nodes that are known to pass, of ``nodes``, or None if they were not counted; ``evaluated`` were rolled up.
+        unexamined: Nodes that could be better; 0 certifies the optimum.
+        bound: What no node above the roots is below, as the objective measures it, where that is known and tells more.
+        gap: By what share of it the node is above it.
+        cells: Occupied cells of the root below ``node``.
+        whole: Whether the first root is the finest node that may be published.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
+        suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    node: Node
+    root: Node
+    roots: tuple[Node, ...]
+    suppressed: int
+    masked: int
+    classes: int
+    passing: int | None
+    nodes: int
+    evaluated: int
+    unexamined: int
+    bound: int | float | None = None
+    gap: float | None = None
+    cells: int
+    whole: bool | None = None
+    loss: dict[str, int | float]
+    ncp: dict[str, float]
+    suppressed_for: dict[str, int] = {}
+    local: Local | None = None
+
+
+class RecodingArtifacts(BaseModel):
+    """The outcome (JSON), the cells with their classes, the classes with their labels, and cells of later stages, if any (Parquet)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    outcome: Artifact
+    cells: Artifact
+    classes: Artifact
+    later: Artifact | None = None
+
+    @property
+    def digests(self) -> tuple[str, ...]:
+        """What the class of a record depends on."""
+        return tuple(part.sha256 for part in (self.cells, self.classes, self.later) if part)
+
+
+def check_hierarchies(job: Job) -> None:
+    """Refuses hierarchies that are wrong whatever the data hold, before any of them is read.
+
+    Raises:
+        HierarchyError: a file that cannot be read, ragged rows, labels that do not nest.
+    """
+    for qid in job.columns.quasi_identifiers:
+        check_static(qid, job.folder)
+    for column, closeness in job.privacy.t.items():
+        if closeness.hierarchy is not None:
+            check_static(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), job.folder)
+
+
+def choose_root(job: Job, coding: Coding) -> Node:
+    """Returns the finest node whose histogram fits the job's memory; where an earlier release is replayed, its node.
+
+    Raises:
+        ReplayError: the node does not mean the same over these data.
+        PrivacyError: there are fewer than k records, or memory is too small even for the top.
+    """
+    if coding.records < job.privacy.k:
+        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+    if job.replay is not None:
+        return replayed_root(job, coding)
+    if full_domain(job.method).root == "dense":
+        root = dense_root(coding.axes, job.memory)
+    else:
+        root = occupied_root(coding.axes, job.memory, coding.records)
+    if root is None:
+        raise PrivacyError.memory_too_small(job.memory)
+    return root
+
+
+def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str:
+    """Returns the fingerprint of all that the search depends on."""
+    method = full_domain(job.method)
+    return key_of(
+        VERSION, histogram.sha256, coding.key, root, privacy_content(job), most_suppressed(job, coding.records),
+        method.objective, method.roots, method.effort, job.suppression.treatment, job.intervals,
+        *([LOCAL, job.suppression.rounds] if job.suppression.is_local else []),
+        *([] if job.replay is None else ["replay"]),
+    )  # fmt: skip
+
+
+def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
+    """Finds the best node and makes its recoding.
+
+    Args:
+        job: The job.
+        domain: The domain table.
+        root: The first root, and with ``root: dense`` the only one.
+        histogram: Its cells.
+        parts: The chunks' histograms, from which further roots are added up.
+        store: Gets the recoding.
+
+    Raises:
+        PrivacyError: the best node would suppress everything, or the replayed one more than the limit allows.
+    """
+    coding = load_coding(job, domain, store)
+    key = search_key(job, coding, root, histogram)
+    if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
+        return kept
+    counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
+    sought = Sought(model, coding.records, job.privacy.k)
+    found = applied(job, coding, sought, counted) if job.replay else examine(job, coding, sought, counted, parts, store)
+    # The top is one class of all N ≥ k records, so a node is always found.
+    if found is None or found.loss.suppressed == coding.records:
+        raise nothing_left(job, coding)
+    counted = below(job, coding, found, counted, parts, store)
+    if job.suppression.is_local:
+        made = recode_locally(job, coding, model, found, counted, parts, store)
+    else:
+        made = recode_node(job, coding, model, found, counted)
+    outcome = _outcome(coding, counted, found, made)
+    cells, classes = recoding_tables(made.recoding)
+    if found.statuses is not None:
+        keep_map(job, found.statuses, outcome.node, store, key)
+    return RecodingArtifacts(
+        outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
+        cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),
+        classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
+        later=store.make("later", key, ".parquet", lambda path: _write(path, stages_table(made.recoding.later))) if made.local else None,
+    )
+
+
+def _kept(job: Job, store: Store, key: str) -> RecodingArtifacts | None:
+    steps = ("outcome", "cells", "classes", *(["later"] if job.suppression.is_local else []))
+    found = {step: store.find(step, key) for step in steps}
+    return None if None in found.values() else RecodingArtifacts.model_validate(found)
+
+
+def _outcome(coding: Coding, root: Histogram, found: Found, made: Made) -> Outcome:
+    qids = len(coding.hierarchies)
+    return Outcome(
+        node=found.node[:qids],
+        root=found.roots[0][:qids],
+        roots=tuple(root[:qids] for root in found.roots),
+        suppressed=made.suppressed,
+        masked=made.masked,
+        classes=len(made.recoding.sizes),
+        passing=found.passing,
+        nodes=found.nodes,
+        evaluated=found.evaluated,
+        unexamined=found.unexamined,
+        bound=found.bound,
+        gap=found.gap,
+        cells=root.cells,
+        whole=found.roots[0][:qids] == Lattice.allowed(coding.hierarchies).root,
+        loss=made.loss,
+        ncp=made.ncp,
+        suppressed_for=made.suppressed_for,
+        local=made.local,
+    )
+
+
+def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
+    """Reads what the search found."""
+    return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
+
+
+_loaded: dict[tuple[str, ...], Recoding] = {}
+_loading = Lock()
+
+
+def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
+    """Reads a recoding from its tables, once per process."""
+    key = (*coding.key, *artifacts.digests, job.intervals)
+    with _loading:
+        if key not in _loaded:
+            _loaded.clear()
+            _loaded[key] = read_recoding_of(coding, artifacts, job.intervals, store)
+        return _loaded[key]
+
+
+def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
+    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
+    cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
+    outcome = json.loads(store.path(artifacts.outcome).read_bytes())
+    node = outcome.get("node", coding.finest[: len(coding.hierarchies)])
+    recoding = read_recoding(cells, classes, tuple(node), coding.hierarchies, intervals)
+    if artifacts.later is None:
+        return recoding
+    nodes = [tuple(stage) for stage in outcome["local"]["stages"]]
+    return replace(recoding, later=read_stages(read_table(store, artifacts.later), nodes, coding.hierarchies))
+
+
+def _write(path: Path, table: pa.Table) -> int:
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)

@@ -1,0 +1,82 @@
+"""Replays: the classes of an earlier release, applied to other data instead of a search, as long as they mean the same and are safe."""
+
+from __future__ import annotations
+
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.lattice.lattice import Lattice
+from core.lattice.search import Found
+from core.losses.losses import loss_of
+from core.privacy.class_tables import classes_of
+from schemas.errors.base import PrivacyError, StorageError
+from schemas.errors.methods import ReplayError
+from schemas.job.digest import hierarchies_of, job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.counting.coding import Coding
+from tasks.lattice.examination import Sought, most_suppressed
+from tasks.release.manifest import read_manifest
+
+
+def replayed(job: Job) -> Manifest:
+    """Returns the manifest of the release that the job replays, if its classes mean the same in this job; of a replay, what it replayed.
+
+    Raises:
+        StorageError: it is not a release.
+        ReplayError: another algorithm made it, or with other hierarchies.
+    """
+    assert job.replay is not None
+    folder = job.replay_path
+    manifest = read_manifest(folder) if folder.is_dir() else None
+    if manifest is None:
+        raise StorageError.not_a_release(str(job.replay), "replay names a release of the target, or its folder relative to the job file")
+    if manifest.method != job.method.name:
+        raise ReplayError.other_method(manifest.release, manifest.method, job.method.name)
+    if manifest.replay_of is not None:
+        # What it replayed was replayed unchanged.
+        return replayed(job.model_copy(update={"replay": folder.parent / manifest.replay_of}))
+    mine = hierarchies_of(job)
+    if not manifest.hierarchies:
+        if manifest.job != job_digest(job.model_copy(update={"replay": None})):
+            raise ReplayError.not_recorded(manifest.release)
+    elif list(manifest.hierarchies.items()) != list(mine.items()):
+        names = [*mine, *(name for name in manifest.hierarchies if name not in mine)]
+        differing = [name for name in names if mine.get(name) != manifest.hierarchies.get(name)]
+        raise ReplayError.hierarchies_differ(manifest.release, differing or names)
+    return manifest
+
+
+def replayed_root(job: Job, coding: Coding) -> Node:
+    """Returns the node of the release that the job replays, with the axes of sensitive columns.
+
+    Raises:
+        ReplayError: its levels do not mean the same over these data.
+    """
+    manifest = replayed(job)
+    assert manifest.node is not None
+    tops = {hierarchy.qid: hierarchy.top for hierarchy in coding.hierarchies}
+    if differing := [qid for qid, top in manifest.tops.items() if tops.get(qid) != top]:
+        raise ReplayError.levels_differ(manifest.release, differing)
+    return manifest.node + (0,) * len(coding.sensitive)
+
+
+def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Found:
+    """Returns what the replayed node does to these data.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        sought: The privacy model.
+        counted: The cells of the node.
+
+    Raises:
+        PrivacyError: more records than the limit allows are in classes that fail.
+    """
+    assert job.replay is not None
+    classes = classes_of(counted, coding.sensitive)
+    loss = loss_of(classes.counts, sought.model.fails(classes.counts, classes.spreads))
+    most = most_suppressed(job, sought.records)
+    if loss.suppressed > most:
+        raise PrivacyError.replay_fails(job.replay.name, loss.suppressed, sought.records, most)
+    nodes = Lattice.allowed(coding.hierarchies).nodes
+    return Found(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))

@@ -1,0 +1,160 @@
+"""Mondrian on the cells of the whole source, and what its fragments share with that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.lattice.roots import most_cells
+from core.mondrian.axes import axis_of
+from core.mondrian.partition import Rules
+from core.mondrian.recoding import Cutting, recode_cells, total_losses
+from core.recoding.recoding import recoding_tables
+from schemas.errors.base import SourceError
+from schemas.job.digest import privacy_content
+from schemas.job.job import Job
+from schemas.job.mondrian import Fragments, MondrianMethod
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.histograms import load_histogram
+from tasks.counting.source_sizes import Sizes, read_sizes
+from tasks.lattice.promises import check_promise, privacy_model, whole_counts
+from tasks.lattice.recodings import RecodingArtifacts
+from tasks.records.recodings import LocalOutcome
+from tasks.store.store import Artifact, Store, key_of
+
+VERSION = 2
+BYTES_PER_ROW, BYTES_PER_CODE = 160, 24
+DEEPEST = "levels"
+"""The one figure of an algorithm that does not add up: how deep it came."""
+NAMES_IN_FRAGMENTS = {"merged": "merged_partitions"}
+
+
+class Costs(Protocol):
+    """Losses and penalties of a fragment, summed over its records, and what was counted in it."""
+
+    @property
+    def losses(self) -> Mapping[str, int | float]:
+        """By name."""
+
+    @property
+    def penalties(self) -> Mapping[str, float]:
+        """By QID."""
+
+    @property
+    def figures(self) -> Mapping[str, int]:
+        """By name."""
+
+
+def method_of(job: Job) -> MondrianMethod:
+    """Returns Mondrian's settings: the job's own or, where another algorithm works on its fragments, the usual ones."""
+    if isinstance(job.method, MondrianMethod):
+        return job.method
+    return MondrianMethod(fragments=getattr(job.method, "fragments", Fragments()))
+
+
+def cutting_of(job: Job, coding: Coding) -> Cutting:
+    """Returns how the job asks for rows to be cut and published."""
+    method, qids = method_of(job), job.columns.quasi_identifiers
+    columns = tuple(domain.qid for domain in coding.sensitive)
+    wholes = tuple(whole_counts(coding, position) for position in range(len(columns)))
+    axes = [axis_of(*of, job.folder) for of in zip(qids, coding.domains, coding.hierarchies, strict=True)]
+    return Cutting(
+        axes=tuple(axes),
+        domains=coding.domains,
+        hierarchies=coding.hierarchies,
+        rules=Rules(job.privacy.k, privacy_model(job, coding), columns, wholes),
+        ways=tuple(method.way_of(qid.name) for qid in qids),
+        score=method.score,
+        mode=method.mode,
+        intervals=job.intervals,
+        of_fragment=method.spans == "fragment",
+    )
+
+
+def check_whole(job: Job, coding: Coding) -> None:
+    """Refuses what cannot be cut: see ``check_promise``; and intervals of what is no number.
+
+    Raises:
+        PrivacyError: fewer than k records, or all of them together break a privacy model.
+        SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
+    """
+    check_promise(job, coding)
+    for axis, way in zip(cutting_of(job, coding).axes, cutting_of(job, coding).ways, strict=True):
+        if way == "interval" and axis.numbers is None:
+            dtype = str(coding.domains[[domain.qid for domain in coding.domains].index(axis.qid)].values.type)
+            raise SourceError.wrong_type(axis.qid, dtype, "published as an interval", "choose hierarchy, prefix or set")
+
+
+def bytes_of(coding: Coding, rows: int) -> int:
+    """Returns about how much memory Mondrian takes for so many cells or records."""
+    return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
+
+
+def on_cells(job: Job) -> bool:
+    """Tells whether the job's method works on cells; others hold every single record."""
+    return isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
+
+
+def in_fragments(job: Job, coding: Coding) -> bool:
+    """Tells whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
+    method = method_of(job)
+    cells = most_cells(coding.axes, coding.finest, coding.records)
+    return method.fragments.count > 1 or method.mode == "relaxed" or bytes_of(coding, cells) > job.memory
+
+
+def recoding_key(job: Job, coding: Coding) -> str:
+    """Returns the fingerprint of all that classes depend on besides the records."""
+    return key_of(VERSION, coding.key, privacy_content(job), job.method.canonical(), job.intervals)
+
+
+def recode(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | None, store: Store) -> RecodingArtifacts:
+    """Cuts the cells of the whole source and makes their recoding.
+
+    Args:
+        job: The job.
+        domain: The domain table.
+        histogram: The cells at full resolution.
+        sizes: How many of them there are by their records.
+        store: Gets the recoding.
+    """
+    coding = load_coding(job, domain, store)
+    key = key_of(recoding_key(job, coding), histogram.sha256)
+    kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
+    if None not in kept.values():
+        return RecodingArtifacts.model_validate(kept)
+    counted = load_histogram(histogram, coding, coding.finest, store)
+    recoding, published = recode_cells(cutting_of(job, coding), counted)
+    outcome = outcome_of(job, coding, [published], {"cells": counted.cells, "fragments": 1}, read_sizes(sizes, store))
+    cells, classes = recoding_tables(recoding)
+    return RecodingArtifacts(
+        outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
+        cells=store.make("cells", key, ".parquet", lambda path: write_plain(path, cells)),
+        classes=store.make("classes", key, ".parquet", lambda path: write_plain(path, classes)),
+    )
+
+
+def outcome_of(job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes) -> LocalOutcome:
+    """Adds up what fragments cost, and what was counted in them."""
+    qids = [hierarchy.qid for hierarchy in coding.hierarchies]
+    loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
+    ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
+    partitions = sum(int(part.losses["partitions"]) for part in parts)
+    search = {"partitions": partitions, **_added([part.figures for part in parts]), **figures}
+    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search=search, before=before)
+
+
+def _added(figures: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """Adds up what an algorithm counted in fragments; ``merged`` is what became of fragments there, so that of partitions is told apart."""
+    names = dict.fromkeys(name for one in figures for name in one)
+    found = {name: (max if name == DEEPEST else sum)(one.get(name, 0) for one in figures) for name in names}
+    return {NAMES_IN_FRAGMENTS.get(name, name): count for name, count in found.items()}
+
+
+def write_plain(path: Path, table: pa.Table) -> int:
+    """Writes a table and returns its number of rows."""
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)

@@ -1,0 +1,238 @@
+"""Distributed Mondrian before the workers begin: a sample, thresholds, and the records of every chunk apart by fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.coding import Words
+from core.histograms.histogram import count_cells
+from core.histograms.rollups import packing_of
+from core.mondrian.fragments import Group, Tree, multidimensional, quantiles
+from core.mondrian.sampling import sampled
+from core.privacy.models import Spread
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.tables import histogram_schema
+from tasks.counting.chunk_cells import cell_table
+from tasks.counting.coding import CellCoder, Coding
+from tasks.counting.domains import axis_names
+from tasks.lattice.promises import privacy_model
+from tasks.mondrian.cells import bytes_of, cutting_of, method_of, write_plain
+from tasks.pseudonyms.pseudonyms import read_published
+from tasks.source.reading import read_chunk
+from tasks.source.sources import Chunk, Source
+from tasks.store.store import Artifact, Store, key_of
+from tasks.store.tables import read_table, write_table
+from tasks.writing.classes import write_run
+
+VERSION = 1
+WORKERS = 2
+BYTES_PER_COLUMN = 24
+MARGIN = 0.8
+RESERVED = 8
+"""One part in so many of the memory is left to the program itself."""
+LARGER = 4
+
+
+def most_records(job: Job, coding: Coding, source: Source) -> int:
+    """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
+    each = bytes_of(coding, 1) + BYTES_PER_COLUMN * len(source.payload)
+    return max((job.memory - job.memory // RESERVED) // (WORKERS * each), 1)
+
+
+def sample_share(job: Job, coding: Coding, attempt: int) -> float:
+    """Returns the share of the records that the sample takes: the job's, more if fragments came out too large, no more than fits."""
+    fits = job.memory / 2 / bytes_of(coding, coding.records)
+    share = min(float(method_of(job).fragments.sample) * LARGER**attempt, max(fits, 1 / coding.records), 1.0)
+    return float(share)
+
+
+def sample_chunk(job: Job, coding: Coding, share: float, chunk: Chunk, store: Store) -> Artifact:
+    """Counts the cells of a chunk that are in the sample.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+    """
+    seed = method_of(job).fragments.seed
+
+    def write(path: Path) -> int:
+        coder = CellCoder.at(coding, coding.finest)
+        found: list[Words] = [tuple(np.empty(0, np.int64) for _ in coder.packing.words)]
+        try:
+            for batch in read_chunk(chunk, axis_names(job)):
+                words = coder.cells(batch.columns)
+                drawn = sampled(words, share, seed)
+                found.append(tuple(word[drawn] for word in words))
+        except LookupError:
+            raise SourceError.changed(chunk.file.name) from None
+        words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
+        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "samples", "cell_0")
+
+    return store.make("samples", _sample_key(job, coding, share, chunk), ".parquet", write)
+
+
+def _sample_key(job: Job, coding: Coding, share: float, chunk: Chunk) -> str:
+    return key_of(VERSION, chunk.key, coding.key, share, method_of(job).fragments.seed)
+
+
+def is_sampled(job: Job, coding: Coding, share: float, chunk: Chunk, store: Store) -> bool:
+    """Tells whether a chunk's sample is there."""
+    return store.find("samples", _sample_key(job, coding, share, chunk)) is not None
+
+
+def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
+    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
+    packing = packing_of(coding.finest, coding.axes)
+    tables = [read_table(store, sample) for sample in samples]
+    words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
+    words, counts = count_cells(words, packing.product, np.concatenate([table["count"].to_numpy() for table in tables]))
+    return packing.unpack(words), counts
+
+
+def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store) -> Tree:
+    """Returns the cuts between fragments.
+
+    Args:
+        job: Says how, and into how many.
+        coding: Of the run.
+        samples: Of all chunks.
+        share: Of the records that they are.
+        attempt: How often fragments came out too large.
+        most: Records that a fragment may hold.
+        store: Has the samples.
+    """
+    codes, counts = gather_samples(coding, samples, store)
+    cutting, asked = cutting_of(job, coding), method_of(job).fragments
+    needed = -(-coding.records // int(max(most * MARGIN, 1)))
+    if asked.cut == "quantile":
+        return quantiles(cutting, codes, counts, max(asked.count, needed) << attempt)
+    return multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt))
+
+
+def _part_key(coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> str:
+    return key_of(VERSION, chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
+
+
+def known_censuses(coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
+    """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
+    kept = [store.find("census", _part_key(coding, source, tree, chunk)) for chunk in source.chunks]
+    found = [artifact for artifact in kept if artifact]
+    return found if len(found) == len(kept) else None
+
+
+def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk, store: Store) -> tuple[Artifact, Artifact]:
+    """Sets the records of a chunk apart by the leaves of the tree, and counts them.
+
+    Returns:
+        One record batch per leaf, of cells and payload; and the records per leaf and per leaf and sensitive value.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+    """
+    key = _part_key(coding, source, tree, chunk)
+    run, census = store.find("runs", key), store.find("census", key)
+    if run and census:
+        return run, census
+    coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)
+    names = list(dict.fromkeys([*axis_names(job), *source.payload]))
+    places = [names.index(name) for name in source.payload]
+    batches, cells, leaves, codes = [], [], [], []
+    try:
+        for batch in read_published(job, source, chunk, names):
+            words = coder.cells(batch.columns[: len(coding.axes)])
+            mine = coder.packing.unpack(words)
+            leaves.append(tree.leaf_of(cutting.ranks(mine)))
+            cells.append(words[0])
+            codes.append(mine[:, len(coding.hierarchies) :])
+            columns = [*map(pa.array, words[1:]), *(batch.column(place) for place in places)]
+            batches.append(pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))]))
+    except LookupError:
+        raise SourceError.changed(chunk.file.name) from None
+    leaf, cell = np.concatenate(leaves), np.concatenate(cells)
+    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
+    payload = table.to_batches()[0] if table.num_columns else pa.RecordBatch.from_arrays([], names=[])
+    counted = _census(leaf, np.concatenate(codes))
+    return (
+        store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf)),
+        store.make("census", key, ".parquet", lambda path: write_plain(path, counted)),
+    )
+
+
+def _census(leaves: NDArray[np.int64], sensitive: NDArray[np.integer]) -> pa.Table:
+    """Returns how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column."""
+    rows = []
+    for column in range(-1, sensitive.shape[1]):
+        codes = np.zeros(len(leaves), np.int64) if column < 0 else sensitive[:, column].astype(np.int64)
+        size = int(codes.max(initial=0)) + 1
+        counts = np.bincount(leaves * size + codes)
+        there = np.flatnonzero(counts)
+        rows.append((np.full(len(there), column), there // size, there % size, counts[there]))
+    columns, leaf, code, count = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    return pa.table({"column": columns, "leaf": leaf, "code": code, "count": count})
+
+
+def lots(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
+    """Returns the runs of all chunks, neighbours together as long as they hold no more than so many records of a fragment.
+
+    Args:
+        runs: The records of every chunk, apart by leaf.
+        censuses: How many those are, in the same order.
+        group: The leaves of the fragment.
+        most: Records that are worked on at a time; a single chunk may hold more.
+    """
+    found: list[list[Artifact]] = [[]]
+    held = 0
+    for run, table in zip(runs, censuses, strict=True):
+        mine = (table["column"].to_numpy() < 0) & np.isin(table["leaf"].to_numpy(), group)
+        records = int(table["count"].to_numpy()[mine].sum())
+        if held and held + records > most:
+            found.append([])
+            held = 0
+        found[-1].append(run)
+        held += records
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """How many records and sensitive values each leaf holds.
+
+    Attributes:
+        records: Shape (leaves,).
+        values: Shape (leaves, values) per sensitive column.
+    """
+
+    records: NDArray[np.int64]
+    values: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> Census:
+        """Adds up the censuses of all chunks."""
+        table = pa.concat_tables(tables)
+        column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
+        made = []
+        for position, size in enumerate([1, *(domain.size for domain in coding.sensitive)], start=-1):
+            mine = column == position
+            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaves * size)
+            made.append(sums.astype(np.int64).reshape(leaves, size))
+        return cls(made[0][:, 0], tuple(made[1:]))
+
+    def keeps(self, job: Job, coding: Coding) -> Callable[[Group], bool]:
+        """Returns what tells whether some leaves together keep the privacy model."""
+        model = privacy_model(job, coding)
+
+        def kept(leaves: Group) -> bool:
+            spreads = {}
+            for domain, values in zip(coding.sensitive, self.values, strict=True):
+                counts = values[list(leaves)].sum(axis=0)
+                there = np.flatnonzero(counts)
+                spreads[domain.qid] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
+            return not model.fails(np.array([int(self.records[list(leaves)].sum())]), spreads)[0]
+
+        return kept

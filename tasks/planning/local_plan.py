@@ -1,0 +1,101 @@
+"""What a method of local recoding would do: what it works on, how much of that there is, and the fragments that it would make."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from core.lattice.roots import most_cells
+from schemas.job.job import Job
+from schemas.job.mondrian import MondrianMethod
+from tasks.counting.coding import Coding
+from tasks.engine.runs import Run
+from tasks.mondrian import cells as mondrian
+from tasks.mondrian import fragments
+from tasks.mondrian import phases as mondrian_phases
+from tasks.records import coding as records
+from tasks.records import fragments as record_fragments
+from tasks.source.sources import Source
+from tasks.store.store import Artifact
+
+ENOUGH = 100_000
+
+
+class LocalPlan(BaseModel):
+    """What a run of Mondrian or of a record method would do.
+
+    Attributes:
+        rows: What is cut or compared: ``cells``, distinct combinations with their counts, or single ``records``.
+        most_rows: How many there are at most, as far as domains tell.
+        sampled: Records that were drawn to look at, 100,000 or so at least; all records of a combination are drawn together.
+        distinct: Share of distinct combinations among them (QIDs, and sensitive columns that ``l`` or ``t`` look at): 1 if all differ.
+        samples_to_scan: Chunks that they had not yet been drawn from when the plan was made.
+        parted: Whether records are shared out before classes are made.
+        fragments: How many there would be; thin ones are still merged, and too large ones cut again.
+        reason: Why there are several, or one.
+        most_records: Records that a fragment may hold.
+        needed: Bytes that all rows at once would take, about.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    rows: Literal["cells", "records"]
+    most_rows: int
+    sampled: int
+    distinct: float
+    samples_to_scan: int
+    parted: bool
+    fragments: int
+    reason: str
+    most_records: int
+    needed: int
+
+
+def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) -> LocalPlan:
+    """Draws samples, those that fragments would be cut by too, and says what a run would do.
+
+    Raises:
+        PrivacyError: all records together break the promise, or are too many for the method and the memory.
+    """
+    job = run.job
+    parted = _needs_fragments(job, coding)
+    share = fragments.sample_share(job, coding, 0)
+    telling = min(max(share, ENOUGH / coding.records), 1.0)
+    undrawn = sum(not fragments.is_sampled(job, coding, telling, chunk, run.store) for chunk in source.chunks)
+    _, counts = fragments.gather_samples(coding, mondrian_phases.draw_samples(run, source, domain, telling), run.store)
+    most, leaves = fragments.most_records(job, coding, source), 1
+    if parted:
+        # The sample that the run would draw, and its cuts.
+        samples = mondrian_phases.draw_samples(run, source, domain, share)
+        leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).leaves
+    sampled = int(counts.sum())
+    rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
+    needed = (mondrian if isinstance(job.method, MondrianMethod) else records).bytes_of(coding, rows)
+    return LocalPlan(
+        rows="cells" if mondrian.on_cells(job) else "records",
+        most_rows=rows,
+        sampled=sampled,
+        distinct=len(counts) / sampled if sampled else 1.0,
+        samples_to_scan=undrawn,
+        parted=parted,
+        fragments=leaves,
+        reason=_reason(job, needed) if parted else "all fit the memory at once",
+        most_records=most if parted else coding.records,
+        needed=needed,
+    )
+
+
+def _needs_fragments(job: Job, coding: Coding) -> bool:
+    if not isinstance(job.method, MondrianMethod):
+        return record_fragments.need_fragments(job, coding)
+    mondrian.check_whole(job, coding)
+    return mondrian.in_fragments(job, coding)
+
+
+def _reason(job: Job, needed: int) -> str:
+    if needed > job.memory:
+        return "all at once do not fit the memory"
+    if mondrian.method_of(job).fragments.count > 1:
+        return "as the job asks"
+    return "relaxed cuts part equal records, which takes the records themselves"

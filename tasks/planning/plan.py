@@ -1,0 +1,220 @@
+"""What can be said before a run: that it cannot start, that its release exists, or sizes, lattice, memory and how unique records are."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.node import Node
+from core.lattice.lattice import Lattice
+from core.lattice.roots import bins, most_cells
+from core.privacy.risk import Figures
+from schemas.job.job import Job
+from schemas.job.method import SkaldMethod
+from schemas.release.manifest import Manifest
+from tasks.counting.chunk_cells import OF_CHUNK
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.domains import axis_names, domains_key
+from tasks.counting.drivers import Drivers, Exposed, uniqueness
+from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
+from tasks.counting.source_sizes import MOST_ROWS
+from tasks.engine.runs import Run
+from tasks.lattice.examination import most_suppressed
+from tasks.lattice.recodings import check_hierarchies, choose_root
+from tasks.planning.local_plan import LocalPlan, make_local_plan
+from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
+from tasks.publication.remote_target import any_release, is_published, recall
+from tasks.publication.staging import release_id
+from tasks.source.extracts import forget_extract
+from tasks.source.locations import find_names
+from tasks.source.opening import open_run
+from tasks.source.sources import Source, read_source
+from tasks.store.store import Artifact
+
+
+class PlannedQid(BaseModel):
+    """One QID: distinct values, nulls, the number of groups per level, and who would stand out without it, where that was counted."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    values: int
+    nulls: int
+    groups: tuple[int, ...]
+    without: Exposed | None = None
+
+
+class Plan(BaseModel):
+    """What a run would do.
+
+    Attributes:
+        release: The id that the release would have.
+        exists: Whether it is published already.
+        method: Name of the algorithm.
+        files: Number of files, and ``chunks`` they are cut into.
+        domains_to_scan: Chunks that phase 1 had not yet counted when the plan was made.
+        histograms_to_scan: Chunks that phase 2 had not yet counted when the plan was made; null for methods that need no histogram.
+        records: N.
+        most_suppressed: Records that the limit allows to suppress.
+        qids: One entry per QID.
+        nodes: Nodes of the whole lattice; null, like all that is told of its root, for methods that search none.
+        root: The finest node whose histogram fits the memory, with at most ``cells`` occupied cells of ``bins`` (eq. 1).
+        memory: Bytes.
+        local: What a method that searches no lattice would do.
+        source_bytes: Size of the source's files.
+        exposed: Records of the source that stand out; None where they were not counted.
+        risk: Re-identification risk of the source as it is, where it was counted.
+        not_counted: Why something of these was not, in a sentence.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    exists: bool
+    method: str
+    files: int
+    chunks: int
+    domains_to_scan: int
+    histograms_to_scan: int | None
+    records: int
+    most_suppressed: int
+    qids: tuple[PlannedQid, ...]
+    nodes: int | None = None
+    root: Node | None = None
+    cells: int | None = None
+    bins: int | None = None
+    memory: int
+    local: LocalPlan | None = None
+    source_bytes: int
+    exposed: Exposed | None = None
+    risk: Figures = {}
+    not_counted: str = ""
+
+
+class Uniqueness(NamedTuple):
+    """Who stands out, the risk of that, and what was not counted of it."""
+
+    drivers: Drivers | None
+    risk: Figures
+    not_counted: str
+
+
+def published_already(job: Job) -> Manifest | None:
+    """Returns the manifest of the release that the job would make, if it is published; counts nothing.
+
+    The source's digests are kept for the run, so that nothing is read twice. Without any release of the job in the target, they are not
+    even taken; nor where a key is Prefect's to tell, which is not started yet.
+
+    Raises:
+        SkaldError: a wrong hierarchy, a source without files; with a release in the target, whatever is wrong with the files.
+    """
+    check_hierarchies(job)
+    find_names(job)
+    if in_prefect(job) or not any_release(job):
+        return None
+    with open_run(job, goes_on=True) as run:
+        found = recall(job, release_id(job, with_keys(job, read_source(job, run.store))))
+        if found:
+            forget_extract(job, run.store)
+        return found
+
+
+def make_plan(job: Job, *, quick: bool = False) -> Plan:
+    """Reads the source's footers, counts what is not counted yet, and says what a run would do; the run counts none of it again.
+
+    Args:
+        job: The job.
+        quick: Whether to leave out how unique the records are, which needs the counts of phase 2.
+
+    Raises:
+        SkaldError: whatever would stop the run so far.
+    """
+    check_hierarchies(job)
+    with open_run(job) as run:
+        source = with_keys(job, read_source(job, run.store))
+        names = axis_names(job)
+        uncounted = sum(run.store.find("domains", domains_key(chunk, names)) is None for chunk in source.chunks)
+        domain = merge_domains(run, source, count_domains(run, source))
+        coding = load_coding(job, domain, run.store)
+        release = release_id(job, source)
+        method = _of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)
+        unique = Uniqueness(None, {}, "") if quick else _uniqueness(run, source, domain, method.get("local"))
+        return Plan(
+            release=release,
+            exists=is_published(job, release),
+            method=job.method.name,
+            files=len(source.files),
+            chunks=len(source.chunks),
+            domains_to_scan=uncounted,
+            records=source.records,
+            most_suppressed=most_suppressed(job, source.records),
+            qids=_qids(coding, unique),
+            memory=job.memory,
+            source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size for file in source.files),
+            exposed=unique.drivers.whole if unique.drivers else None,
+            risk=unique.risk,
+            not_counted=unique.not_counted,
+            **method,
+        )
+
+
+def _qids(coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...]:
+    without = unique.drivers.without if unique.drivers else {}
+    return tuple(
+        PlannedQid(
+            name=domain.qid,
+            values=len(domain.values),
+            nulls=domain.nulls,
+            groups=tuple(map(len, hierarchy.labels)),
+            without=without.get(domain.qid),
+        )
+        for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
+    )
+
+
+def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
+    """Returns what is told of a lattice and its root."""
+    root = choose_root(run.job, coding)
+    return {
+        "histograms_to_scan": _uncounted(run, source),
+        "nodes": Lattice.allowed(coding.hierarchies).nodes,
+        "root": root[: len(coding.hierarchies)],
+        "cells": most_cells(coding.axes, root, source.records),
+        "bins": bins(coding.axes, root),
+    }
+
+
+def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> dict[str, Any]:
+    """Returns what is told of a method that gives every class labels of its own."""
+    local = make_local_plan(run, source, domain, coding)
+    whole = local.rows == "cells" and not local.parted
+    return {"local": local, "histograms_to_scan": _uncounted(run, source) if whole else None}
+
+
+def _uncounted(run: Run, source: Source) -> int:
+    names = axis_names(run.job)
+    return sum(run.store.find(OF_CHUNK, domains_key(chunk, names)) is None for chunk in source.chunks)
+
+
+def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
+    """Counts phase 2 and who stands out in it, or says why not.
+
+    A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
+    """
+    coding = load_coding(run.job, domain, run.store)
+    root = choose_root(run.job, coding)
+    if local and local.distinct * source.records > MOST_ROWS:
+        return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
+    parts = count_histograms(run, source)
+    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest else parts
+    sizes = count_sizes(run, domain, root, files[0], parts)
+    if sizes is None:
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in parts)))
+    drivers, risk = uniqueness(run.job, domain, files, sizes, run.store, run.spill)
+    told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
+    return Uniqueness(drivers, risk, told)
+
+
+def _too_many(cells: int) -> str:
+    return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."

@@ -1,0 +1,137 @@
+"""What a source's columns are, counted by DuckDB over its first records; no value of them comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+
+from core.formats.proposals import Kind, Profile
+from schemas.errors.base import SourceError
+from schemas.job.source import suffix
+from tasks.store.database import literal, quote
+
+MOST_RECORDS = 1_000_000
+"""Records that are looked at."""
+CSV = frozenset({".csv", ".tsv"})
+SUFFIXES = frozenset({".parquet", *CSV})
+KINDS: Mapping[str, Kind] = {
+    "BOOLEAN": "boolean", "DATE": "date", "VARCHAR": "text", "FLOAT": "double", "DOUBLE": "double",
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), "integer"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"), "timestamp"),
+}  # fmt: skip
+# A text that begins with 0 is a code: as a number it would lose that digit.
+READINGS: Mapping[Kind, str] = {
+    "boolean": "lower({0}) IN ('true', 'false')",
+    "integer": "regexp_full_match({0}, '-?(0|[1-9][0-9]{{0,17}})')",
+    "double": "regexp_full_match({0}, '-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]+)?')",
+    "date": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}') AND try_cast({0} AS DATE) IS NOT NULL",
+    "timestamp": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}[ T].*') AND try_cast({0} AS TIMESTAMP) IS NOT NULL",
+}
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """The columns of a source in its order, the records that were looked at, and the delimiter of CSV files (None for Parquet)."""
+
+    columns: tuple[Profile, ...]
+    records: int
+    delimiter: str | None
+
+
+def source_files(paths: Sequence[Path]) -> list[Path]:
+    """Returns the files that are named, or those in the one folder that is.
+
+    Raises:
+        SourceError: there is none, or they are of different formats.
+    """
+    folders = [path for path in paths if path.is_dir()]
+    files = sorted(
+        {path for path in paths if path.is_file()}
+        | {path for folder in folders for path in folder.iterdir() if path.is_file() and suffix(path.name) in SUFFIXES}
+    )
+    if not files or not all(path.is_dir() or path.is_file() for path in paths):
+        raise SourceError.no_files(" ".join(map(str, paths)))
+    kinds = {suffix(path.name) if suffix(path.name) in CSV else ".parquet" for path in files}
+    if len(kinds) > 1:
+        raise SourceError(
+            f"The files are of different formats ({', '.join(sorted(kinds))}). Name those of one format, and make a job for each."
+        )
+    return files
+
+
+def profile(files: Sequence[Path]) -> Profiled:
+    """Counts what tells columns apart, over the first records of all files.
+
+    Raises:
+        SourceError: the files cannot be read, differ, or hold no record.
+    """
+    csv = suffix(files[0].name) in CSV
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
+    }  # fmt: skip
+    connection = duckdb.connect(config=settings)
+    try:
+        delimiter = _delimiter(connection, files[0]) if csv else None
+        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {_reader(files, delimiter)} LIMIT {MOST_RECORDS}")
+        types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
+        kinds = _read_as(connection, list(types)) if csv else {name: _kind(dtype) for name, dtype in types.items()}
+        counts = connection.execute(profile_sql(kinds)).fetchone()
+    except duckdb.Error:
+        raise SourceError.unreadable(str(files[0]), "csv" if csv else "parquet") from None
+    finally:
+        connection.close()
+    if counts is None or not counts[0]:
+        raise SourceError.empty(len(files))
+    each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
+    columns = tuple(Profile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True))
+    return Profiled(columns, int(counts[0]), delimiter)
+
+
+def _kind(dtype: str) -> Kind:
+    return "double" if dtype.startswith("DECIMAL") else KINDS.get(dtype, "other")
+
+
+def _delimiter(connection: duckdb.DuckDBPyConnection, path: Path) -> str:
+    found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(path))})").fetchone()
+    return str(found[0]) if found else ","
+
+
+def _reader(files: Sequence[Path], delimiter: str | None) -> str:
+    listed = ", ".join(literal(str(path)) for path in files)
+    if delimiter is None:
+        return f"read_parquet([{listed}])"
+    return f"read_csv([{listed}], delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"')"
+
+
+def _read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
+    """Returns the strictest kind that every text of each CSV column can be read as; text where it has no value."""
+    tests = ", ".join(f"coalesce(bool_and({test.format(quote(name))}), false)" for name in names for test in READINGS.values())
+    found = connection.execute(f"SELECT {tests} FROM source").fetchone() or ()
+    kinds: dict[str, Kind] = {}
+    for number, name in enumerate(names):
+        fits = found[number * len(READINGS) : (number + 1) * len(READINGS)]
+        kinds[name] = next((kind for kind, fit in zip(READINGS, fits, strict=True) if fit), "text")
+    return kinds
+
+
+FIGURES = 7
+
+
+def profile_sql(kinds: Mapping[str, Kind]) -> str:
+    """Returns the statement that counts all columns in one scan: the records, then seven figures per column, in the order of `Profile`."""
+    return f"SELECT count(*), {', '.join(_figures(quote(name), kind) for name, kind in kinds.items())} FROM source"
+
+
+def _figures(column: str, kind: Kind) -> str:
+    distinct = f"approx_count_distinct({column})" if kind != "other" else "0"
+    span = f"coalesce(max({column}::DOUBLE) - min({column}::DOUBLE), 0)" if kind in {"integer", "double"} else "0"
+    if kind != "text":
+        return f"count({column}), {distinct}, 0, 0, 0, {span}, false"
+    length = f"length({column})"
+    return (
+        f"count({column}), {distinct}, coalesce(min({length}), 0), coalesce(max({length}), 0), coalesce(avg({length}), 0), 0, "
+        f"coalesce(bool_and(regexp_full_match({column}, '[0-9]+')), false)"
+    )

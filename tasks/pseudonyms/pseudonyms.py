@@ -1,0 +1,213 @@
+"""Pseudonyms in the place of identifiers, wherever the published columns of a chunk are read: one way for every algorithm.
+
+A key is read where a chunk is, and what it is must be what the run began with. The job, which goes to tasks, knows only where it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.columns.column_types import plain_type
+from core.pseudonyms.keyed_hash import fingerprint, offsets
+from core.pseudonyms.treatments import pseudonyms, shifted, texts
+from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.signals import RefusedError, UnfitError
+from schemas.job.job import Job
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.pseudonyms.secret_places import Secret
+from schemas.pseudonyms.treatments import AnyTreatment, EncryptTreatment, HashTreatment, MaskTreatment, ShiftTreatment, TokenTreatment
+from tasks.pseudonyms.keys import read_key
+from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
+from tasks.source.reading import BATCH_ROWS, read_chunk
+from tasks.source.sources import Chunk, Source
+
+
+def secret_of(treatment: AnyTreatment) -> Secret | None:
+    """Returns where the key or vault of a treatment lies."""
+    match treatment:
+        case HashTreatment():
+            return treatment.hash.key
+        case TokenTreatment():
+            return treatment.token.vault
+        case EncryptTreatment():
+            return treatment.encrypt.key
+        case ShiftTreatment():
+            return treatment.shift.key
+    return None
+
+
+def in_prefect(job: Job) -> bool:
+    """Tells whether a key or the path of a vault is kept by Prefect."""
+    secrets = (secret_of(one.treatment) for one in job.columns.pseudonyms)
+    return any(secret is not None and secret.prefect_block is not None for secret in secrets)
+
+
+def fingerprints(job: Job) -> dict[str, str]:
+    """Returns what tells keys and vaults from others, by column, without revealing them; columns that need none are left out.
+
+    Raises:
+        PseudonymError: keys or vaults that cannot be used, all at once.
+    """
+    found, faults = {}, []
+    for one in job.columns.pseudonyms:
+        try:
+            if (secret := secret_of(one.treatment)) is not None:
+                found[one.name] = _fingerprint(job, one.treatment, secret)
+        except RefusedError as error:
+            faults.append(f"column '{one.name}': {error}")
+    if faults:
+        raise PseudonymError.refused(faults)
+    return found
+
+
+def _fingerprint(job: Job, treatment: AnyTreatment, secret: Secret) -> str:
+    if isinstance(treatment, TokenTreatment):
+        return vault_id(vault_path(job, secret), secret)
+    return fingerprint(read_key(job, secret))
+
+
+def with_keys(job: Job, source: Source) -> Source:
+    """Returns the source with the fingerprints of the job's keys.
+
+    Raises:
+        PseudonymError: keys or vaults that cannot be used, all at once.
+    """
+    return source.model_copy(update={"keys": fingerprints(job)}) if job.columns.pseudonyms else source
+
+
+def give_tokens(job: Job, source: Source, spill: Path) -> Source:
+    """Gives tokens to all values that have none yet, and returns the source with the ids of the vaults.
+
+    Raises:
+        PseudonymError: keys or vaults that cannot be used, all at once.
+    """
+    if not job.columns.pseudonyms:
+        return source
+    fingerprints(job)
+    vaults: dict[Path, list[str]] = {}
+    for one in job.columns.pseudonyms:
+        if isinstance(one.treatment, TokenTreatment):
+            vaults.setdefault(vault_path(job, one.treatment.token.vault), []).append(one.name)
+    for path, names in vaults.items():
+        issue(job, path, _values(source, names), spill)
+    return with_keys(job, source)
+
+
+def _values(source: Source, names: Sequence[str]) -> Iterator[pa.Array]:
+    for chunk in source.chunks:
+        for batch in read_chunk(chunk, names):
+            for column in batch.columns:
+                yield texts(pc.unique(_plain(column).drop_null()))
+
+
+def read_published(job: Job, source: Source, chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a chunk as ``read_chunk`` does, with pseudonyms in the place of the identifiers that are published.
+
+    Raises:
+        SourceError: the file cannot be read to its end.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+    """
+    treated = [one for one in job.columns.pseudonyms if one.name in columns]
+    if not treated:
+        yield from read_chunk(chunk, columns)
+        return
+    made = _pseudonyms(job, source, chunk, treated)
+    others = [name for name in columns if name not in made]
+    first = 0
+    for rows, batch in _others(chunk, others):
+        arrays = [made[name].slice(first, rows) if name in made else batch.column(name) for name in columns]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
+        first += rows
+
+
+def _others(chunk: Chunk, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    if names:
+        yield from ((batch.num_rows, batch) for batch in read_chunk(chunk, names))
+        return
+    empty = pa.RecordBatch.from_arrays([], names=[])
+    yield from ((min(BATCH_ROWS, chunk.rows - first), empty) for first in range(0, chunk.rows, BATCH_ROWS))
+
+
+def _pseudonyms(job: Job, source: Source, chunk: Chunk, treated: Sequence[Identifier]) -> Mapping[str, pa.Array]:
+    """Returns the pseudonyms of a chunk's records by column, each of shape (rows,)."""
+    subjects = {one.name: one.treatment.shift.subject for one in treated if isinstance(one.treatment, ShiftTreatment)}
+    wanted = list(dict.fromkeys([*(one.name for one in treated), *subjects.values()]))
+    table = pa.Table.from_batches([_plain_batch(batch) for batch in read_chunk(chunk, wanted)])
+    made = {}
+    for one in treated:
+        try:
+            if isinstance(one.treatment, ShiftTreatment):
+                made[one.name] = _shifted(job, source, one, table, chunk)
+            else:
+                values, places = _distinct(table, one.name)
+                made[one.name] = _of_values(job, source, one, values).take(places)
+        except UnfitError as error:
+            raise PseudonymError.unfit(one.name, chunk.file.name, error.count, error.reason) from None
+    return made
+
+
+def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([_plain(column) for column in batch.columns], names=batch.schema.names)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    dtype = plain_type(column.type)
+    return column.cast(pa.large_string() if pa.types.is_string(dtype) else dtype)
+
+
+def _distinct(table: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
+    """Returns the distinct values of a column, and which of them each record has, null where it has none."""
+    coded = table[name].dictionary_encode().combine_chunks()
+    coded = coded.chunk(0) if isinstance(coded, pa.ChunkedArray) else coded
+    return coded.dictionary, coded.indices
+
+
+def _of_values(job: Job, source: Source, one: Identifier, values: pa.Array) -> pa.Array:
+    secret = secret_of(one.treatment)
+    if secret is None or isinstance(one.treatment, MaskTreatment):
+        return pseudonyms(one.treatment, values, b"")
+    if not isinstance(one.treatment, TokenTreatment):
+        return pseudonyms(one.treatment, values, _key(job, source, one.name, secret))
+    path = _vault(job, source, one.name, secret)
+    tokens = tokens_of(job, path, texts(values), job.work_path / "spill")
+    if tokens.null_count:
+        raise PseudonymError.not_in_vault(one.name, tokens.null_count)
+    return tokens
+
+
+def _shifted(job: Job, source: Source, one: Identifier, table: pa.Table, chunk: Chunk) -> pa.Array:
+    assert isinstance(one.treatment, ShiftTreatment)
+    shift = one.treatment.shift
+    subjects, places = _distinct(table, shift.subject)
+    dates = table[one.name].combine_chunks()
+    if lacking := pc.sum(pc.and_(places.is_null(), dates.is_valid())).as_py():
+        raise PseudonymError.no_subject(one.name, shift.subject, chunk.file.name, lacking)
+    days = offsets(texts(subjects), _key(job, source, one.name, shift.key), shift.days)
+    return shifted(dates, np.append(days, np.int32(0))[places.fill_null(len(days)).to_numpy(zero_copy_only=False)])
+
+
+def _key(job: Job, source: Source, column: str, secret: Secret) -> bytes:
+    """Reads a key once more and makes sure that it is the one that the run began with."""
+    try:
+        key = read_key(job, secret)
+    except RefusedError as error:
+        raise PseudonymError.refused([f"column '{column}': {error}"]) from None
+    if fingerprint(key) != source.keys.get(column):
+        raise PseudonymError.another_key(column)
+    return key
+
+
+def _vault(job: Job, source: Source, column: str, secret: Secret) -> Path:
+    try:
+        path = vault_path(job, secret)
+        found = vault_id(path, secret)
+    except RefusedError as error:
+        raise PseudonymError.refused([f"column '{column}': {error}"]) from None
+    if found != source.keys.get(column):
+        raise PseudonymError.another_key(column)
+    return path

@@ -1,0 +1,137 @@
+"""Originals of pseudonyms, for those who hold the key or the vault: encryption, tokens and shifted dates can be undone."""
+
+from __future__ import annotations
+
+import csv
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.pseudonyms.keyed_hash import offsets
+from core.pseudonyms.treatments import decrypted, shifted
+from schemas.errors.base import nearest
+from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.signals import RefusedError, UnfitError
+from schemas.job.job import Job
+from schemas.pseudonyms.identifiers import Identifier
+from schemas.pseudonyms.treatments import EncryptTreatment, ShiftTreatment, TokenTreatment, whole
+from tasks.pseudonyms.keys import read_key
+from tasks.pseudonyms.vaults import MISSING, values_of, vault_id, vault_path
+from tasks.store.files import PRIVATE_FILE
+
+DATE_LENGTH = 10
+
+
+def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
+    """Returns the original of each pseudonym as text, None where there is none.
+
+    Args:
+        job: Says how the column was treated, and where key or vault lies.
+        column: A column of pseudonyms.
+        pseudonyms: As text; dates as 2020-01-31 or 2020-01-31 12:00:00.
+        subjects: Whose dates they are, original values as text; for shifted dates alone.
+
+    Raises:
+        PseudonymError: the column is not published as pseudonyms, they cannot be undone, or key or vault cannot be used.
+    """
+    known = {one.name: one for one in job.columns.pseudonyms}
+    if column not in known:
+        raise PseudonymError.no_pseudonyms(column, nearest(column, known))
+    one = known[column]
+    if isinstance(one.treatment, ShiftTreatment) != (subjects is not None):
+        wanted = "a subject and a date" if subjects is None else "one pseudonym"
+        raise PseudonymError.unreadable_list(f"'{column}' needs {wanted} in each line")
+    try:
+        originals = _originals(job, one, pa.array(pseudonyms, pa.large_string()), subjects)
+    except RefusedError as error:
+        raise PseudonymError.refused([f"column '{column}': {error}"]) from None
+    found: list[str | None] = originals.to_pylist()
+    return found
+
+
+def needs_subjects(job: Job, column: str) -> bool:
+    """Tells whether a column's dates are shifted by their subjects."""
+    return any(one.name == column and isinstance(one.treatment, ShiftTreatment) for one in job.columns.pseudonyms)
+
+
+def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequence[str] | None) -> pa.Array:
+    match one.treatment:
+        case TokenTreatment():
+            path = vault_path(job, one.treatment.token.vault)
+            if vault_id(path, one.treatment.token.vault) == MISSING:
+                raise RefusedError(f"the {one.treatment.token.vault.words} names a vault that does not exist")
+            spill = job.work_path / f"reveal-{os.getpid()}"
+            try:
+                return _distinctly(pseudonyms, lambda tokens: values_of(job, path, tokens, spill))
+            finally:
+                shutil.rmtree(spill, ignore_errors=True)
+        case EncryptTreatment():
+            key, settings = read_key(job, one.treatment.encrypt.key), one.treatment.encrypt
+            fits = pc.match_substring_regex(pseudonyms, whole(one.treatment.form))
+            back = decrypted(pseudonyms.filter(fits), settings, key)
+            return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
+        case ShiftTreatment():
+            key = read_key(job, one.treatment.shift.key)
+            days = offsets(pa.array(subjects, pa.large_string()), key, one.treatment.shift.days)
+            return _unshifted(pseudonyms, -days)
+    raise PseudonymError.irreversible(one.name, one.treatment.words)
+
+
+def _distinctly(values: pa.Array, look_up: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    coded = values.dictionary_encode()
+    return look_up(coded.dictionary).take(coded.indices)
+
+
+def _unshifted(written: pa.Array, days: NDArray[np.int32]) -> pa.Array:
+    lengths = pc.utf8_length(written)
+    dtype = pa.date32() if not len(written) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
+    try:
+        return shifted(written.cast(pa.string()).cast(dtype), days).cast(pa.string()).cast(pa.large_string())
+    except (UnfitError, pa.ArrowInvalid):
+        raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
+
+
+def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:
+    """Returns the pseudonyms of a list, one in each line as CSV writes it, and the subjects before them where there are any.
+
+    Raises:
+        PseudonymError: a line with another number of fields, by its number.
+    """
+    fields = 2 if with_subjects else 1
+    try:
+        rows = [row for row in csv.reader(lines, strict=True) if row]
+    except (csv.Error, UnicodeDecodeError):
+        raise PseudonymError.unreadable_list("it is not CSV in UTF-8") from None
+    if odd := next((number for number, row in enumerate(rows, 1) if len(row) != fields), None):
+        needed = "a subject and a date" if with_subjects else "one pseudonym"
+        raise PseudonymError.unreadable_list(f"entry {odd:,} is not {needed}")
+    return [row[-1] for row in rows], [row[0] for row in rows] if with_subjects else None
+
+
+def write_originals(
+    job: Job, path: Path, pseudonyms: Sequence[str], originals: Sequence[str | None], subjects: Sequence[str] | None
+) -> None:
+    """Writes a CSV file that only its owner may read: pseudonym and original, the subject before them where there is one.
+
+    Raises:
+        PseudonymError: the file exists, or lies in the target, which is handed on.
+    """
+    if path.resolve().is_relative_to(job.target_path.resolve()):
+        raise PseudonymError.not_here(str(path), "it lies inside the target, which is handed on")
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
+    except FileExistsError:
+        raise PseudonymError.not_here(str(path), "it exists and stays as it is; name another file") from None
+    except OSError as error:
+        raise PseudonymError.not_here(str(path), error.strerror or "unknown reason") from None
+    before = [subjects] if subjects is not None else []
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["subject"] * len(before) + ["pseudonym", "original"])
+        writer.writerows(zip(*before, pseudonyms, originals, strict=True))

@@ -1,0 +1,45 @@
+"""What a run has to do with the last one: which files are new, and what had been counted before it began."""
+
+from __future__ import annotations
+
+from schemas.release.increments import Increment, SourceDigest
+from tasks.counting.chunk_cells import OF_CHUNK
+from tasks.counting.domains import axis_names, domains_key
+from tasks.engine.runs import Run
+from tasks.publication.ledger import Entry, last_entry
+from tasks.source.sources import Source
+
+
+def increment_of(run: Run, source: Source) -> Increment:
+    """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
+    names = axis_names(run.job)
+    keys = [(domains_key(chunk, names), chunk.rows) for chunk in source.chunks]
+    domains, histograms = (
+        [rows for key, rows in keys if (run.store.folder / step / f"{key}.record").is_file()] for step in ("domains", OF_CHUNK)
+    )
+    last = last_entry(run.job, run.store)
+    return Increment.model_validate(
+        (_files(source, last) if last else {"since": None})
+        | {
+            "chunks": len(source.chunks),
+            "domains_reused": len(domains),
+            "domains_records": sum(domains),
+            "histograms_reused": len(histograms),
+            "histograms_records": sum(histograms),
+        }
+    )
+
+
+def _files(source: Source, last: Entry) -> dict[str, str | int]:
+    names, contents = {name for name, _, _ in last.files}, {digest for _, digest, _ in last.files}
+    here, digests = {file.name for file in source.files}, {file.digest for file in source.files}
+    unchanged = sum(file.digest in contents for file in source.files)
+    changed = sum(file.digest not in contents and file.name in names for file in source.files)
+    gone = sum(name not in here and digest not in digests for name, digest, _ in last.files)
+    new = len(source.files) - unchanged - changed
+    return {"since": last.release, "unchanged": unchanged, "new": new, "changed": changed, "removed": gone}
+
+
+def source_digests(source: Source) -> tuple[SourceDigest, ...]:
+    """Returns the files of the source as a manifest tells them, in an order that says nothing."""
+    return tuple(SourceDigest(digest=digest, records=rows) for digest, rows in sorted((file.digest, file.rows) for file in source.files))

@@ -1,0 +1,92 @@
+"""What a run folder keeps of each release: the files it was made of, and where its recoding lies. Gone with the artefacts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from schemas.job.digest import hierarchies_of, privacy_content
+from schemas.job.job import Job
+from tasks.counting.domains import axis_names
+from tasks.lattice.recodings import RecodingArtifacts
+from tasks.source.sources import Source
+from tasks.store.files import private_folder, write_whole
+from tasks.store.store import Artifact, Store, key_of
+
+FOLDER = "releases"
+
+
+class Recoded(BaseModel):
+    """Where the recoding of a release's cells lies: its domain table and its recoding."""
+
+    model_config = ConfigDict(frozen=True)
+
+    domain: Artifact
+    recoding: RecodingArtifacts
+    intervals: Literal["text", "bounds"]
+
+
+class Entry(BaseModel):
+    """One release.
+
+    Attributes:
+        release: Its id.
+        files: Name, digest and records of each file of the source.
+        chunks: Digest, first row and rows of each chunk that was counted.
+        names: Columns whose values were counted: the QIDs, then what a privacy model looks at.
+        hierarchies: Digest of each QID's hierarchy, in job order.
+        settings: Fingerprint of what its classes had to keep and of the method's settings.
+        recoded: Its recoding; None for methods that recode single records.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    release: str
+    files: tuple[tuple[str, str, int], ...]
+    chunks: tuple[tuple[str | int, ...], ...]
+    names: tuple[str, ...]
+    hierarchies: dict[str, str]
+    settings: str
+    recoded: Recoded | None
+
+
+def settings_of(job: Job) -> str:
+    """Returns the fingerprint of what classes must keep and of the method's settings."""
+    return key_of(privacy_content(job), job.method.canonical())
+
+
+def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact, RecodingArtifacts] | None, store: Store) -> None:
+    """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is."""
+    entry = Entry(
+        release=release,
+        files=tuple((file.name, file.digest, file.rows) for file in source.files),
+        chunks=tuple(chunk.key for chunk in source.chunks),
+        names=tuple(axis_names(job)),
+        hierarchies=hierarchies_of(job),
+        settings=settings_of(job),
+        recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
+    )
+    path = private_folder(store.folder / FOLDER) / f"{release}.record"
+    write_whole(path, lambda part: part.write_text(entry.model_dump_json()))
+
+
+def read_entry(release: str, store: Store) -> Entry | None:
+    """Returns what is kept of a release, if anything is."""
+    try:
+        return Entry.model_validate_json((store.folder / FOLDER / f"{release}.record").read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def last_entry(job: Job, store: Store) -> Entry | None:
+    """Returns the entry of the release of this run folder that was published last, if it is still in the target."""
+    return next(_published(job, store), None)
+
+
+def _published(job: Job, store: Store) -> Iterator[Entry]:
+    records = sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for record in records:
+        if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
+            yield entry

@@ -1,0 +1,160 @@
+"""Manifests: what a release is and what was measured, for recodings by levels and for those of single records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+from typing import Any
+
+from core.lattice.map import LatticeMap
+from core.losses.losses import united
+from core.privacy.risk import release_risk
+from core.recount.classes import Recount
+from schemas.errors.base import counted
+from schemas.job.digest import job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest, PublishedFile, Remainder, pseudonym_words
+from tasks.counting.source_sizes import Sizes
+from tasks.engine.peak_memory import peak_rss
+from tasks.engine.runs import Run
+from tasks.engine.versions import versions
+from tasks.lattice.recodings import Outcome
+from tasks.publication.staging import release_id
+from tasks.records.recodings import LocalOutcome
+from tasks.report.report import bands
+from tasks.report.terms import lattice_figures, terms_of
+from tasks.source.sources import Source
+
+NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
+
+
+def make_manifest(
+    run: Run,
+    source: Source,
+    outcome: Outcome,
+    files: Sequence[PublishedFile],
+    recount: Recount,
+    before: Sizes,
+    tops: Sequence[int] = (),
+    drawn: LatticeMap | None = None,
+) -> Manifest:
+    """Returns the manifest of staged files; counts and the risk are the recount's, not the search's.
+
+    ``before`` is of the source as it is; ``tops``, the last level of each QID in job order, and the map ``drawn`` are for the report.
+    """
+    job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
+    return _manifest(
+        run,
+        source,
+        outcome,
+        files,
+        recount,
+        before,
+        node=outcome.node,
+        levels=dict(zip(qids, outcome.node, strict=True)),
+        loss=outcome.loss,
+        optimal=optimality(outcome) if job.replay is None else _replay(job, job.replay.name),
+        search={
+            "nodes": outcome.nodes,
+            **({} if outcome.passing is None else {"passing": outcome.passing}),
+            "evaluated": outcome.evaluated,
+            **({} if outcome.bound is None else {"bound": outcome.bound}),
+            "root_cells": outcome.cells,
+            "root": list(outcome.root),
+            "roots": [list(root) for root in outcome.roots],
+        },
+        tops=dict(zip(qids, tops, strict=False)),
+        asked=terms_of(job, outcome.node, tops),
+        suppressed_for=outcome.suppressed_for,
+        remainder=Remainder.model_validate(outcome.local.model_dump(exclude={"stages"})) if outcome.local else None,
+        lattice=lattice_figures(drawn) if drawn else None,
+    )
+
+
+def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
+    """Returns the manifest of staged files of a local recoding; counts are the recount's, and so is what follows from class sizes."""
+    # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
+    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, run.job.privacy.k)
+    return _manifest(
+        run,
+        source,
+        outcome,
+        files,
+        recount,
+        outcome.before,
+        node=None,
+        levels=None,
+        loss=loss,
+        optimal=NOT_FOR_NODES,
+        search=dict(outcome.search),
+        asked=terms_of(run.job),
+    )
+
+
+def _manifest(
+    run: Run,
+    source: Source,
+    outcome: Outcome | LocalOutcome,
+    files: Sequence[PublishedFile],
+    recount: Recount,
+    before: Sizes,
+    **own: Any,
+) -> Manifest:
+    """Returns what the manifests of all methods have in common, with what is a method's own."""
+    job, known = run.job, before.risk()
+    return Manifest(
+        release=release_id(job, source),
+        name=job.name,
+        job=job_digest(job),
+        inputs=source.digest,
+        method=job.method.name,
+        privacy=job.privacy.summary(),
+        records=source.records,
+        released=recount.records,
+        suppressed=outcome.suppressed,
+        masked=outcome.masked,
+        classes=recount.classes,
+        min_class=recount.min_class,
+        ncp=outcome.ncp,
+        files=tuple(files),
+        versions=versions(),
+        seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
+        peak_rss=peak_rss(),
+        risk=({"before": known} if known else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        measured={promise: dict(columns) for promise, columns in recount.measured.items()},
+        source_sizes=bands(before.by_size, job.privacy.k),
+        pseudonyms=pseudonym_words(job),
+        **own,
+    )
+
+
+def optimality(outcome: Outcome) -> str:
+    """Returns ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
+    unexamined, roots = outcome.unexamined, outcome.roots
+    if not unexamined:
+        return "certified"
+    if outcome.bound is not None:
+        return _reached(outcome)
+    return (
+        f"best of the nodes above {counted(len(roots), 'root')}; {counted(unexamined, 'finer node')} could be better and lie above none: "
+        "raise memory or method.roots to examine them"
+    )
+
+
+def _replay(job: Job, release: str) -> str:
+    first = " before its rounds" if job.suppression.rounds else ""
+    return f"replay of {release}{first}, and no other choice was examined"
+
+
+def _reached(outcome: Outcome) -> str:
+    """Returns how far branch and bound came, the gap rounded up."""
+    least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
+    left = counted(outcome.unexamined, "node")
+    if outcome.whole or not any(outcome.root):
+        return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
+    if outcome.gap == 0:
+        return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"
+    return (
+        f"best of {counted(outcome.evaluated, 'node')} counted, {least}the best above its root; {left} could be better: "
+        "raise memory or method.effort"
+    )

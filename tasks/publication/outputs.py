@@ -1,0 +1,197 @@
+"""The files of a release in the format that the job asks for, made of its Parquet files and put into staging."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import quote as escaped
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from core.columns.column_types import working, working_type
+from core.formats.spreadsheets import set_apart, set_apart_sql
+from schemas.errors.base import SourceError, StorageError
+from schemas.errors.storage import OutputError
+from schemas.job.job import Job
+from schemas.release.manifest import PublishedFile
+from tasks.publication.staging import stage_files
+from tasks.release.files import BOM, DATA, TABLE, Csv
+from tasks.source.partitions import NULL
+from tasks.source.sources import Source
+from tasks.store.database import connect, literal, quote
+from tasks.store.files import file_digest, flush, open_up
+from tasks.store.store import Artifact, Store
+from tasks.writing.classes import write_release
+
+MOST_FOLDERS = 1_000
+LONGEST_NAME = 255
+BLOCK = 1 << 20
+
+
+def check_output(job: Job, source: Source) -> None:
+    """Refuses columns that the format cannot hold, before anything is counted.
+
+    Raises:
+        SourceError: bytes in CSV, or nanoseconds with a zone in DuckDB, which keeps microseconds.
+    """
+    types = {qid.name: source.columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
+    for name, given in (types | dict(zip(source.payload, source.published, strict=True))).items():
+        dtype = working_type(given)
+        if job.output.format == "csv" and (pt.is_binary(dtype) or pt.is_large_binary(dtype) or pt.is_fixed_size_binary(dtype)):
+            raise SourceError.wrong_type(name, str(dtype), "written as CSV", "turn it into text, or choose output.format: parquet")
+        if job.output.format == "duckdb" and pt.is_timestamp(dtype) and dtype.unit == "ns" and dtype.tz:
+            raise SourceError.wrong_type(
+                name, str(dtype), "kept exactly by DuckDB", "round it to microseconds, or choose output.format: parquet"
+            )
+
+
+def stage_output(job: Job, files: Sequence[Artifact], store: Store, staging: Path, spill: Path) -> list[PublishedFile]:
+    """Puts the data files into staging, in the job's format.
+
+    Args:
+        job: Says the format.
+        files: The Parquet files, in the order of the release.
+        store: Where they are.
+        staging: Has the folder ``data``.
+        spill: Folder for DuckDB's spill files.
+
+    Raises:
+        StorageError: the disk is full, or values cannot be the names of folders.
+    """
+    there = [file for file in files if file.rows]
+    try:
+        if job.output.partition_by:
+            staged = _stage_partitions(job, [store.path(file) for file in there], staging)
+        elif job.output.format == "csv":
+            staged = [_stage_csv(job, store.path(file), staging, number, spill) for number, file in enumerate(there, start=1)]
+        elif job.output.format == "duckdb":
+            staged = _stage_table(job, [store.path(file) for file in there], staging, spill)
+        else:
+            return stage_files(files, store, staging)
+    except OSError as error:
+        raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
+    return staged
+
+
+def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
+    open_up(path)
+    flush(path)
+    return PublishedFile(path=path.relative_to(staging).as_posix(), rows=rows, sha256=file_digest(path))
+
+
+def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
+    """Returns how the release's CSV is read back: its delimiter, and the types that its Parquet files have."""
+    if job.output.format != "csv" or not files:
+        return Csv()
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
+        return Csv(job.output.delimiter, column_types(connection, store.path(files[0])))
+
+
+def column_types(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, str]:
+    """Returns DuckDB's types of the columns of a Parquet file."""
+    described = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal(str(path))}, hive_partitioning = false)").fetchall()
+    return {str(name): str(dtype) for name, dtype, *_ in described}
+
+
+def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) -> PublishedFile:
+    path = staging / DATA / f"part-{number:05d}.csv"
+    body = path.with_suffix(".body")
+    with connect(job, spill) as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET preserve_insertion_order = true")
+        types = column_types(connection, part)
+        texts = [name for name, dtype in types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
+        columns = ", ".join(f"{set_apart_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in types)
+        forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
+        rows = connection.execute(
+            f"COPY (SELECT {columns} FROM read_parquet({literal(str(part))}, hive_partitioning = false)) TO {literal(str(body))} "
+            f"(FORMAT csv, HEADER false, DELIMITER {literal(job.output.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
+        ).fetchone()
+    header = io.StringIO()
+    csv.writer(header, delimiter=job.output.delimiter, lineterminator="\n").writerow([set_apart(name) for name in types])
+    with path.open("wb") as whole, body.open("rb") as records:
+        whole.write(((BOM if job.output.bom else "") + header.getvalue()).encode())
+        shutil.copyfileobj(records, whole, BLOCK)
+    body.unlink()
+    assert rows is not None
+    return _staged(staging, path, int(rows[0]))
+
+
+def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) -> list[PublishedFile]:
+    """Writes one DuckDB file; its bytes are DuckDB's and may differ from one writing to the next, unlike what it holds."""
+    if not parts:
+        return []
+    path = staging / DATA / "release.duckdb"
+    listed = ", ".join(literal(str(part)) for part in parts)
+    with connect(job, spill) as connection:
+        connection.execute("SET preserve_insertion_order = true")
+        connection.execute(f"ATTACH {literal(str(path))} AS written")
+        connection.execute(f"CREATE TABLE written.{TABLE} AS SELECT * FROM read_parquet([{listed}], hive_partitioning = false)")
+        found = connection.execute(f"SELECT count(*) FROM written.{TABLE}").fetchone()
+        connection.execute("DETACH written")
+    assert found is not None
+    return [_staged(staging, path, int(found[0]))]
+
+
+def _stage_partitions(job: Job, parts: Sequence[Path], staging: Path) -> list[PublishedFile]:
+    """Sets the records of every file apart by the values of some columns, which become folders and leave the files."""
+    staged: list[PublishedFile] = []
+    folders: set[str] = set()
+    for number, part in enumerate(parts, start=1):
+        with pq.ParquetFile(part) as file:
+            table, schema = file.read(), file.schema_arrow
+        columns = {name: working(_whole(table[name])) for name in table.column_names}
+        keys = pa.table({name: _spelled(columns[name]) for name in job.output.partition_by})
+        kept = pa.schema([field for field in schema if field.name not in job.output.partition_by])
+        combined = _combined(keys)
+        for place, values in enumerate(combined.dictionary.to_pylist()):
+            folders.add(values)
+            if len(folders) > MOST_FOLDERS:
+                raise OutputError.too_many_folders(MOST_FOLDERS)
+            path = staging / DATA / values / f"part-{number:05d}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            mine = pc.equal(combined.indices, pa.scalar(place, combined.indices.type))
+            rows = write_release(path, {name: _coded(columns[name].filter(mine)) for name in kept.names}, kept)
+            staged.append(_staged(staging, path, rows))
+    for folder in (staging / DATA).rglob("*"):
+        if folder.is_dir():
+            open_up(folder)
+            flush(folder)
+    return staged
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _coded(column: pa.Array) -> pa.Array:
+    return pc.dictionary_encode(column) if pt.is_string(column.type) or pt.is_large_string(column.type) else column
+
+
+def _spelled(column: pa.Array) -> pa.Array:
+    """Returns the values of a column as text; those that have none, or one that means null, cannot name a folder."""
+    texts = column.cast(pa.string())
+    if unfit := pc.sum(pc.or_(pc.equal(texts, ""), pc.equal(texts, NULL))).as_py():
+        raise OutputError.no_folder(unfit)
+    return texts
+
+
+def _combined(keys: pa.Table) -> pa.DictionaryArray:
+    """Returns the folders of each record, such as ``region=North/sex=f``; names and values are escaped as in an address."""
+    parts = []
+    for name in keys.column_names:
+        coded = pc.dictionary_encode(_whole(keys[name]), null_encoding="encode")
+        names = [f"{escaped(name, safe='')}={NULL if text is None else escaped(text, safe='')}" for text in coded.dictionary.to_pylist()]
+        if long := sum(len(folder) > LONGEST_NAME for folder in names):
+            raise OutputError.long_folder(long)
+        parts.append(pa.array(names).take(coded.indices))
+    joined = pc.binary_join_element_wise(*parts, "/") if len(parts) > 1 else parts[0]
+    return pc.dictionary_encode(joined)

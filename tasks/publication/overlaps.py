@@ -1,0 +1,189 @@
+"""Earlier releases in the target that are made of some of the same files, and how many records both together put at risk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.domains import read_domains
+from core.columns.translation import codes_in
+from core.hierarchies.hierarchy import build_hierarchy
+from core.recoding.composition import Joint, at_risk
+from core.recoding.recoding import Recoding
+from schemas.errors.base import StorageError
+from schemas.errors.signals import UnmeasuredError
+from schemas.job.digest import hierarchies_of
+from schemas.job.job import Job
+from schemas.release.increments import Overlap
+from schemas.release.manifest import Manifest
+from tasks.counting.chunk_cells import OF_CHUNK, bundled_cells
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.domains import VERSION, axis_names, domains_key
+from tasks.engine.calls import artifacts_of
+from tasks.engine.runs import Run
+from tasks.lattice.recodings import read_recoding_of
+from tasks.publication.increments import source_digests
+from tasks.publication.ledger import Entry, Recoded, read_entry
+from tasks.release.manifest import read_manifest
+from tasks.source.sources import Source
+from tasks.store.store import Artifact, key_of
+from tasks.store.tables import read_table
+
+MOST = 3
+"""Earlier releases that are measured at most, the newest first."""
+MOST_RECORDS = 100_000_000
+"""Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 CPU s per million."""
+BYTES_PER_CELL = 64
+
+
+def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
+    """Returns what the manifest says of other releases and of the files, by field."""
+    replayed = run.job.replay.name if run.job.replay else None
+    # What was replayed comes first: it is what readers will lay beside this one.
+    earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)
+    most = max(1, min(MOST, MOST_RECORDS // source.records))
+    overlaps = [_measured(run, source, manifest) for manifest in earlier[:most]]
+    return {
+        "sources": source_digests(source),
+        "hierarchies": hierarchies_of(run.job),
+        "evolved": source.evolved,
+        "increment": run.increment,
+        "overlaps": tuple(overlaps),
+        "unmeasured_overlaps": len(earlier) - len(overlaps),
+        "replay_of": replayed,
+    }
+
+
+def _overlapping(job: Job, source: Source, release: str) -> Iterator[Manifest]:
+    """Yields the manifests of other releases that share files with the source, the newest first."""
+    found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
+    mine = {file.digest for file in source.files if file.rows}
+    for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
+        try:
+            manifest = read_manifest(folder)
+        except StorageError:
+            continue
+        if manifest and manifest.release != release and mine & {file.digest for file in manifest.sources}:
+            yield manifest
+
+
+def _measured(run: Run, source: Source, manifest: Manifest) -> Overlap:
+    theirs = {file.digest for file in manifest.sources}
+    shared = sum(file.rows for file in source.files if file.digest in theirs)
+    overlap = Overlap(
+        release=manifest.release,
+        k=min(run.job.privacy.k, int(manifest.privacy["k"])),
+        shared=shared,
+        added=source.records - shared,
+        removed=sum(file.records for file in manifest.sources) - shared,
+    )
+    try:
+        return overlap.model_copy(update=_figures(run, source, overlap))
+    except UnmeasuredError as reason:
+        return overlap.model_copy(update={"unmeasured": str(reason)})
+
+
+class Seen(NamedTuple):
+    """How a release sees records: its domains and hierarchies, and which class each of their cells comes to."""
+
+    coding: Coding
+    recoding: Recoding
+
+    @property
+    def groups(self) -> list[list[NDArray[np.integer[Any]]]]:
+        """Per stage of the recoding and QID the group of each code at which the stage tells cells apart."""
+        stages = self.recoding.stages
+        return [[of.groups[level] for of, level in zip(self.coding.hierarchies, stage.node, strict=True)] for stage in stages]
+
+
+def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
+    entry, recoded = _comparable(run, overlap.release)
+    assert run.recoded is not None
+    coding = load_coding(run.job, run.recoded[0], run.store)
+    now = Seen(coding, read_recoding_of(coding, run.recoded[1], run.job.intervals, run.store))
+    then = _seen(run, entry, recoded)
+    theirs = {digest for _, digest, _ in entry.files}
+    parts = _parts(run, source)
+    figures: dict[str, int | str] = {
+        "shared_at_risk": _at_risk(run, coding, [now, then], [part for digest, part in parts if digest in theirs], overlap.k),
+        "added_at_risk": _at_risk(run, coding, [now], [part for digest, part in parts if digest not in theirs], overlap.k),
+    }
+    if overlap.removed:
+        try:
+            figures["removed_at_risk"] = _at_risk(run, then.coding, [then], _left(run, entry, source), overlap.k)
+        except UnmeasuredError as reason:
+            figures["unmeasured"] = str(reason)
+    return figures
+
+
+def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
+    """Returns what is kept of an earlier release, if its classes can be compared with those of this run."""
+    if run.recoded is None:
+        raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
+    entry = read_entry(release, run.store)
+    if entry is None:
+        raise UnmeasuredError("nothing is kept of it here, because another job made it or its artefacts were removed")
+    if entry.recoded is None:
+        raise UnmeasuredError("equal records may have come to different classes there, and classes are compared by combinations")
+    if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
+        raise UnmeasuredError("its quasi-identifiers or hierarchies are not those of this job")
+    recoding = entry.recoded.recoding
+    if not all(run.store.whole(artifact) for artifact in (entry.recoded.domain, *artifacts_of(recoding))):
+        raise UnmeasuredError("its artefacts are gone")
+    return entry, entry.recoded
+
+
+def _seen(run: Run, entry: Entry, recoded: Recoded) -> Seen:
+    """Reads the recoding of an earlier release, whose hierarchies are those of the job."""
+    domains = read_domains(read_table(run.store, recoded.domain), entry.names)
+    qids = run.job.columns.quasi_identifiers
+    hierarchies = [build_hierarchy(qid, domain, run.job.folder) for qid, domain in zip(qids, domains, strict=False)]
+    coding = Coding(domains[: len(qids)], tuple(hierarchies), (recoded.domain.sha256, ""), domains[len(qids) :])
+    return Seen(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, run.store))
+
+
+def _parts(run: Run, source: Source) -> list[tuple[str, Artifact]]:
+    """Returns the histograms of the source's chunks with the digests of their files."""
+    names = axis_names(run.job)
+    found = [(chunk.file.digest, run.store.find(OF_CHUNK, domains_key(chunk, names))) for chunk in source.chunks]
+    parts = [(digest, part) for digest, part in found if part is not None]
+    if len(parts) < len(found):
+        raise UnmeasuredError("the combinations of its chunks were not counted")
+    return parts
+
+
+def _left(run: Run, entry: Entry, source: Source) -> list[Artifact]:
+    """Returns the histograms of the chunks that only the earlier release was made of."""
+    here, names = {file.digest for file in source.files}, axis_names(run.job)
+    if list(entry.names) != names:
+        raise UnmeasuredError("they were counted with other sensitive columns")
+    found = [run.store.find(OF_CHUNK, key_of(VERSION, chunk, names)) for chunk in entry.chunks if chunk[0] not in here]
+    parts = [part for part in found if part is not None]
+    if len(parts) < len(found):
+        raise UnmeasuredError("their counts are gone")
+    return parts
+
+
+def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], k: int) -> int:
+    """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k."""
+    maps = [groups for release in releases for groups in _maps(coding, release)]
+    joint = Joint(maps, [domain.size for domain in coding.sensitive], run.job.memory // BYTES_PER_CELL)
+    for bundles, codes, counts in bundled_cells(coding, parts, run.store):
+        if not joint.fits:
+            break
+        joint.add(bundles, codes, counts)
+    if not joint.fits:
+        raise UnmeasuredError("together they tell more combinations apart than the job's memory holds")
+    return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)
+
+
+def _maps(coding: Coding, release: Seen) -> list[list[NDArray[np.integer[Any]]]]:
+    """Returns, per stage and QID, the group of each code in a release; that of a value which it does not know is of no account, and 0."""
+    codes = [codes_in(whole, domain) for whole, domain in zip(coding.domains, release.coding.domains, strict=True)]
+    return [
+        [np.where(mine < 0, 0, groups.astype(np.int64)[np.maximum(mine, 0)]) for mine, groups in zip(codes, stage, strict=True)]
+        for stage in release.groups
+    ]

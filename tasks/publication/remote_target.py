@@ -1,0 +1,195 @@
+"""Publication in an object store: data first, then the manifest, then ``CURRENT``; never over an old release.
+
+A release is made, verified and published in the run's folder first, exactly as in a folder, and then copied. Whoever reads the store takes
+for a release what has a manifest, and it is put there last, only if there is none, after everything else was read back and its digests were
+found right. A run that dies before leaves no manifest, so no release; the next one goes on with the copy, or takes away what it left where
+the data changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pydantic import ValidationError
+
+from schemas.errors.base import StorageError
+from schemas.errors.storage import ObjectStoreError
+from schemas.job.connection import address_faults, is_address
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.publication.staging import published
+from tasks.source.object_store import file_system, told
+from tasks.store.files import file_digest
+from tasks.store.store import key_of
+
+MANIFEST, CURRENT = "manifest.json", "CURRENT"
+
+
+def any_release(job: Job) -> bool:
+    """Tells whether the target may hold a release of the job already; a cheap look."""
+    named = f"{job.name}-{'[0-9a-f]' * 16}"
+    if any(job.target_path.glob(named)):
+        return True
+    if not job.target_address:
+        return False
+    system, root = file_system(job.target_address)
+    with told(job.target_address):
+        return bool(system.glob(f"{root}/{named}/{MANIFEST}"))
+
+
+def is_published(job: Job, release: str) -> bool:
+    """Tells whether a release is in the target."""
+    return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
+
+
+def recall(job: Job, release: str) -> Manifest | None:
+    """Returns the manifest of a release if it is published; completes the copy that a killed run had begun.
+
+    Raises:
+        StorageError: it was published, but files are missing, or the store cannot be read or written.
+    """
+    if not job.target_address:
+        return published(job, release)
+    if (manifest := _remote_manifest(job, release)) is None:
+        # Verified and whole, but not copied, or not all of it.
+        manifest = published(job, release)
+        if manifest is not None:
+            deliver(job, manifest)
+        return manifest
+    system, root = file_system(job.target_address)
+    with told(f"{job.target_address}/{release}"):
+        there = set(system.find(f"{root}/{release}/data"))
+        if lost := sum(f"{root}/{release}/{file.path}" not in there for file in manifest.files):
+            raise StorageError.altered(release, lost)
+        _finish(job, system, root, release)
+    return manifest
+
+
+def deliver(job: Job, manifest: Manifest) -> None:
+    """Copies a release that is published in the run's folder to the store, and removes it there.
+
+    Raises:
+        ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
+    """
+    if not job.target_address:
+        return
+    release, place = manifest.release, f"{job.target_address}/{manifest.release}"
+    system, root = file_system(job.target_address)
+    here = job.target_path / release
+    files = [path for path in sorted(here.rglob("*")) if path.is_file() and path.name != MANIFEST]
+    with told(place):
+        if system.exists(f"{root}/{release}/{MANIFEST}"):
+            raise ObjectStoreError.exists(place)
+        system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
+        wrong = 0
+        for path in files:
+            remote = f"{root}/{release}/{path.relative_to(here).as_posix()}"
+            _put(system, path, remote)
+        for path in files:
+            wrong += _digest(system, f"{root}/{release}/{path.relative_to(here).as_posix()}") != file_digest(path)
+        if wrong:
+            raise ObjectStoreError.differs(place, wrong)
+        try:
+            _create(system, here / MANIFEST, f"{root}/{release}/{MANIFEST}")
+        except FileExistsError:
+            raise ObjectStoreError.exists(place) from None
+        _finish(job, system, root, release)
+
+
+def _put(system: Any, path: Path, remote: str) -> None:
+    """Writes a file where there is none; what a killed run left there stays if it is the same, and is replaced if not."""
+    try:
+        _create(system, path, remote)
+    except FileExistsError:
+        if _digest(system, remote) != file_digest(path):
+            system.rm_file(remote)
+            _create(system, path, remote)
+
+
+def _create(system: Any, path: Path, remote: str) -> None:
+    """Writes a file only if there is none of its name, in one step where the store knows how.
+
+    Raises:
+        FileExistsError: there is one.
+    """
+    # Stores that pass over the condition are asked first.
+    if system.exists(remote):
+        raise FileExistsError
+    try:
+        system.put_file(str(path), remote, mode="create")
+    except NotImplementedError:
+        system.put_file(str(path), remote)
+
+
+def _digest(system: Any, remote: str) -> str:
+    with system.open(remote, "rb") as file:
+        digest = hashlib.sha256()
+        while block := file.read(1 << 22):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _finish(job: Job, system: Any, root: str, release: str) -> None:
+    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies."""
+    line = f"{release}\n".encode()
+    try:
+        named = system.cat_file(f"{root}/{CURRENT}")
+    except FileNotFoundError:
+        named = b""
+    if named != line:
+        system.pipe_file(f"{root}/{CURRENT}", line)
+    for mark in system.glob(f"{root}/{job.name}-{'[0-9a-f]' * 16}/{_mark(job)}"):
+        left = mark.rsplit("/", 1)[0]
+        if system.exists(f"{left}/{MANIFEST}"):
+            system.rm_file(mark)
+        else:
+            system.rm(left, recursive=True)
+    for folder in job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mark(job: Job) -> str:
+    # Of this machine's run folder, which is locked: what carries it is nobody else's.
+    return f".staging-{key_of(socket.gethostname(), str(job.work_path))[:8]}"
+
+
+def _remote_manifest(job: Job, release: str) -> Manifest | None:
+    place = f"{job.target_address}/{release}"
+    system, root = file_system(str(job.target_address))
+    with told(place):
+        try:
+            return Manifest.model_validate_json(system.cat_file(f"{root}/{release}/{MANIFEST}"))
+        except FileNotFoundError:
+            return None
+        except ValidationError:
+            raise StorageError.not_a_release(place, "manifest.json cannot be read as a manifest") from None
+
+
+@contextmanager
+def at_hand(release: str) -> Iterator[Path]:
+    """Yields the folder of a release; one in an object store is copied to a temporary folder for as long as the block lasts.
+
+    Raises:
+        StorageError: there is no release, or it cannot be read.
+    """
+    if not is_address(release):
+        yield Path(release)
+        return
+    if address_faults(release):
+        raise StorageError.not_a_release(release.split("://", 1)[0] + "://…", "the address is of an unknown kind or holds a credential")
+    system, root = file_system(release.rstrip("/"))
+    with TemporaryDirectory(prefix="skald-release-") as temporary:
+        folder = Path(temporary, root.rsplit("/", 1)[-1])
+        with told(release):
+            for remote in system.find(root):
+                path = folder / remote.removeprefix(f"{root}/")
+                path.parent.mkdir(parents=True, exist_ok=True)
+                system.get_file(remote, str(path))
+        yield folder

@@ -1,0 +1,135 @@
+"""Publication: everything is complete in staging, then one rename publishes it and makes it seen.
+
+``target/<release-id>/`` exists if and only if the release was verified; ``target/CURRENT`` names the newest.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from core.recount.classes import Recount, manifest_faults
+from schemas.errors.base import StorageError, VerificationError
+from schemas.job.digest import job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.report import Report
+from tasks.release.manifest import read_manifest
+from tasks.report.page import render
+from tasks.report.report import make_report
+from tasks.report.terms import terms_of
+from tasks.source.sources import Source
+from tasks.store.files import USER_UMASK, flush, open_up, write_whole
+from tasks.store.staging import _staging_prefix, clear_staging
+from tasks.store.store import Artifact, Store, key_of
+
+
+def release_id(job: Job, source: Source) -> str:
+    """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests.
+
+    Where identifiers become pseudonyms, another key makes another release.
+    """
+    keys = [source.keys] if source.keys else []
+    return f"{job.name}-{key_of(job_digest(job), source.digest, *keys)[:16]}"
+
+
+def published(job: Job, release: str) -> Manifest | None:
+    """Returns the manifest of a release if it is published, and names it in CURRENT.
+
+    Raises:
+        StorageError: it was published, but files are missing or of another size than their digest was taken of.
+    """
+    folder = job.target_path / release
+    if not folder.is_dir():
+        return None
+    manifest = read_manifest(folder)
+    if manifest is None:
+        raise StorageError.altered(release, 1)
+    if lost := sum(not (folder / file.path).is_file() for file in manifest.files):
+        raise StorageError.altered(release, lost)
+    point_current(job, release)
+    return manifest
+
+
+def staging_folder(job: Job, release: str) -> Path:
+    """Makes an empty staging folder in the target, on the same file system as the release will be.
+
+    Raises:
+        StorageError: the target cannot be written.
+    """
+    staging = job.target_path / f"{_staging_prefix(job)}{release}"
+    clear_staging(job)
+    try:
+        (staging / "data").mkdir(parents=True)
+        open_up(staging, staging / "data")
+    except OSError as error:
+        raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    return staging
+
+
+def stage_files(files: Sequence[Artifact], store: Store, staging: Path) -> list[PublishedFile]:
+    """Puts the data files into staging, without copying where the file systems allow it.
+
+    Returns:
+        One entry per file that has records, numbered from 1.
+    """
+    staged = []
+    for number, artifact in enumerate((file for file in files if file.rows), start=1):
+        name = f"data/part-{number:05d}.parquet"
+        try:
+            _link_or_copy(store.path(artifact), staging / name)
+        except OSError as error:
+            raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
+        staged.append(PublishedFile(path=name, rows=artifact.rows, sha256=artifact.sha256))
+    return staged
+
+
+def _link_or_copy(source: Path, destination: Path) -> None:
+    try:
+        os.link(source, destination)
+    except OSError:
+        shutil.copyfile(source, destination)
+    open_up(destination)
+    flush(destination)
+
+
+def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> None:
+    """Writes report and manifest and renames staging to the release, then points CURRENT to it.
+
+    Raises:
+        VerificationError: the manifest does not agree with the recount.
+        StorageError: the release exists already or cannot be written.
+    """
+    if faults := manifest_faults(job, manifest, recount):
+        raise VerificationError(f"release '{manifest.release}'", faults)
+    try:
+        written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
+        written.append(_write(staging / "manifest.json", manifest.model_dump_json(indent=2) + "\n"))
+        for path in (*written, staging / "data", staging):
+            flush(path)
+        # rename() refuses a folder that is there and not empty, so an old release is never written over.
+        staging.rename(job.target_path / manifest.release)
+        flush(job.target_path)
+    except OSError as error:
+        raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    point_current(job, manifest.release)
+
+
+def write_report(folder: Path, report: Report) -> list[Path]:
+    """Writes a report in both forms, each whole or not at all; returns the files."""
+    texts = {"report.html": render(report), "report.json": report.model_dump_json(indent=2) + "\n"}
+    return [_write(folder / name, text) for name, text in texts.items()]
+
+
+def _write(path: Path, text: str) -> Path:
+    write_whole(path, lambda part: part.write_text(text, "utf-8"))
+    open_up(path)
+    return path
+
+
+def point_current(job: Job, release: str) -> None:
+    """Names a release in ``CURRENT``, by one rename."""
+    pointer = job.target_path / "CURRENT"
+    write_whole(pointer, lambda part: part.write_text(f"{release}\n"), 0o666 & ~USER_UMASK)

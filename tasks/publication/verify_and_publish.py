@@ -1,0 +1,100 @@
+"""What every flow begins and ends with: a source that is read, and files that are recounted and published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from core.recount.classes import Recount
+from schemas.release.manifest import Manifest, PublishedFile
+from tasks.engine.flows import in_flow_run
+from tasks.engine.lineage import lineage_of
+from tasks.engine.runs import Run
+from tasks.engine.steps import step_here
+from tasks.lattice.replay import replayed
+from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
+from tasks.publication.increments import increment_of
+from tasks.publication.ledger import write_entry
+from tasks.publication.outputs import check_output, csv_layout, stage_output
+from tasks.publication.overlaps import relations
+from tasks.publication.remote_target import deliver, recall
+from tasks.publication.staging import publish, release_id, staging_folder
+from tasks.recount.recount import recount
+from tasks.source.sources import Source, check_unchanged, read_source
+from tasks.store.store import Artifact
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release that is published, and whether this run made it."""
+
+    manifest: Manifest
+    folder: Path
+    new: bool
+
+
+def read_or_recall(run: Run) -> tuple[Source, Published | None]:
+    """Reads the source; returns with it the release that this job has made of it already, if it has.
+
+    Raises:
+        SkaldError: the source or the release is not as it should be.
+    """
+    if run.job.replay is not None:
+        replayed(run.job)
+    with run.phase("source"):
+        source = with_keys(run.job, read_source(run.job, run.store))
+        check_output(run.job, source)
+        release = release_id(run.job, source)
+        manifest = recall(run.job, release)
+        if manifest is None:
+            run.increment = increment_of(run, source)
+    if manifest is None and run.job.columns.pseudonyms:
+        with run.phase("pseudonyms"):
+            source = give_tokens(run.job, source, run.spill)
+    return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
+
+
+def verify_and_publish(
+    run: Run, source: Source, files: Sequence[Artifact], describe: Callable[[Sequence[PublishedFile], Recount], Manifest]
+) -> Published:
+    """Stages the files, recounts them knowing only the job, and publishes them with one rename.
+
+    Args:
+        run: The run.
+        source: What they were made of; it must be unchanged.
+        files: Data files in the order of the release.
+        describe: Makes the manifest of the staged files and their recount.
+
+    Raises:
+        VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
+        SkaldError: the source changed, or the target cannot be written.
+    """
+    job, release = run.job, release_id(run.job, source)
+    with run.phase("verify"):
+        staging = staging_folder(job, release)
+        staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
+        written = [staging / file.path for file in staged]
+        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", source.relation, layout))
+        check_unchanged(source)
+    with run.phase("overlaps"):
+        related = relations(run, source, release)
+    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    write_entry(job, release, source, run.recoded, run.store)
+
+    def finish() -> None:
+        publish(job, staging, manifest, counted)
+        deliver(job, manifest)
+
+    step_here("publish", "publish", finish, lineage_of(job, manifest))
+    run.published()
+    return _told(Published(manifest, job.target_path / release, new=True))
+
+
+def _told(done: Published) -> Published:
+    """Tells Prefect's server of a release, where there is one."""
+    if in_flow_run():
+        from tasks.engine.prefect_pages import announce  # noqa: PLC0415
+
+        announce(done.manifest, done.folder, new=done.new)
+    return done

@@ -1,0 +1,72 @@
+"""Records that do not fit the memory: fragments as distributed Mondrian makes them, each anonymised alone by the job's own algorithm."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.records import canonical, marks
+from core.mondrian.recoding import Published
+from core.recoding.labels import Sets
+from schemas.errors.base import PrivacyError
+from schemas.job.job import Job
+from schemas.job.mondrian import Fragments
+from tasks.counting.coding import Coding
+from tasks.records.coding import Records, bytes_of
+from tasks.records.recodings import recoded
+
+
+def need_fragments(job: Job, coding: Coding) -> bool:
+    """Tells whether the records are to be shared out: asked for, or too many for the memory.
+
+    Raises:
+        PrivacyError: fewer than k records; or the job wants outliers suppressed, which takes a pool of all of them.
+    """
+    if coding.records < job.privacy.k:
+        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+    needed = bytes_of(coding, coding.records)
+    asked = getattr(job.method, "fragments", Fragments()).count > 1
+    if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":
+        raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
+    return asked or needed > job.memory
+
+
+def published_fragment(
+    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch
+) -> tuple[Published, NDArray[np.int32]]:
+    """Anonymises the records of a fragment.
+
+    Args:
+        job: The job.
+        coding: Of the whole source, so that distances and losses are relative to that.
+        codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
+        payload: What else the records publish.
+
+    Returns:
+        What is published, with losses that add up over fragments, and the class of each record, shape (records,).
+    """
+    qids = len(coding.hierarchies)
+    order = canonical(list(codes[:, :qids].T), [domain.size for domain in coding.domains], marks(payload.columns, len(codes)))
+    mine = np.ascontiguousarray(codes[order])
+    records = Records(np.ascontiguousarray(mine[:, :qids]), tuple(mine[:, qids:].T), order, (len(codes),))
+    made, found = recoded(job, coding, records)
+    sets = Sets.of(found.classes)
+    distinct = 0.0
+    for position, domain in enumerate(coding.domains):
+        values = sets.distinct(records.codes[:, position], domain.size)
+        distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), sets.sizes))
+    cells = len(codes) * qids
+    losses = {
+        "dm": made.loss["dm"],
+        "dm_partitions": made.loss["dm_partitions"],
+        "partitions": found.figures["partitions"],
+        "classes": len(made.sizes),
+        "ncp": made.loss["gcp"] * cells,
+        "ncp_set": made.loss["gcp_set"] * cells,
+        "ncp_distinct": distinct,
+    }
+    classes = np.empty(len(codes), np.int32)
+    classes[order] = made.classes
+    penalties = {qid: penalty * len(codes) for qid, penalty in made.ncp.items()}
+    return Published(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties, found.figures), classes

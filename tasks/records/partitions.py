@@ -1,0 +1,94 @@
+"""Which algorithm the job asks for, and the classes that it makes of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.canon import canon
+from core.clustering.gower import Points, gower_points
+from core.clustering.mondrian_cof import MondrianCut
+from core.clustering.outlier_step import Cut, Handled, OutlierStep, handle_outliers
+from core.clustering.semantic import Clustering
+from core.clustering.vptree import Tree
+from core.columns.numbers import is_numerical
+from core.mondrian.axes import axis_of
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
+from tasks.counting.coding import Coding
+
+Codes = NDArray[np.unsignedinteger]
+
+
+@dataclass(frozen=True, eq=False)
+class Partitioned:
+    """The outcome of an algorithm.
+
+    Attributes:
+        classes: Shape (n,), int32, dense from 0; negative for suppressed records.
+        figures: What it counted on the way, by name.
+        least: Shape (classes,), the finest level that a class may publish for categorical QIDs; None for any.
+    """
+
+    classes: NDArray[np.int32]
+    figures: Mapping[str, int]
+    least: NDArray[np.int64] | None = None
+
+
+def partition(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+    """Makes classes of records by the job's method.
+
+    Args:
+        job: The job.
+        codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
+        coding: Domains and hierarchies.
+
+    Raises:
+        SourceError: CANON was asked for, and no QID is numerical.
+    """
+    match job.method:
+        case RaydenMethod() as method:
+            points = _points(codes, coding, method)
+            tree = Tree(job.privacy.k, method.split, method.vantage, method.seed)
+            return _without_outliers(
+                job, points, tree.partition(points), method, lambda rows, parts: tree.partition(points.take(rows), parts)
+            )
+        case CanonMethod() as method:
+            if not any(map(is_numerical, coding.domains)):
+                raise SourceError.no_numbers(method.name)
+            return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed)))
+        case MondrianCofMethod() as method:
+            qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
+            cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k)
+            return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut)
+        case ClusteringMethod() as method:
+            clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
+            blocks = clustering.blocks(codes, coding.domains, coding.hierarchies)
+            least = blocks.levels if method.generalisation == "level" else None
+            return Partitioned(blocks.classes, {"partitions": len(blocks.levels), "levels": int(blocks.levels.max()) + 1}, least)
+    msg = f"method '{job.method.name}' does not recode single records"
+    raise TypeError(msg)
+
+
+def _points(codes: Codes, coding: Coding, method: RaydenMethod | MondrianCofMethod) -> Points:
+    return gower_points(codes, coding.domains, method.missing, coding.hierarchies if method.categories == "hierarchy" else None)
+
+
+def _without_outliers(
+    job: Job, points: Points, classes: NDArray[np.int32], method: RaydenMethod | MondrianCofMethod, cut: Cut
+) -> Partitioned:
+    step = OutlierStep(job.privacy.k, float(method.alpha), method.chaining, method.outliers, method.pool)
+    handled = handle_outliers(points, classes, step, cut)
+    return _counted(handled.classes, _figures(handled))
+
+
+def _figures(handled: Handled) -> dict[str, int]:
+    return {"outliers": handled.detected, "left": handled.left, "recovered": handled.recovered, "merged": handled.merged}
+
+
+def _counted(classes: NDArray[np.int32], figures: Mapping[str, int] | None = None) -> Partitioned:
+    return Partitioned(classes, {"partitions": int(classes.max()) + 1, **(figures or {})})

@@ -1,0 +1,214 @@
+"""The recoding of single records: the algorithm is run, its classes labelled, the class of each record kept in the order of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import ipc
+from pydantic import BaseModel, ConfigDict
+
+from core.clustering.criteria import Criteria, merge_failing, without_failing
+from core.clustering.gower import gower_points
+from core.clustering.recoding import Publication, RecordRecoding, recode_records
+from core.columns.records import repeats
+from core.recoding.labels import Style
+from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
+from schemas.errors.base import PrivacyError
+from schemas.job.digest import privacy_content
+from schemas.job.job import Job
+from tasks.counting.coding import Coding, load_coding
+from tasks.counting.source_sizes import Sizes
+from tasks.lattice.examination import most_suppressed
+from tasks.lattice.promises import nothing_left, privacy_model
+from tasks.lattice.recodings import RecodingArtifacts
+from tasks.records.coding import Records, gather
+from tasks.records.partitions import Partitioned, partition
+from tasks.store.store import Artifact, Store, key_of
+from tasks.store.tables import read_table
+
+VERSION = 2
+
+
+class LocalOutcome(BaseModel):
+    """What the algorithm found, in figures that may be published.
+
+    Attributes:
+        suppressed: Records in no class.
+        masked: How many of them are published with ``*``.
+        loss: Losses by name.
+        ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
+        search: What the algorithm counted: partitions, outliers, how many left, were recovered, partitions merged.
+        before: Class sizes of the source as it is.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    suppressed: int
+    masked: int
+    loss: dict[str, int | float]
+    ncp: dict[str, float]
+    search: dict[str, int]
+    before: Sizes = Sizes()
+
+
+class Classes(NamedTuple):
+    """What the classes publish, one row per class in the order of the release, and how many records they hold."""
+
+    labels: pa.Table
+    sizes: NDArray[np.int64]
+
+
+def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> str:
+    """Returns the fingerprint of all that the recoding depends on."""
+    return key_of(
+        VERSION, coding.key, [part.sha256 for part in parts], privacy_content(job), job.method.canonical(),
+        most_suppressed(job, coding.records), job.suppression.treatment, job.intervals,
+    )  # fmt: skip
+
+
+def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
+    """Runs the job's algorithm on all records.
+
+    Args:
+        job: The job.
+        domain: The domain table.
+        parts: The coded chunks, in the order of the source.
+        store: Gets the recoding.
+
+    Returns:
+        The outcome, the class of each record in the order of the source (as ``cells``), and the classes.
+
+    Raises:
+        PrivacyError: there are fewer than k records, they do not fit the memory, or more would be suppressed than the limit allows.
+        SourceError: CANON was asked for, and no QID is numerical.
+    """
+    coding = load_coding(job, domain, store)
+    key = recoding_key(job, coding, parts)
+    kept = {name: store.find(step, key) for name, step in zip(("outcome", "cells", "classes"), STEPS, strict=True)}
+    if None not in kept.values():
+        return RecodingArtifacts.model_validate(kept)
+    records = gather(job, coding, parts, store)
+    made, found = recoded(job, coding, records)
+    most = most_suppressed(job, coding.records)
+    if made.suppressed > most:
+        raise PrivacyError.too_many_suppressed(made.suppressed, most)
+    if not made.sizes.sum():
+        raise nothing_left(job, coding)
+    outcome = _outcome(made, found, Sizes.of(repeats(records.codes)))
+    return RecodingArtifacts(
+        outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
+        cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
+        classes=store.make(STEPS[2], key, ".parquet", lambda path: _write_classes(path, made)),
+    )
+
+
+def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding, Partitioned]:
+    """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes.
+
+    Raises:
+        SourceError: CANON was asked for, and no QID is numerical.
+    """
+    criteria = _criteria(job, coding, records)
+    found = accepted(partition(job, records.codes, coding), records, coding, criteria)
+    how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
+    return recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least), found
+
+
+def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Criteria | None) -> Partitioned:
+    """Merges the classes that fail the job's other privacy models with the nearest ones, and suppresses what fails even so."""
+    if criteria is None:
+        return found
+    classes, merged = merge_failing(
+        gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies), found.classes, criteria.fails
+    )
+    # Merged classes have other numbers, and no level of their own.
+    least = None if merged else found.least
+    return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)
+
+
+def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
+    """Returns what classes must keep besides k, which every algorithm keeps by itself."""
+    if not coding.sensitive:
+        return None
+    names = [domain.qid for domain in coding.sensitive]
+    values, domains = dict(zip(names, records.sensitive, strict=True)), dict(zip(names, coding.sensitive, strict=True))
+    return Criteria(privacy_model(job, coding), values, domains)
+
+
+def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
+    """Returns how suppressed records are treated: as the job says, but a mask that is no safe class itself is dropped."""
+    if criteria is None or job.suppression.treatment == "drop" or (classes >= 0).all():
+        return job.suppression.treatment
+    mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
+    return "drop" if criteria.fails(mask).any() else "mask"
+
+
+def _style(job: Job) -> Style:
+    as_set = getattr(job.method, "generalisation", "hierarchy") == "set"
+    return Style(job.intervals, "set" if as_set else "hierarchy")
+
+
+STEPS = ("outcome", "assigned", "classes")
+
+
+def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes) -> LocalOutcome:
+    return LocalOutcome(
+        suppressed=recoded.suppressed,
+        masked=recoded.masked,
+        loss=dict(recoded.loss),
+        ncp=dict(recoded.ncp),
+        search=dict(found.figures),
+        before=before,
+    )
+
+
+def _write_assigned(path: Path, classes: NDArray[np.int32], records: Records) -> int:
+    """Writes the class of each record in the order of the source, one batch per chunk."""
+    in_source = np.empty(len(classes), np.int32)
+    in_source[records.order] = classes
+    schema = pa.schema([("class", pa.int32())])
+    with ipc.new_file(path, schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
+        for part in np.split(in_source, np.cumsum(records.chunks)[:-1]):
+            writer.write_batch(pa.RecordBatch.from_arrays([pa.array(part)], schema=schema))
+    return len(classes)
+
+
+def _write_classes(path: Path, recoded: RecordRecoding) -> int:
+    labels = {f"label_{number}": column for number, column in enumerate(recoded.labels.columns)}
+    pq.write_table(pa.table({"records": recoded.sizes} | labels), path, compression="lz4", write_statistics=False)
+    return len(recoded.sizes)
+
+
+def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
+    """Reads what the algorithm found."""
+    return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
+
+
+def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:
+    """Returns the class of each record of a chunk, by the number of the chunk."""
+    with pa.memory_map(str(store.path(artifacts.cells))) as mapped:
+        classes: NDArray[np.int32] = ipc.open_file(mapped).get_batch(number).column(0).to_numpy()
+    return classes
+
+
+_loaded: dict[tuple[str, ...], Classes] = {}
+_loading = Lock()
+
+
+def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Classes:
+    """Reads what the classes publish, once per process."""
+    key = (*coding.key, artifacts.classes.sha256, job.intervals)
+    with _loading:
+        if key not in _loaded:
+            table = read_table(store, artifacts.classes)
+            labels = table.drop_columns(["records"]).rename_columns(release_columns(coding.hierarchies, job.intervals))
+            _loaded.clear()
+            _loaded[key] = Classes(labels, table["records"].to_numpy())
+        return _loaded[key]

@@ -1,0 +1,88 @@
+"""The last phase for recodings of single records: a chunk's records take the class that was kept for their place in the source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.release_order import first_files
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from tasks.counting.coding import Coding
+from tasks.lattice.recodings import RecodingArtifacts
+from tasks.pseudonyms.pseudonyms import read_published
+from tasks.records.recodings import assigned, load_classes
+from tasks.source.sources import Chunk, Source
+from tasks.store.store import Artifact, Store, key_of
+from tasks.writing.classes import file_key, set_apart, write_part
+
+VERSION = 1
+
+
+class Place(BaseModel):
+    """A chunk and its number in the source, which tells chunks of equal content apart."""
+
+    model_config = ConfigDict(frozen=True)
+
+    chunk: Chunk
+    number: int
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the chunk's content and the classes of its records depend on."""
+        return *self.chunk.key, self.number
+
+
+def output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> int:
+    """Returns how many files the release is laid out over; some may turn out empty."""
+    first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, job.rows_per_file)
+    return int((first + spread).max(initial=0))
+
+
+def rewrite_key(job: Job, source: Source, artifacts: RecodingArtifacts) -> tuple[object, ...]:
+    """Returns all that a run depends on besides its chunk and number."""
+    return VERSION, artifacts.cells.sha256, artifacts.classes.sha256, source.payload_key, job.rows_per_file
+
+
+def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
+    """Gives the records of a chunk their classes and sets them apart by output file.
+
+    Raises:
+        SourceError: the file changed since it was coded.
+    """
+
+    def write(path: Path) -> int:
+        classes, payload = _published(job, assigned(artifacts, place.number, store), source, place.chunk)
+        labels, sizes = load_classes(job, coding, artifacts, store)
+        return set_apart(path, job, source, labels, sizes, classes, payload)
+
+    return store.make("runs", key_of(*rewrite_key(job, source, artifacts), place.key), ".arrow", write)
+
+
+def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+    """Returns the class and the payload of the released records of a chunk."""
+    kept = classes >= 0
+    if not source.payload:
+        return classes[kept], pa.RecordBatch.from_arrays([], names=[])
+    table = pa.Table.from_batches(read_published(job, source, chunk, list(source.payload))).unify_dictionaries()
+    if len(table) != len(classes):
+        raise SourceError.changed(chunk.file.name)
+    released = table.filter(pa.array(kept)).combine_chunks()
+    return classes[kept], released.to_batches()[0] if len(released) else pa.RecordBatch.from_pylist([], schema=released.schema)
+
+
+def write_file(
+    job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int, store: Store
+) -> Artifact:
+    """Gathers one output file from all runs."""
+
+    def write(path: Path) -> int:
+        labels = load_classes(job, coding, artifacts, store).labels
+        return write_part(path, labels, source, [store.path(run) for run in runs], number)
+
+    return store.make("files", file_key(artifacts, source, runs, number), ".parquet", write)

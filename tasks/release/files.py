@@ -1,0 +1,113 @@
+"""The data files of a release, of whatever format, as DuckDB reads them back."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+
+from core.formats.spreadsheets import read_back, read_back_sql
+from schemas.errors.base import StorageError
+from tasks.source.partitions import Partition, named_by, relation
+from tasks.store.database import literal, quote
+
+SUFFIXES = (".parquet", ".csv", ".duckdb")
+TABLE = "release"
+BOM = "\ufeff"
+DATA = "data"
+
+
+class Csv(NamedTuple):
+    """How CSV is read back.
+
+    Attributes:
+        delimiter: What separates fields.
+        types: DuckDB's type of each column; text where nothing is known.
+    """
+
+    delimiter: str = ","
+    types: Mapping[str, str] = {}
+
+
+TEXT = Csv()
+
+
+def data_files(release: Path) -> list[Path]:
+    """Returns the data files of a release folder.
+
+    Raises:
+        StorageError: it has none.
+    """
+    found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
+    if not found:
+        raise StorageError.not_a_release(str(release), "it has no data/*.parquet")
+    if len({path.suffix for path in found}) > 1:
+        raise StorageError.not_a_release(str(release), "its data files are of several formats")
+    return found
+
+
+def partition_of(path: Path) -> Partition:
+    """Returns the columns that the folders between ``data`` and a file name, as text; those above are none of the release's."""
+    folders = path.parts[:-1]
+    below = len(folders) - folders[::-1].index(DATA) if DATA in folders else len(folders)
+    return tuple((name, value, "text") for name, value in named_by(folders[below:]).items())
+
+
+def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv = TEXT) -> str:
+    """Returns what DuckDB reads data files as; a DuckDB file is attached for it, to read only.
+
+    Raises:
+        duckdb.Error: a file cannot be opened.
+    """
+    match files[0].suffix:
+        case ".csv":
+            return _csv_relation(files, layout)
+        case ".duckdb":
+            connection.execute(f"ATTACH OR REPLACE {literal(str(files[0]))} AS written (READ_ONLY)")
+            return f"written.{TABLE}"
+        case _:
+            return relation([(str(path), partition_of(path)) for path in files])
+
+
+def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = ",") -> Csv:
+    """Returns how the CSV files of a release are read.
+
+    Args:
+        files: Of any format.
+        types: By column, as the manifest has them; empty without one.
+        delimiter: What is believed where no other makes the first line that of the manifest's columns.
+    """
+    if files[0].suffix != ".csv" or not types:
+        return Csv(delimiter, types)
+    with files[0].open(encoding="utf-8-sig", newline="") as file:
+        line = file.readline()
+    marks = [mark for mark in dict.fromkeys(line) if not mark.isalnum() and mark not in '"\r\n']
+    return Csv(next((mark for mark in marks if csv_names(files[0], mark) == list(types)), delimiter), types)
+
+
+def csv_names(path: Path, delimiter: str) -> list[str]:
+    """Returns the columns that the first line of a CSV file names."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        return [read_back(name) for name in next(csv.reader(file, delimiter=delimiter), [])]
+
+
+def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
+    try:
+        headers = [csv_names(path, layout.delimiter) for path in files]
+    except (OSError, ValueError, csv.Error):
+        raise duckdb.InvalidInputException from None
+    if any(names != headers[0] or not names for names in headers):
+        raise duckdb.InvalidInputException
+    types = {name: layout.types.get(name, "VARCHAR") for name in headers[0]}
+    struct = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in types.items())
+    columns = ", ".join(
+        f"{read_back_sql(quote(name))} AS {quote(name)}" if dtype == "VARCHAR" else quote(name) for name, dtype in types.items()
+    )
+    listed = ", ".join(literal(str(path)) for path in files)
+    return (
+        f"(SELECT {columns} FROM read_csv([{listed}], auto_detect = false, header = true, delim = {literal(layout.delimiter)}, "
+        f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false))"
+    )

@@ -1,0 +1,69 @@
+"""A release's report made again, from its manifest and its files alone: neither job nor source is needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+
+from core.recount.classes import Recount, count_faults
+from schemas.errors.base import StorageError, VerificationError
+from schemas.job.digest import job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from schemas.release.report import Report
+from schemas.release.terms import Terms
+from tasks.recount.recount import count_classes, file_faults, risk_faults
+from tasks.release.files import data_files, layout_of, relation_of
+from tasks.release.manifest import read_manifest
+from tasks.report.report import make_report
+from tasks.report.terms import terms_of
+from tasks.store.database import database
+
+
+def report_again(release: Path, job: Job | None = None) -> Report:
+    """Checks the files of a release against its manifest, recounts their classes and makes the report of both.
+
+    Args:
+        release: The release folder.
+        job: The job that made it; only needed where the manifest is of a version that kept nothing of it.
+
+    Raises:
+        StorageError: the folder is no release, or its manifest does not tell enough.
+        VerificationError: files are missing, added or altered, or do not hold what the manifest says.
+    """
+    files, manifest = data_files(release), read_manifest(release)
+    if manifest is None:
+        raise StorageError.not_a_release(str(release), "it has no manifest.json")
+    what, terms = f"'{release}'", _terms(release, manifest, job)
+    if faults := file_faults(release, files, manifest):
+        raise VerificationError(what, faults)
+    columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
+    layout = layout_of(files, manifest.columns)
+    with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection:
+        try:
+            found = count_classes(connection, relation_of(connection, files, layout), columns, manifest.privacy["k"])
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+    if faults := _count_faults(manifest, found):
+        raise VerificationError(what, faults)
+    return make_report(manifest, terms, found)
+
+
+def _count_faults(manifest: Manifest, found: Recount) -> list[str]:
+    thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
+    return thin + count_faults(manifest, found) + risk_faults(manifest, found)
+
+
+def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
+    if job is not None and job_digest(job) != manifest.job:
+        raise StorageError.other_job(str(release))
+    if manifest.asked is not None:
+        return manifest.asked
+    if job is None:
+        raise StorageError.no_terms(str(release))
+    qids = [qid.name for qid in job.columns.quasi_identifiers]
+    return terms_of(job, manifest.node, [manifest.tops[qid] for qid in qids] if manifest.tops else ())

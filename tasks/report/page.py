@@ -1,0 +1,71 @@
+"""The page of a report: one HTML file that needs nothing else, neither network nor scripts, on a screen, a phone or paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from schemas.errors.base import counted
+from schemas.release.report import Report
+from tasks.report.charts import lattice_chart, loss_chart, risk_chart, size_chart, size_rows
+from tasks.report.terms import map_of_report
+
+TEMPLATE = "report.html"
+SMALLEST_SHARE = 0.0001
+
+
+def render(report: Report) -> str:
+    """Returns the page; equal reports give equal pages."""
+    # What the charts hold is escaped where they are made.
+    charts = {name: Markup(chart) for name, chart in _charts(report).items()}
+    return page(TEMPLATE, report=report, charts=charts, sizes=size_rows(report))
+
+
+def page(template: str, **context: Any) -> str:
+    """Returns a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size}
+    return environment.get_template(template).render(**context)
+
+
+def _charts(report: Report) -> dict[str, str]:
+    drawn = map_of_report(report)
+    return {
+        "losses": loss_chart(report, percent),
+        "sizes": size_chart(report, percent),
+        "risks": risk_chart(report, percent),
+        "lattice": lattice_chart(drawn) if drawn else "",
+    }
+
+
+def number(value: float | None) -> str:
+    """Returns a count with thousands apart, or four decimals; a dash where there is none."""
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4f}"
+
+
+def percent(share: float | None) -> str:
+    """Returns a share as a percentage; what is above 0 or below 100 % is not rounded to either."""
+    if share is None:
+        return "–"
+    if 0 < share < SMALLEST_SHARE:
+        return "< 0.01 %"
+    if 1 - SMALLEST_SHARE < share < 1:
+        return "> 99.99 %"
+    return f"{share * 100:.2f}".rstrip("0").rstrip(".") + " %"
+
+
+def size(memory: int) -> str:
+    """Returns bytes in decimal units."""
+    return f"{memory / 1e9:,.2f} GB" if memory >= 1e9 else f"{memory / 1e6:,.0f} MB"

@@ -1,0 +1,141 @@
+"""The report of a release, made of its manifest and the recount of its files: names, counts and words, never a cell value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+from core.privacy.risk import kept_preset, without_masked
+from core.recount.classes import Recount
+from schemas.release.manifest import Manifest
+from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
+from schemas.release.terms import Band, QidTerms, Terms
+from tasks.pseudonyms.limits import PSEUDONYMOUS
+from tasks.report.remainder import TREATMENTS, remainder_words
+from tasks.report.sentences import certificate, increment_sentences, limits, overlap_limits, promises, proofs, suppression, verification
+from tasks.report.words import LOSSES, METHODS, RISKS
+
+BANDS = (1, 2, 5, 10, 100, 1000)
+"""Where bands of class sizes begin, in units of k."""
+
+
+def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
+    """Returns what a release's report says.
+
+    Args:
+        manifest: What was made and measured.
+        terms: What was asked; the manifest's, unless it is of a version that kept none.
+        recount: What was counted in the written files.
+    """
+    return Report(
+        release=manifest.release,
+        name=manifest.name,
+        asked=_asked(manifest, terms),
+        came_out=_came_out(manifest, terms, recount),
+        proofs=proofs(manifest.privacy, manifest.measured, recount.min_class),
+        qids=tuple(_qid(qid, manifest) for qid in terms.quasi_identifiers),
+        losses=tuple(_losses(manifest.loss)),
+        risk=tuple(_risks(manifest.risk)),
+        maximum_risk=_maximum_risk(manifest.risk),
+        optimal=manifest.optimal,
+        certificate=certificate(manifest, terms.objective),
+        lattice=manifest.lattice,
+        verified=verification(manifest),
+        limits=(*(PSEUDONYMOUS if manifest.pseudonyms else ()), *overlap_limits(manifest), *limits(manifest.privacy, terms)),
+        job=manifest.job,
+        inputs=manifest.inputs,
+        files=tuple(ReportedFile(path=file.path, rows=file.rows, sha256=file.sha256) for file in manifest.files),
+        versions=manifest.versions,
+        seconds=manifest.seconds,
+        peak_rss=manifest.peak_rss,
+        increment=increment_sentences(manifest),
+    )
+
+
+def _asked(manifest: Manifest, terms: Terms) -> Asked:
+    return Asked(
+        promises=promises(manifest.privacy),
+        privacy=manifest.privacy,
+        limit=terms.limit,
+        most_suppressed=floor(Fraction(Decimal(terms.limit)) * manifest.records),
+        treatment=terms.treatment,
+        treatment_words=TREATMENTS[terms.treatment],
+        method=manifest.method,
+        method_words=METHODS.get(manifest.method, ""),
+        identifiers=terms.identifiers,
+        quasi_identifiers=tuple(qid.name for qid in terms.quasi_identifiers),
+        sensitive=terms.sensitive,
+        insensitive=terms.insensitive,
+        memory=terms.memory,
+        pseudonyms=manifest.pseudonyms,
+    )
+
+
+def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
+    sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
+    classes = sum(sizes.values())
+    return CameOut(
+        records=manifest.records,
+        released=manifest.released,
+        suppressed=manifest.suppressed,
+        masked=manifest.masked,
+        classes=manifest.classes,
+        min_class=manifest.min_class,
+        mean_class=sum(size * number for size, number in sizes.items()) / classes if classes else 0.0,
+        bands=bands(sizes, manifest.privacy["k"]),
+        source_bands=manifest.source_sizes,
+        why_suppressed=suppression(manifest, terms),
+        files=len(manifest.files),
+        remainder=remainder_words(manifest),
+    )
+
+
+def bands(sizes: Mapping[int, int], k: int) -> tuple[Band, ...]:
+    """Returns classes by size: single records, those of fewer than k, and multiples of k; the last band is open, ends without any left out.
+
+    Args:
+        sizes: Number of classes by size.
+        k: The unit.
+    """
+    starts = sorted({1, 2, *(k * times for times in BANDS)})
+    found = []
+    for least, after in zip(starts, [*starts[1:], None], strict=True):
+        mine = {size: number for size, number in sizes.items() if size >= least and (after is None or size < after)}
+        records = sum(size * number for size, number in mine.items())
+        found.append(Band(least=least, most=None if after is None else after - 1, classes=sum(mine.values()), records=records))
+    filled = [place for place, band in enumerate(found) if band.classes]
+    return tuple(found[filled[0] : filled[-1] + 1]) if filled else ()
+
+
+def _qid(qid: QidTerms, manifest: Manifest) -> ReportedQid:
+    level, top = (manifest.levels or {}).get(qid.name), manifest.tops.get(qid.name)
+    ncp = manifest.ncp.get(qid.name)
+    return ReportedQid(name=qid.name, hierarchy=qid.hierarchy, level=level, top=top, meaning=qid.published, ncp=ncp)
+
+
+def _losses(loss: Mapping[str, int | float]) -> list[Figure]:
+    known = [Figure(name=name, title=LOSSES[name][0], value=loss[name], meaning=LOSSES[name][1]) for name in LOSSES if name in loss]
+    return known + [Figure(name=name, title=name, value=value, meaning="") for name, value in loss.items() if name not in LOSSES]
+
+
+def _risks(risk: Mapping[str, Mapping[str, int | float]]) -> list[RiskFigure]:
+    before, after = risk.get("before", {}), risk.get("after", {})
+    threshold = (after or before).get("threshold", "")
+    return [
+        RiskFigure(
+            name=name, title=title, before=before.get(name), after=after.get(name), share=share, meaning=meaning.format(threshold=threshold)
+        )
+        for name, (title, share, meaning) in RISKS.items()
+        if name in before or name in after
+    ]
+
+
+def _maximum_risk(risk: Mapping[str, Mapping[str, int | float]]) -> str:
+    least = int(risk.get("after", {}).get("min_class", 0))
+    if not least:
+        return ""
+    if preset := kept_preset(least):
+        return f"No record's risk is above {preset[0]} ({preset[1]})."
+    return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."

@@ -1,0 +1,52 @@
+"""Arrow IPC files and streams (Feather) become Parquet once, with their types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import ipc
+
+from schemas.errors.base import SourceError
+from tasks.source.batches import kept_schema, write_batches
+from tasks.store.store import Artifact, Store, key_of
+
+VERSION = 1
+MAGIC = b"ARROW1"
+
+
+def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:
+    """Converts one file to Parquet, in the order of its rows.
+
+    Args:
+        path: The file; Arrow's file or stream format, which its first bytes tell.
+        name: What the user calls it.
+        digest: Its digest.
+        store: Gets the Parquet file.
+
+    Raises:
+        SourceError: the file is no Arrow file, is cut off, or has columns that Parquet cannot hold.
+    """
+
+    def write(part: Path) -> int:
+        try:
+            with _opened(path) as (schema, batches):
+                return write_batches(part, kept_schema(schema), batches)
+        except pa.ArrowException:
+            raise SourceError.unreadable(name, "arrow") from None
+
+    return store.make("converted", key_of("arrow", VERSION, digest), ".parquet", write)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    with pa.memory_map(str(path)) as mapped:
+        if mapped.read(len(MAGIC)) == MAGIC:
+            file = ipc.open_file(mapped)
+            yield file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+        else:
+            mapped.seek(0)
+            stream = ipc.open_stream(mapped)
+            yield stream.schema, iter(stream)

@@ -1,0 +1,104 @@
+"""CSV files become Parquet once, with the types that the job gives; what does not fit is counted and refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from schemas.errors.base import SourceError, counted
+from schemas.job.job import Job
+from tasks.store.database import connect, literal, quote
+from tasks.store.store import Artifact, Store, key_of
+
+VERSION = 1
+BUFFER = 8_000_000
+TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
+FAULTS = {
+    "CAST": "not of the type that source.types gives",
+    "MISSING COLUMNS": "too few fields",
+    "TOO MANY COLUMNS": "too many fields",
+    "UNQUOTED VALUE": "a quote that does not close",
+    "LINE SIZE OVER MAXIMUM": "a line that is too long",
+    "INVALID ENCODING": "bytes that are not UTF-8",
+}
+
+
+def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
+    """Converts one CSV file to Parquet, in the order of its rows.
+
+    Args:
+        job: Gives delimiter, null values and types; a column without a type is text.
+        path: The file, plain or compressed with gzip or zstd.
+        digest: Its digest.
+        store: Gets the Parquet file.
+
+    Raises:
+        SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
+    """
+    source = job.source
+    types = {name: TYPES.get(dtype, dtype.upper()) for name, dtype in source.types.items()}
+    key = key_of(VERSION, digest, source.delimiter, source.null_values, types)
+
+    def write(part: Path) -> int:
+        names = _header(job, path)
+        columns = {name: types.get(name, "VARCHAR") for name in names}
+        try:
+            with connect(job, store.folder.parent / "spill") as connection:
+                connection.execute("SET preserve_insertion_order = true")
+                connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, header=True)}")
+                connection.execute(f"COPY source TO {literal(str(part))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)")
+                faults = connection.execute(REJECTS).fetchall()
+                rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
+        except duckdb.InvalidInputException:
+            raise SourceError.bad_rows(str(path), ["a quote in the wrong place, or lines that do not all end alike"]) from None
+        except duckdb.Error:
+            raise SourceError.unreadable(str(path), "csv") from None
+        if faults:
+            raise SourceError.bad_rows(str(path), [_fault(kind, column, count) for kind, column, count in faults])
+        assert rows is not None
+        return int(rows[0])
+
+    return store.make("converted", key, ".parquet", write)
+
+
+REJECTS = (
+    "SELECT error_type::VARCHAR AS kind, CASE WHEN error_type = 'CAST' THEN column_name END AS field, count(DISTINCT line) "
+    "FROM reject_errors GROUP BY ALL ORDER BY ALL"
+)
+
+
+def read_sql(job: Job, path: Path, columns: Mapping[str, str], *, header: bool) -> str:
+    """Returns the statement that reads a CSV file with given columns, setting aside the rows that do not fit."""
+    struct = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in columns.items())
+    nulls = ", ".join(literal(text) for text in job.source.null_values)
+    return (
+        f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = {str(header).lower()}, "
+        f"delim = {literal(job.source.delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, nullstr = [{nulls}], "
+        f"buffer_size = {BUFFER}, store_rejects = true, rejects_limit = 0)"
+    )
+
+
+def _header(job: Job, path: Path) -> list[str]:
+    """Reads the names in the first line of a file, plain or compressed.
+
+    Raises:
+        SourceError: the file cannot be read as text, or its first line does not name every column, each once.
+    """
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
+            names = next(csv.reader(text, delimiter=job.source.delimiter), [])
+    except (OSError, ValueError, csv.Error):
+        raise SourceError.unreadable(str(path), "csv") from None
+    if not names or not all(names) or len(set(names)) < len(names):
+        raise SourceError.bad_rows(str(path), ["the first line does not name every column, each once"])
+    return names
+
+
+def _fault(kind: str, column: str | None, count: int) -> str:
+    what = FAULTS.get(kind, "not readable")
+    return f"{counted(count, 'row')} with {what}" if column is None else f"{counted(count, 'row')} with a {quote(column)} {what}"

@@ -1,0 +1,185 @@
+"""Rows of a database become Parquet once: a table or a query of a DuckDB file, or of a PostgreSQL server through ADBC.
+
+A query's rows come in no fixed order, so a release is named after a digest that does not depend on it. What a DuckDB file holds is kept as
+long as the file does not change. A server is asked anew at every run; only a run that was cut off (killed, no disk left) goes on with the
+rows that it began with, so that what it counted and what it publishes are of one moment. ``source.extract: once`` keeps the first answer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import ValidationError
+
+from schemas.errors.base import SourceError, StorageError
+from schemas.errors.storage import DatabaseError
+from schemas.job.job import Job
+from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
+from tasks.source.postgresql import address, rows_of
+from tasks.store.database import connect, literal, quote
+from tasks.store.files import private_folder, write_whole
+from tasks.store.store import Artifact, Store, key_of
+
+VERSION = 1
+LOSSY = ("TIME WITH TIME ZONE", "BIT", "INTERVAL", "UNION", "VARIANT", "UHUGEINT")
+PENDING = "extract.json"
+
+
+@dataclass(frozen=True)
+class Extract:
+    """Rows that are kept: the artefact, and a digest of the rows in whatever order."""
+
+    artifact: Artifact
+    content: str
+
+
+def statement(job: Job) -> str:
+    """Returns the query of a job, or that which reads its table."""
+    source = job.source
+    if source.query is not None:
+        return source.query
+    assert source.table is not None
+    return f"SELECT * FROM {'.'.join(quote(part) for part in source.table.split('.'))}"
+
+
+def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
+    """Keeps the rows of a DuckDB file's table or query.
+
+    Args:
+        job: Gives the table or the query.
+        path: The file; it is opened for reading, and nothing else can be reached from the query.
+        name: What the user calls it.
+        digest: Of the file.
+        store: Gets the rows.
+
+    Raises:
+        SourceError: the file cannot be opened, the query fails, or a type cannot be kept.
+    """
+    key = key_of("duckdb", VERSION, digest, statement(job))
+    artifact = store.make("extracts", key, ".parquet", lambda part: _read_duckdb(job, path, name, part, store))
+    return Extract(artifact, _kept_content(job, artifact, store))
+
+
+def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> int:
+    with connect(job, store.folder.parent / "spill") as connection:
+        try:
+            connection.execute(f"ATTACH {literal(str(path))} AS source (READ_ONLY)")
+        except duckdb.Error:
+            raise SourceError.unreadable(name, "duckdb (it may be open in another program)") from None
+        try:
+            if [one.type for one in connection.extract_statements(statement(job))] != [duckdb.StatementType.SELECT]:
+                raise DatabaseError.not_select()
+            connection.execute("USE source")
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("SET enable_external_access = false")
+            connection.execute("SET lock_configuration = true")
+            relation = connection.sql(statement(job))
+            named = zip(relation.columns, map(str, relation.types), strict=True)
+            if lossy := [f"'{column}' ({dtype})" for column, dtype in named if dtype.startswith(LOSSY)]:
+                raise DatabaseError.no_such_type(lossy)
+            reader = relation.to_arrow_reader(GROUP_ROWS)
+            return write_batches(part, kept_schema(reader.schema), reader)
+        except duckdb.OutOfMemoryException:
+            raise
+        except (duckdb.Error, pa.ArrowException):
+            raise DatabaseError.refused("DuckDB", None) from None
+
+
+def _kept_content(job: Job, artifact: Artifact, store: Store) -> str:
+    def write(part: Path) -> int:
+        part.write_text(content_digest(job, store.path(artifact), store))
+        return 1
+
+    return store.path(store.make("contents", key_of(VERSION, artifact.sha256), ".txt", write)).read_text()
+
+
+def content_digest(job: Job, path: Path, store: Store) -> str:
+    """Returns a digest of the rows of a Parquet file, whatever their order.
+
+    Each row is written as its values' texts, each after its length, and the sums of both halves of the rows' MD5 tell the rows apart: not
+    from one who forges rows, who could as well change them, but from every accident.
+    """
+    schema = pq.read_schema(path)
+    texts = ", ".join(f"coalesce(length({text})::VARCHAR || ':' || {text}, '-')" for text in (f"{quote(n)}::VARCHAR" for n in schema.names))
+    with connect(job, store.folder.parent / "spill") as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        sums = connection.execute(
+            "SELECT count(*), sum(md5_number_lower(line)::HUGEINT), sum(md5_number_upper(line)::HUGEINT) "
+            f"FROM (SELECT concat({texts}) AS line FROM read_parquet({literal(str(path))}, hive_partitioning = false))"
+        ).fetchone()
+    columns = [(field.name, str(field.type)) for field in schema]
+    return key_of("rows", VERSION, columns, [str(number) for number in sums or ()])
+
+
+def extract_postgresql(job: Job, store: Store) -> Extract:
+    """Asks a PostgreSQL server, unless this run was cut off after it had the answer, and keeps the rows.
+
+    Rows that were there before keep their order, so that whatever was counted from them still holds.
+
+    Raises:
+        SourceError: no driver, no server, a query that fails, or types that cannot be kept.
+    """
+    where = job.source.connection.said_in(job.folder) if job.source.connection else ""
+    key = key_of("postgresql", VERSION, statement(job), job.source.types, where)
+    if pending := _pending(key, store):
+        return pending
+    asked = private_folder(store.folder / "queries") / "asked.parquet"
+    rows = write_whole(asked, lambda part: _ask(job, part))
+    content = content_digest(job, asked, store)
+
+    def move(part: Path) -> int:
+        asked.replace(part)
+        return rows
+
+    artifact = store.make("queries", key_of(VERSION, content), ".parquet", move)
+    for left in (store.folder / "queries").iterdir():
+        if left.stem != store.path(artifact).stem:
+            left.unlink()
+    record = {"key": key, "content": content, "artifact": artifact.model_dump()}
+    write_whole(store.folder / PENDING, lambda part: part.write_text(json.dumps(record)))
+    return Extract(artifact, content)
+
+
+def _ask(job: Job, part: Path) -> int:
+    with rows_of(address(job), statement(job), job.source.types) as (schema, batches):
+        return write_batches(part, schema, batches)
+
+
+def _pending(key: str, store: Store) -> Extract | None:
+    try:
+        record = json.loads((store.folder / PENDING).read_bytes())
+        artifact = Artifact.model_validate(record["artifact"])
+        known = record["key"] == key and store.whole(artifact)
+        return Extract(artifact, str(record["content"])) if known else None
+    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+        return None
+
+
+@contextmanager
+def asked_once(job: Job, store: Store, *, goes_on: bool) -> Iterator[None]:
+    """Keeps to the rows that a server once gave until the block ends, well or refused.
+
+    What is cut off instead goes on with them when it is run again: a kill, an interrupt, a full disk, too little memory.
+    """
+    try:
+        yield
+    except (StorageError, KeyboardInterrupt):
+        raise
+    except BaseException:
+        forget_extract(job, store)
+        raise
+    if not goes_on:
+        forget_extract(job, store)
+
+
+def forget_extract(job: Job, store: Store) -> None:
+    """Lets the next run ask the server anew; whatever was counted stays, and serves again where the rows are the same."""
+    if job.source.extract == "each_run":
+        (store.folder / PENDING).unlink(missing_ok=True)

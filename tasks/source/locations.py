@@ -1,0 +1,138 @@
+"""Where the source is: files of this machine, objects that are fetched once, or a query; each with a digest of its content."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from blake3 import blake3
+
+from schemas.errors.base import SourceError
+from schemas.errors.storage import ObjectStoreError
+from schemas.job.connection import is_address
+from schemas.job.job import Job
+from tasks.source.object_store import Stat, fetch, matching, remote_stat
+from tasks.store.files import write_whole
+from tasks.store.store import Store, key_of
+
+VERSION = 1
+
+
+class Located(NamedTuple):
+    """One file of the source, before it is Parquet.
+
+    Attributes:
+        name: Path or address as the user knows it; what the query is called where there is no file.
+        path: Where its bytes are on this machine; None for a query of a server.
+        digest: BLAKE3 of them, in hex; empty for a query.
+        stat: What changes when the file does; None for a query.
+    """
+
+    name: str
+    path: Path | None
+    digest: str
+    stat: Stat | None
+
+
+def find_names(job: Job) -> list[str]:
+    """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query.
+
+    Raises:
+        SourceError: a pattern matches nothing, or files of the target or the work folder.
+        ObjectStoreError: a store cannot be listed.
+    """
+    found: set[str] = set()
+    for pattern, written in zip(job.source_pattern, job.source.path, strict=True):
+        matched = matching(pattern) if is_address(pattern) else [str(path) for path in _matching_here(pattern)]
+        if not matched:
+            raise SourceError.no_files(written)
+        found.update(matched)
+    if own := [name for name in found if not is_address(name) and _is_written(job, Path(name))]:
+        raise SourceError.own_files(len(own), own[0])
+    return sorted(found)
+
+
+def _is_written(job: Job, path: Path) -> bool:
+    """Tells whether a file lies in the work folder, or in a release in the target."""
+    if path.is_relative_to(job.work_path):
+        return True
+    target = job.target_path
+    return path.is_relative_to(target) and Path(target, *path.relative_to(target).parts[:1], "manifest.json").is_file()
+
+
+def _matching_here(pattern: str) -> set[Path]:
+    matched = {Path(name) for name in glob.glob(pattern, recursive=True)}  # noqa: PTH207 - the pattern is absolute
+    return {path for path in matched if path.is_file()}
+
+
+def find_files(job: Job) -> list[Path]:
+    """Returns the files of this machine that the job's patterns match, each once, in the order of their names.
+
+    Raises:
+        SourceError: a pattern matches no file.
+    """
+    return sorted(Path(name) for name in find_names(job) if not is_address(name))
+
+
+def located(job: Job, store: Store) -> list[Located]:
+    """Returns the files of the source with their digests; objects of a store are copied into the run's store, if they are not there yet.
+
+    Raises:
+        SourceError: a pattern matches nothing, or a file cannot be read.
+        ObjectStoreError: an object cannot be read.
+    """
+    if job.source.format == "postgresql":
+        return [Located("source.query", None, "", None)]
+    here: list[tuple[str, Path, Stat]] = []
+    for name in find_names(job):
+        try:
+            stat = remote_stat(name) if is_address(name) else _stat(Path(name))
+        except OSError:
+            raise SourceError.unreadable(name, job.source.format) from None
+        here.append((name, _fetched(name, stat, store) if is_address(name) else Path(name), stat))
+    digests = _digests(job, here, store)
+    return [Located(name, path, digests[name], stat) for name, path, stat in here]
+
+
+def _fetched(address: str, stat: Stat, store: Store) -> Path:
+    ending = "".join(PurePosixPath(address).suffixes[-2:])
+    return store.path(store.make("fetched", key_of(VERSION, address, stat), ending, lambda part: fetch(address, part, stat[0])))
+
+
+def stat_of(name: str) -> Stat | None:
+    """Returns what tells whether a file is as it was; None if it is gone."""
+    try:
+        return remote_stat(name) if is_address(name) else _stat(Path(name))
+    except (OSError, ObjectStoreError):
+        return None
+
+
+def _stat(path: Path) -> Stat:
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+
+
+def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) -> dict[str, str]:
+    # Reading a large source only to digest it is dear, so a file whose size, time and inode are known is not read again.
+    memo = store.folder / "digests.json"
+    try:
+        known = {name: (entry[0], tuple(entry[1])) for name, entry in json.loads(memo.read_bytes()).items()}
+    except (OSError, ValueError, TypeError, IndexError, KeyError, AttributeError):
+        known = {}
+    digests: dict[str, tuple[str, Stat]] = {}
+    for name, path, stat in files:
+        try:
+            seen = known.get(name)
+            digests[name] = (seen[0] if seen and seen[1] == stat else source_digest(path), stat)
+        except OSError:
+            raise SourceError.unreadable(name, job.source.format) from None
+    write_whole(memo, lambda part: part.write_text(json.dumps(digests)))
+    return {name: digest for name, (digest, _) in digests.items()}
+
+
+def source_digest(path: Path) -> str:
+    """Returns the BLAKE3 of a file, in hex; a source is far larger than what is written, and SHA-256 takes four times as long."""
+    return blake3().update_mmap(path).hexdigest()

@@ -1,0 +1,82 @@
+"""Reads the rows of a chunk in batches, so that memory depends on neither chunk nor file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from core.columns.column_types import working
+from schemas.errors.base import SourceError
+from tasks.source.evolving import batches
+from tasks.source.partitions import partition_column
+from tasks.source.sources import Chunk
+
+BATCH_ROWS = 131_072
+
+
+def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of a chunk, in batches of at most 131,072, with the given columns in the given order.
+
+    Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
+
+    Raises:
+        SourceError: the file cannot be read to its end.
+    """
+    named = {name for name, *_ in chunk.file.partition}
+    held = [name for name in columns if name not in named]
+    try:
+        with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, held)) as file:
+            skip, groups = _row_groups(file.metadata, chunk)
+            left = chunk.rows
+            for batch in _batches(file, chunk, groups, held):
+                rows = batch.slice(skip, left)
+                skip = max(skip - batch.num_rows, 0)
+                left -= rows.num_rows
+                if rows.num_rows:
+                    yield _with_partition(rows, chunk, columns)
+                if not left:
+                    return
+    except (pa.ArrowException, OSError):
+        raise SourceError.unreadable(chunk.file.name, "parquet") from None
+    raise SourceError.changed(chunk.file.name)
+
+
+def _with_partition(rows: pa.RecordBatch, chunk: Chunk, columns: Sequence[str]) -> pa.RecordBatch:
+    """Returns the columns in their order and working types, with those that the file's folders name."""
+    found = [partition_column(chunk.file.partition, name, rows.num_rows) for name in columns]
+    arrays = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(columns))
+
+
+def _batches(file: pq.ParquetFile, chunk: Chunk, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    drift = chunk.file.drift
+    if drift is None or not set(columns) & set(drift.names):
+        plain: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False)
+        return plain
+    return batches(file, BATCH_ROWS, groups, columns, drift, chunk.file.name)
+
+
+def _text_columns(path: Path, columns: Sequence[str]) -> list[str]:
+    schema = pq.read_schema(path)
+    return [name for name in columns if name in schema.names and _is_text(schema.field(name).type)]
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_string_view(dtype))
+
+
+def _row_groups(metadata: pq.FileMetaData, chunk: Chunk) -> tuple[int, list[int]]:
+    """Returns how many rows to skip and the row groups that hold the chunk."""
+    groups: list[int] = []
+    start = skip = 0
+    for number in range(metadata.num_row_groups):
+        rows = metadata.row_group(number).num_rows
+        if start < chunk.first + chunk.rows and start + rows > chunk.first:
+            if not groups:
+                skip = chunk.first - start
+            groups.append(number)
+        start += rows
+    return skip, groups

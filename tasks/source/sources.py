@@ -1,0 +1,249 @@
+"""The source: which files or rows, whether they are what the job says, and their chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+
+from core.columns.column_types import plain_type
+from core.columns.common_types import told
+from core.recoding.recoding import published_columns
+from schemas.errors.base import SourceError, nearest
+from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.job.columns import REST
+from schemas.job.job import Job
+from tasks.source.conversions import as_parquet
+from tasks.source.evolving import differences, evolved
+from tasks.source.locations import located, stat_of
+from tasks.source.object_store import Stat
+from tasks.source.partitions import Partition, partitions, relation, with_partition
+from tasks.source.treated_types import treated_types
+from tasks.store.store import Store, key_of
+
+
+class SourceFile(BaseModel):
+    """One file of the source, as Parquet.
+
+    Attributes:
+        name: Path or address as the user knows it.
+        path: The Parquet file to read: the file itself, or the artefact that it was fetched, converted or extracted to.
+        digest: BLAKE3 of the user's file, in hex; with what its folders say of its records where they are partitions.
+        stat: Size, mtime in ns and inode of the user's file when it was digested; None for rows of a database, which are kept as they were.
+        rows: Number of records.
+        partition: Columns that the file's folders name.
+        content: Digest of the rows whatever their order, where they come in none.
+        drift: Columns that the file lacks or writes in another type than they are read in; None if there is none.
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    name: str
+    path: Path
+    digest: str
+    stat: Stat | None
+    rows: int
+    partition: Partition = ()
+    content: str | None = None
+    drift: pa.Schema | None = None
+
+
+class Chunk(BaseModel):
+    """A range of rows of one file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    file: SourceFile
+    first: int
+    rows: int
+
+    @property
+    def key(self) -> tuple[str | int, ...]:
+        """What the chunk's content depends on."""
+        drift = self.file.drift or ()
+        return self.file.digest, self.first, self.rows, *(f"{field.name}: {field.type}" for field in drift)
+
+
+class Source(BaseModel):
+    """All files of a job's source, and what is published of their columns.
+
+    Attributes:
+        files: In the order of their names.
+        chunks: Row ranges that cover all files.
+        payload: Sensitive and insensitive columns and pseudonyms, in the order of the release.
+        columns: Names and types as which all files are read.
+        published: Types of the payload.
+        keys: Fingerprints of keys and ids of vaults by pseudonymised column, once they are read.
+        treatments: How these columns are treated, in canonical form, and suppressed records with them.
+        evolved: By column that files write differently, what was made of it.
+    """
+
+    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
+
+    files: tuple[SourceFile, ...]
+    chunks: tuple[Chunk, ...]
+    payload: tuple[str, ...]
+    columns: pa.Schema
+    published: tuple[pa.DataType, ...]
+    keys: dict[str, str] = {}
+    treatments: dict[str, Any] = {}
+    evolved: dict[str, str] = {}
+
+    @property
+    def records(self) -> int:
+        """N, the number of records."""
+        return sum(file.rows for file in self.files)
+
+    @property
+    def payload_key(self) -> object:
+        """What the published columns depend on besides the records: their names, and how and with which keys some are treated."""
+        return (self.payload, self.treatments, self.keys) if self.treatments else self.payload
+
+    @property
+    def digest(self) -> str:
+        """Fingerprint of the records, whatever the files are called and however they are listed."""
+        return key_of(sorted(file.content or file.digest for file in self.files))
+
+    @property
+    def relation(self) -> str:
+        """What DuckDB reads the source as."""
+        return relation([(str(file.path), file.partition) for file in self.files], alike=not self.evolved)
+
+
+def read_source(job: Job, store: Store) -> Source:
+    """Finds the files, digests them, checks their columns against the job, and cuts them into chunks.
+
+    Raises:
+        SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
+    """
+    found = located(job, store)
+    files, schemas = [], []
+    for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
+        readable = as_parquet(job, one, store)
+        schema, rows = _footer(readable.path, one.name)
+        digest = key_of(readable.digest, partition) if partition else readable.digest
+        read = readable._asdict() | {"digest": digest}
+        files.append(SourceFile(name=one.name, rows=rows, partition=partition, **read))
+        schemas.append(with_partition(schema, partition))
+    names = [file.name for file in files]
+    if job.source.drift == "evolve":
+        columns = evolved(names, schemas)
+        files = [file.model_copy(update={"drift": differences(schema, columns)}) for file, schema in zip(files, schemas, strict=True)]
+    else:
+        _same_columns(names, schemas)
+        columns = schemas[0]
+    payload = _payload(job, columns)
+    treated = treated_types(job, columns)
+    if not any(file.rows for file in files):
+        raise SourceError.empty(len(files))
+    chunks = [chunk for file in files for chunk in _chunks(file, job.chunk_rows)]
+    return Source(
+        files=tuple(files),
+        chunks=tuple(chunks),
+        payload=(*payload, *treated),
+        columns=columns,
+        published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
+        treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
+        evolved=told(columns, schemas),
+    )
+
+
+def check_unchanged(source: Source) -> None:
+    """Refuses files that are no longer what was digested.
+
+    Raises:
+        SourceError: a file is gone or has another size, time or inode.
+    """
+    for file in source.files:
+        if file.stat is not None and stat_of(file.name) != file.stat:
+            raise SourceError.changed(file.name)
+
+
+def _footer(path: Path, name: str) -> tuple[pa.Schema, int]:
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.schema_arrow.remove_metadata(), file.metadata.num_rows
+    except (pa.ArrowException, OSError):
+        raise SourceError.unreadable(name, "parquet") from None
+
+
+def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
+    first = {field.name: plain_type(field.type) for field in schemas[0]}
+    for name, schema in zip(names[1:], schemas[1:], strict=True):
+        mine = {field.name: plain_type(field.type) for field in schema}
+        if differing := [column for column in sorted(first.keys() | mine.keys()) if first.get(column) != mine.get(column)]:
+            raise SourceError.schemas_differ(name, names[0], differing)
+
+
+def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
+    roles = job.columns.roles()
+    names = list(schema.names)
+    if unknown := [name for name in roles if name not in names]:
+        raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
+    if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
+        raise SourceError.wrong_type(repeated[0], "a repeated name", "read", "two columns of the source have this name; rename one")
+    rest = [name for name in names if name not in roles]
+    if rest and job.columns.insensitive != REST:
+        raise SourceError.unlisted_columns(rest)
+    insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
+    payload = (*job.columns.sensitive, *insensitive)
+    _check_types(job, schema, payload)
+    return payload
+
+
+def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
+    for qid in job.columns.quasi_identifiers:
+        dtype = plain_type(schema.field(qid.name).type)
+        if not _can_be_qid(dtype):
+            remedy = "make it text, a number, a boolean, a date or a timestamp, or give it another role"
+            raise SourceError.wrong_type(qid.name, str(dtype), "a quasi-identifier", remedy)
+        bounds = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+        for name in published_columns(qid.name, bounds):
+            if name != qid.name and name in schema.names:
+                raise SourceError.wrong_type(
+                    name, "a name that intervals: bounds needs", "kept", f"rename it, or publish '{qid.name}' as text"
+                )
+    for name in [qid.name for qid in job.columns.quasi_identifiers] + list(payload):
+        dtype = plain_type(schema.field(name).type)
+        if pa.types.is_decimal256(dtype):
+            raise SourceError.wrong_type(name, str(dtype), "read", "decimals of more than 38 digits are not; make it text or fewer digits")
+    for name in job.privacy.columns:
+        dtype = plain_type(schema.field(name).type)
+        if not _can_be_qid(dtype):
+            remedy = "make it text, a number, a boolean, a date or a timestamp"
+            raise SourceError.wrong_type(name, str(dtype), "looked at by a privacy model", remedy)
+    for name in payload:
+        dtype = plain_type(schema.field(name).type)
+        if pa.types.is_nested(dtype) or pa.types.is_null(dtype):
+            raise SourceError.wrong_type(
+                name, str(dtype), "published", "turn it into text or numbers, or list it under identifiers to leave it out"
+            )
+
+
+def _can_be_qid(dtype: pa.DataType) -> bool:
+    tests = (
+        pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_string, pa.types.is_large_string,
+        pa.types.is_string_view, pa.types.is_boolean, pa.types.is_date, pa.types.is_timestamp,
+    )  # fmt: skip
+    return any(test(dtype) for test in tests) and not pa.types.is_float16(dtype)
+
+
+def _chunks(file: SourceFile, chunk_rows: int) -> list[Chunk]:
+    """Cuts a file into ranges of at most ``chunk_rows`` rows, at the borders of its row groups where these are small enough."""
+    with pq.ParquetFile(file.path) as opened:
+        groups = [opened.metadata.row_group(number).num_rows for number in range(opened.metadata.num_row_groups)]
+    chunks: list[Chunk] = []
+    first = rows = 0
+    for group in groups:
+        if rows and rows + group > chunk_rows:
+            chunks.append(Chunk(file=file, first=first, rows=rows))
+            first, rows = first + rows, 0
+        rows += group
+        while rows > chunk_rows:
+            chunks.append(Chunk(file=file, first=first, rows=chunk_rows))
+            first, rows = first + chunk_rows, rows - chunk_rows
+    return [*chunks, Chunk(file=file, first=first, rows=rows)] if rows else chunks

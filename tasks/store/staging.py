@@ -1,0 +1,19 @@
+"""Staging folders in a target: where a release is made complete before one rename publishes it."""
+
+from __future__ import annotations
+
+import shutil
+
+from schemas.job.job import Job
+from tasks.store.store import key_of
+
+
+def clear_staging(job: Job) -> None:
+    """Removes what a killed run of this job left in the target."""
+    for left in job.target_path.glob(f"{_staging_prefix(job)}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _staging_prefix(job: Job) -> str:
+    # The run folder is locked, so whatever staging carries its mark is nobody else's.
+    return f".staging-{key_of(str(job.work_path))[:8]}-"

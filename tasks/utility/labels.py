@@ -1,0 +1,115 @@
+"""The labels that a release publishes for each quasi-identifier, counted in its files, and what they have lost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.columns.arrays import filled
+from core.columns.domains import Domain
+from core.evaluation.utility import BOUND, Meaning, meaning_of, penalties
+from core.hierarchies.hierarchy import Hierarchy
+from core.recoding.labels import as_text
+from schemas.errors.base import StorageError, counted
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest, published_qids
+from tasks.counting.coding import Coding
+from tasks.release.files import data_files, layout_of, relation_of
+from tasks.store.database import connect
+from tasks.utility.side_by_side import SideBySide
+
+BATCH = 20_000
+"""Labels whose values are written out at a time: ranges over a large domain have many each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is published for one QID.
+
+    Attributes:
+        number: Of the QID, in job order.
+        names: Of its columns.
+        domain: Its values in the source.
+        hierarchy: Of the QID.
+        level: Level of a full-domain release, else None.
+        texts: The label of each group; two bounds with a bar between; None for a null.
+        exact: Shape (labels,), the code where a value itself is published, else -1.
+        counts: Shape (labels,), records in the files.
+    """
+
+    number: int
+    names: tuple[str, ...]
+    domain: Domain
+    hierarchy: Hierarchy
+    level: int | None
+    texts: list[str | None]
+    exact: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    def meaning(self, release: Path, first: int = 0, end: int | None = None) -> Meaning:
+        """Returns what the labels stand for, all of them or those from ``first`` to before ``end``.
+
+        Raises:
+            StorageError: some stand for nothing.
+        """
+        try:
+            return meaning_of(self.texts[first:end], self.exact[first:end], self.domain, self.hierarchy, self.level)
+        except LookupError as error:
+            lost = counted(error.args[0], "label")
+            reason = f"{lost} of '{self.domain.qid}' in neither its hierarchy nor a range or a set of the source's values"
+            raise StorageError.not_a_release(str(release), reason) from None
+
+
+def labels_of(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None) -> Iterator[Labels]:
+    """Numbers and counts the labels of every QID, in job order.
+
+    Args:
+        bench: With the release.
+        job: Tells the columns.
+        coding: Of the source.
+        levels: Of a full-domain release.
+    """
+    published = set(published_qids(job))
+    for number, (domain, hierarchy) in enumerate(zip(coding.domains, coding.hierarchies, strict=True)):
+        names = (domain.qid,) if domain.qid in published else (f"{domain.qid}_low", f"{domain.qid}_high")
+        table, level = bench.labels(number, names), levels[domain.qid] if levels else None
+        yield Labels(number, names, domain, hierarchy, level, *_texts(table, domain, level), table["records"].to_numpy())
+
+
+def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str | None], NDArray[np.int64]]:
+    """Returns the labels as text, two bounds with a bar between, and the codes of those that are values themselves."""
+    keys = [table[name].combine_chunks() for name in table.column_names if name.startswith("key_")]
+    exact = np.full(len(table), -1, np.int64)
+    if len(keys) == 2:
+        low, high = (key.cast(pa.string()) for key in keys)
+        return pc.binary_join_element_wise(low, high, BOUND).to_pylist(), exact
+    [key] = keys
+    if not level and (key.type == domain.values.type or pa.types.is_string(domain.values.type)):
+        exact = filled(pc.index_in(key.cast(domain.values.type), domain.values), -1).astype(np.int64)
+    return (key if pa.types.is_string(key.type) else as_text(key)).to_pylist(), exact
+
+
+def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, spill: Path) -> float:
+    """Returns GCP of what the files publish: the mean penalty of a record's QIDs, 1 for a record that is not in the files.
+
+    It is the same piece of code for all methods, and knows only the job, the source's values and the files.
+
+    Raises:
+        StorageError: a label stands for nothing.
+    """
+    lost = 0.0
+    with connect(job, spill) as connection:
+        files = data_files(release)
+        bench = SideBySide(connection, "", relation_of(connection, files, layout_of(files, manifest.columns)))
+        for labels in labels_of(bench, job, coding, manifest.levels_of_all):
+            for first in range(0, len(labels.texts), BATCH):
+                wide = penalties(labels.meaning(release, first, first + BATCH), labels.domain)
+                lost += float(np.dot(wide, labels.counts[first : first + BATCH]))
+    dropped = manifest.suppressed - manifest.masked
+    return (lost / len(coding.domains) + dropped) / manifest.records

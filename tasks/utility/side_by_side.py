@@ -1,0 +1,147 @@
+"""Source and release side by side in DuckDB: whatever is counted is grouped there, so that memory does not grow with the records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.evaluation.utility import Contingency, Meaning, itself
+from tasks.store.database import quote
+
+SAMPLE = 200_000
+Side = tuple[str, Sequence[str]]
+"""A table that numbers the labels of a column, and the names of the column in the files."""
+
+
+Codes = list[NDArray[np.int64]]
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """A column as the source and as the release have it.
+
+    Attributes:
+        domain: Its values in the source, which the table ``domain_<number>`` holds too.
+        columns: Under which it is published.
+        table: Numbers its published labels: ``number``, and ``key_0`` … as many as ``columns``.
+        meaning: Of these labels.
+        counts: Shape (labels,), records in the files.
+    """
+
+    number: int
+    domain: Domain
+    columns: tuple[str, ...]
+    table: str
+    meaning: Meaning
+    counts: NDArray[np.int64]
+
+    @property
+    def weights(self) -> NDArray[np.int64]:
+        """Records of the source per code, those with a null last."""
+        return np.append(self.domain.counts, self.domain.nulls)[: self.domain.size]
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """The two, as DuckDB reads them.
+
+    Attributes:
+        connection: The database.
+        source: What is read of the source, such as ``read_parquet([…])``.
+        release: What is read of the release.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    source: str
+    release: str
+
+    def labels(self, number: int, columns: Sequence[str]) -> pa.Table:
+        """Numbers the published labels of a column, a null last, and returns them with their records."""
+        keys = ", ".join(f"{quote(column)} AS key_{place}" for place, column in enumerate(columns))
+        order = ", ".join(f"key_{place} NULLS LAST" for place in range(len(columns)))
+        self.connection.execute(f"""
+            CREATE TEMP TABLE labels_{number} AS
+            SELECT row_number() OVER (ORDER BY {order}) - 1 AS number, *
+            FROM (SELECT {keys}, count(*) AS records FROM {self.release} GROUP BY ALL)
+        """)
+        return self.connection.sql(f"FROM labels_{number} ORDER BY number").to_arrow_table()
+
+    def register(self, number: int, domain: Domain) -> None:
+        """Makes the table of a column's codes: ``number`` and ``key_0``, the value."""
+        values = pa.concat_arrays([domain.values, pa.nulls(domain.size - len(domain.values), domain.values.type)])
+        self.connection.register("values_of_domain", pa.table({"number": np.arange(domain.size), "key_0": values}))
+        self.connection.execute(f"CREATE OR REPLACE TEMP TABLE domain_{number} AS SELECT * FROM values_of_domain")
+        self.connection.unregister("values_of_domain")
+
+    def category(self, number: int, column: str) -> Attribute:
+        """Returns a column that is published as it is, by its number among all columns."""
+        name = quote(column)
+        statement = f"SELECT {name} AS value, count(*) AS records FROM {self.source} GROUP BY ALL ORDER BY value NULLS LAST"
+        found = self.connection.sql(statement).to_arrow_table()
+        values, counts = found["value"].combine_chunks(), found["records"].to_numpy()
+        known = len(values) - values.null_count
+        domain = Domain(column, values.drop_null(), counts[:known], int(counts[known:].sum()))
+        self.register(number, domain)
+        return Attribute(number, domain, (column,), f"domain_{number}", itself(domain.size), counts)
+
+    def contingencies(self, first: Attribute, second: Attribute) -> tuple[Contingency, Contingency]:
+        """Counts the records of each pair of values in the source, and of each pair of labels in the release."""
+        names = [(one.domain.qid,) for one in (first, second)]
+        there = pairs_sql(self.source, (f"domain_{first.number}", names[0]), (f"domain_{second.number}", names[1]))
+        published = pairs_sql(self.release, (first.table, first.columns), (second.table, second.columns))
+        found = []
+        for statement in (there, published):
+            rows = self.connection.sql(statement).to_arrow_table()
+            found.append(Contingency(*(rows[name].to_numpy().astype(np.int64) for name in ("one", "other", "records"))))
+        return found[0], found[1]
+
+    def samples(self, qids: Sequence[Attribute], told: Attribute, seed: int) -> tuple[Codes, Codes]:
+        """Draws records of the source and of the release: the numbers of their labels, one array per QID, and the codes of the target."""
+        # Reservoirs are repeatable on one thread alone.
+        self.connection.execute("SET threads = 1")
+        there = self._sample(self.source, [(f"domain_{one.number}", (one.domain.qid,)) for one in qids], told, seed)
+        return there, self._sample(self.release, [(one.table, one.columns) for one in qids], told, seed)
+
+    def _sample(self, source: str, tables: Sequence[Side], told: Attribute, seed: int) -> Codes:
+        statement = sample_sql(source, [*tables, (told.table, told.columns)], len(told.domain.values), seed)
+        return [column.to_numpy().astype(np.int64) for column in self.connection.sql(statement).to_arrow_table().columns]
+
+
+def pairs_sql(source: str, first: Side, second: Side) -> str:
+    """Returns the statement that counts the records of each pair of labels of two columns.
+
+    It is right because every label of the files is in its table once, nulls taken as equal, so that no record is lost or doubled.
+    """
+    sides = [(letter, *side) for letter, side in zip("ab", (first, second), strict=True)]
+    columns = ", ".join(f"{quote(name)} AS {letter}_{place}" for letter, _, names in sides for place, name in enumerate(names))
+    joins = " ".join(f"JOIN {table} AS {letter} ON {_matches('pairs', letter, names)}" for letter, table, names in sides)
+    return f"""
+        WITH pairs AS (SELECT {columns}, count(*) AS n FROM {source} GROUP BY ALL)
+        SELECT a.number AS one, b.number AS other, sum(n)::BIGINT AS records FROM pairs {joins} GROUP BY ALL
+    """
+
+
+def sample_sql(source: str, sides: Sequence[Side], classes: int, seed: int) -> str:
+    """Returns the statement that draws at most 200,000 records, as numbers of their labels, the target last; a null is no target."""
+    letters = [f"t{place}" for place in range(len(sides))]
+    columns = ", ".join(
+        f"{quote(name)} AS {letter}_{place}" for letter, (_, names) in zip(letters, sides, strict=True) for place, name in enumerate(names)
+    )
+    joins = " ".join(
+        f"JOIN {table} AS {letter} ON {_matches('drawn', letter, names)}" for letter, (table, names) in zip(letters, sides, strict=True)
+    )
+    numbers = ", ".join(f"{letter}.number AS n{place}" for place, letter in enumerate(letters))
+    return f"""
+        WITH drawn AS (SELECT {columns} FROM (FROM {source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE ({seed:d})))
+        SELECT {numbers} FROM drawn {joins} WHERE {letters[-1]}.number < {classes:d} ORDER BY ALL
+    """
+
+
+def _matches(rows: str, letter: str, names: Sequence[str]) -> str:
+    return " AND ".join(f"{rows}.{letter}_{place} IS NOT DISTINCT FROM {letter}.key_{place}" for place in range(len(names)))

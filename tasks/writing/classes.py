@@ -1,0 +1,256 @@
+"""Phase 3: every chunk is joined to the recoding, and the records are gathered class by class into the files of the release.
+
+A chunk becomes a *run*: its released records as class numbers and payload, apart by output file. An output file takes its part of every run
+and is put in canonical order. What reaches the release is a function of the set of records, not of files, chunks, threads or row order.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pyarrow import ipc
+
+from core.columns.coding import smallest_type
+from core.columns.column_types import plain_type, restored, working_type
+from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
+from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.release.manifest import MASK
+from tasks.counting.coding import CellCoder, Coding
+from tasks.counting.domains import qid_names
+from tasks.lattice.recodings import RecodingArtifacts, load_recoding
+from tasks.pseudonyms.pseudonyms import read_published
+from tasks.source.sources import Chunk, Source
+from tasks.store.store import Artifact, Store, key_of
+
+VERSION = 1
+
+
+def output_files(recoding: Recoding, rows_per_file: int) -> int:
+    """Returns how many files the release is laid out over; some may turn out empty."""
+    first, spread = first_files(recoding.sizes, rows_per_file)
+    return int((first + spread).max(initial=0))
+
+
+def rewrite_key(job: Job, source: Source, domain: Artifact, artifacts: RecodingArtifacts) -> tuple[object, ...]:
+    """Returns all that a run depends on besides its chunk."""
+    return VERSION, domain.sha256, *artifacts.digests, source.payload_key, job.rows_per_file
+
+
+def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
+    """Assigns the records of a chunk to classes and sets them apart by output file.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+    """
+
+    def write(path: Path) -> int:
+        recoding = load_recoding(job, coding, artifacts, store)
+        classes, payload = _assigned(job, coding, recoding, source, chunk)
+        return set_apart(path, job, source, recoding.labels, recoding.sizes, classes, payload)
+
+    key = key_of(chunk.key, coding.key, *artifacts.digests, source.payload_key, job.rows_per_file, VERSION)
+    return store.make("runs", key, ".arrow", write)
+
+
+def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+    """Returns the class and the payload of the released records of a chunk."""
+    stages = [(CellCoder.at(coding, stage.node), stage.assigner) for stage in recoding.stages]
+    names = qid_names(job)
+    classes, parts = [np.empty(0, np.int32)], []
+    try:
+        for batch in read_published(job, source, chunk, [*names, *source.payload]):
+            assigned = assign(stages, batch.columns[: len(names)])
+            kept = assigned >= 0
+            classes.append(assigned[kept])
+            parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
+    except LookupError:
+        raise SourceError.changed(chunk.file.name) from None
+    if not source.payload:
+        return np.concatenate(classes), pa.RecordBatch.from_arrays([], names=[])
+    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
+    return np.concatenate(classes), table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
+
+
+def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
+    """Returns the class of each record, shape (n,), from the first stage that has its cell, or SUPPRESSED.
+
+    Raises:
+        LookupError: a value is not in its domain.
+    """
+    (coder, assigner), *later = stages
+    classes = assigner.assign(coder.cells(columns))
+    for coder, assigner in later:
+        left = np.flatnonzero(classes == SUPPRESSED)
+        if not len(left):
+            break
+        rows = pa.array(left)
+        classes[left] = assigner.assign(coder.cells([column.take(rows) for column in columns]))
+    return classes
+
+
+def set_apart(
+    path: Path,
+    job: Job,
+    source: Source,
+    labels: pa.Table,
+    sizes: NDArray[np.int64],
+    classes: NDArray[np.int32],
+    payload: pa.RecordBatch,
+) -> int:
+    """Writes the records of some classes apart by output file, without the pseudonyms that they may not publish.
+
+    Args:
+        path: The file.
+        job: Says whether suppressed records are masked.
+        source: Says what is published.
+        labels: What each class publishes.
+        sizes: Shape (classes,), records per class in the whole release.
+        classes: Shape (n,), of the records.
+        payload: What else the records publish.
+    """
+    payload = _withheld(job, source, labels, classes, payload)
+    first, spread = first_files(sizes, job.rows_per_file)
+    return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
+
+
+def _withheld(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> pa.RecordBatch:
+    """Takes the pseudonyms of records with ``*`` in every quasi-identifier away: a masked record would be linked by them all the same."""
+    if not source.treatments or not job.suppression.masks:
+        return payload
+    starred = np.ones(len(labels), np.bool_)
+    for column in labels.columns:
+        starred &= pc.fill_null(pc.equal(column.cast(pa.string()), MASK), False).to_numpy()
+    masked = pa.array(starred[classes])
+    columns = [
+        pc.if_else(masked, pa.scalar(None, column.type), column) if name in source.treatments else column
+        for name, column in zip(source.payload, payload.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=payload.schema)
+
+
+def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
+    """Writes one record batch per output file, from the first to the last; a file without records gets an empty batch."""
+    # Narrow integers are sorted by radix.
+    order = np.argsort(files.astype(smallest_type(int(files.max(initial=0)) + 1)), kind="stable")
+    arrays = [pa.array(classes[order]), *(column.take(pa.array(order)) for column in payload.columns)]
+    # By position: a column of the source may have any name, ours included.
+    ordered = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
+    ends = np.cumsum(np.bincount(files)) if len(files) else np.empty(0, np.int64)
+    with ipc.new_file(path, ordered.schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
+        start = 0
+        for end in ends.tolist():
+            writer.write_batch(ordered.slice(start, end - start))
+            start = end
+    return len(classes)
+
+
+def write_file(
+    job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int, store: Store
+) -> Artifact:
+    """Gathers one output file from all runs, orders it and writes it as Parquet, without statistics or source metadata."""
+
+    def write(path: Path) -> int:
+        labels = load_recoding(job, coding, artifacts, store).labels
+        return write_part(path, labels, source, [store.path(run) for run in runs], number)
+
+    return store.make("files", file_key(artifacts, source, runs, number), ".parquet", write)
+
+
+def file_key(artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int) -> str:
+    """Returns the fingerprint of an output file."""
+    return key_of(VERSION, sorted(run.sha256 for run in runs), number, artifacts.classes.sha256, source.payload)
+
+
+def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path], number: int) -> int:
+    """Gathers the records of one output file from all runs, orders them and writes them; returns how many there are.
+
+    Args:
+        path: The file.
+        labels: What each class publishes, in the order of the release.
+        source: Says which other columns are published.
+        runs: What ``write_run`` wrote.
+        number: Of the output file.
+    """
+    classes, payload = _gathered(runs, number, source)
+    order = canonical_order(classes, payload)
+    rows = pa.array(order)
+    columns = take_labels(labels, classes[order])
+    columns |= {name: column.take(rows) for name, column in zip(source.payload, payload, strict=True)}
+    return write_release(path, columns, published_schema(labels, source))
+
+
+def _gathered(runs: Sequence[Path], number: int, source: Source) -> tuple[NDArray[np.int32], list[pa.Array]]:
+    batches = []
+    for path in runs:
+        with pa.memory_map(str(path)) as mapped:
+            run = ipc.open_file(mapped)
+            if number < run.num_record_batches:
+                batches.append(run.get_batch(number))
+            schema = run.schema
+    table = pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
+    classes = table.column(0).to_numpy()
+    return classes, [_only_used(_combined(table.column(position + 1))) for position in range(len(source.payload))]
+
+
+def _combined(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def _only_used(column: pa.Array) -> pa.Array:
+    """Leaves the dictionary entries that records use, each once and ascending.
+
+    Entries without a record would be written all the same, and could be those of a suppressed one; the order in which entries were found
+    is that of the source.
+    """
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    valid = column.indices.is_valid().to_numpy(zero_copy_only=False)
+    indices = column.indices.fill_null(0).to_numpy()
+    used = np.flatnonzero(np.bincount(indices[valid], minlength=len(column.dictionary)))
+    entries = column.dictionary.take(pa.array(used))
+    _, firsts, ranks = np.unique(dense_ranks(entries)[0], return_index=True, return_inverse=True)
+    found = np.zeros(max(len(column.dictionary), 1), np.int32)
+    found[used] = ranks
+    return pa.DictionaryArray.from_arrays(pa.array(found[indices], mask=~valid), entries.take(pa.array(firsts)))
+
+
+def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
+    """Returns the columns of the release with their plain types."""
+    fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
+    fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]
+    return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
+
+
+def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
+    """Returns the type of a published QID: the source's where its values are of that kind still, else that of its labels."""
+    if label.name not in columns.names or working_type(columns.field(label.name).type) != label.type:
+        return label.type
+    return plain_type(columns.field(label.name).type)
+
+
+def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
+    """Writes a data file of a release, without statistics or source metadata; returns how many records it holds.
+
+    Args:
+        path: The file.
+        columns: In their working types; text may be a dictionary of what these records use, and of nothing else.
+        schema: What they are published as.
+    """
+    table = pa.table({name: restored(column, schema.field(name).type) for name, column in columns.items()})
+    # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
+    declared = base64.b64encode(schema.serialize().to_pybytes())
+    with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:
+        writer.add_key_value_metadata({"ARROW:schema": declared.decode()})
+        writer.write_table(table)
+    return len(table)

@@ -1,0 +1,46 @@
+"""The phases of a run that write a release by a recoding of cells, as its flow calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.job.job import Job
+from tasks.counting.coding import load_coding
+from tasks.engine.runs import Run
+from tasks.engine.steps import map_groups
+from tasks.lattice import recodings
+from tasks.lattice.recodings import RecodingArtifacts
+from tasks.source.sources import Chunk, Source
+from tasks.store.store import Artifact, Store
+from tasks.writing import classes as releases
+
+
+def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
+    """Phase 3: every chunk joined to the recoding."""
+    # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
+    run.recoded = domain, recoding
+    key = releases.rewrite_key(run.job, source, domain, recoding)
+    return map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
+
+
+def _rewrite(
+    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, chunks: Sequence[Chunk]
+) -> list[Artifact]:
+    coding = load_coding(job, domain, store)
+    return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store) for chunk in chunks]
+
+
+def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: list[Artifact]) -> list[Artifact]:
+    """Phase 3: the files of the release."""
+    coding = load_coding(run.job, domain, run.store)
+    count = releases.output_files(recodings.load_recoding(run.job, coding, recoding, run.store), run.job.rows_per_file)
+    key = (releases.VERSION, [part.sha256 for part in runs], recoding.classes.sha256, source.payload)
+    arguments = (run.job, domain, recoding, source, runs, run.store)
+    return map_groups(run, "files", _write_files, range(count), key, *arguments)
+
+
+def _write_files(
+    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, runs: list[Artifact], store: Store, numbers: Sequence[int]
+) -> list[Artifact]:
+    coding = load_coding(job, domain, store)
+    return [releases.write_file(job, coding, recoding, source, runs, number, store) for number in numbers]
