@@ -14,13 +14,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from flows.compare_command import compare
-from flows.init_command import init
-from flows.lattice_command import lattice
-from flows.report_command import report
-from flows.reveal_command import reveal
-from flows.schema_command import schema
-from flows.utility_command import utility
+from flows.commands.compare import compare
+from flows.commands.init import init
+from flows.commands.lattice import lattice
+from flows.commands.report import report
+from flows.commands.reveal import reveal
+from flows.commands.schema import schema
+from flows.commands.utility import utility
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import ServerError
 from tasks.engine.runners import RunnerName, choose_runner
@@ -89,7 +89,7 @@ def run(
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
-    from flows.summary import release_summary
+    from flows.terminal.runs import release_summary
     from tasks.engine.flows import without_prefect
     from tasks.planning.plan import published_already
     from tasks.report.sentences import overlap_sentences
@@ -125,7 +125,7 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
 
         yield flow_of(method)
         return
-    from flows.quiet_prefect import api, prepare
+    from flows.server.local_api import api, prepare
     from schemas.job.run_parameters import RunParameters
 
     with api(prepare()):
@@ -137,7 +137,7 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
 
 @contextmanager
 def _bars() -> Iterator[None]:
-    from flows.summary import progress_bars
+    from flows.terminal.runs import progress_bars
 
     with progress_bars(Console(stderr=True)):
         yield
@@ -151,7 +151,7 @@ def plan(
     quick: Annotated[bool, typer.Option("--quick", help="Leaves out how unique records are, which takes a scan.")] = False,
 ) -> None:
     """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
-    from flows.summary import plan_summary
+    from flows.terminal.runs import plan_summary
     from schemas.job.job import load_job
     from tasks.planning.plan import make_plan
 
@@ -172,7 +172,7 @@ def verify(
 ) -> None:
     """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
     from core.privacy.risk import release_risk
-    from flows.summary import verification_summary
+    from flows.terminal.runs import verification_summary
     from schemas.job.job import load_job
     from tasks.publication.remote_target import at_hand
     from tasks.recount.recount import verify_release

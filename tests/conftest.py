@@ -76,7 +76,7 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     base = tmp_path_factory.getbasetemp()
     home = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "prefect"
     if not list(home.glob("schema-*.db")):
-        script = f"from pathlib import Path; from flows.quiet_prefect import api, prepare\nwith api(prepare(Path({str(home)!r}))): pass"
+        script = f"from pathlib import Path; from flows.server.local_api import api, prepare\nwith api(prepare(Path({str(home)!r}))): pass"
         subprocess.run([sys.executable, "-c", script], **CommandLine("prefect", tmp_path_factory.mktemp("migrated")).options(), check=True)
     return home
 

@@ -15,7 +15,7 @@ import pytest
 import typer
 
 from core.evaluation.advice import advise
-from flows.compare_command import _methods
+from flows.commands.compare import _methods
 from flows.methods import FLOWS, flow_of
 from schemas.job.job import load_job
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun

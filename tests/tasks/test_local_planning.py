@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from flows.methods import flow_of
-from flows.summary import plan_summary
+from flows.terminal.runs import plan_summary
 from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
 from tasks.planning.plan import make_plan

@@ -24,8 +24,8 @@ def utility(
     as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
 ) -> None:
     """Measures what a release is worth: groups, marginals, counts and a classifier, against the source. Publishes nothing."""
-    from flows.summary import progress_bars
-    from flows.utility import utility_summary
+    from flows.terminal.runs import progress_bars
+    from flows.terminal.utility import utility_summary
     from schemas.job.job import load_job
     from tasks.utility.utility import measure
 

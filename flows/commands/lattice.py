@@ -22,7 +22,7 @@ def lattice(
 ) -> None:
     """Draws the lattice: which nodes pass, fail, were cut by the bound, and the chosen one. Publishes nothing."""
     from core.lattice.picture import lattice_svg
-    from flows.summary import progress_bars
+    from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from tasks.comparison.chunk_results import write_figure
     from tasks.lattice.lattice_maps import map_json

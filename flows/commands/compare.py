@@ -49,14 +49,14 @@ def compare(
         _compare_methods(job, tuple(settings or ()), _methods(methods), () if k is None else _numbers(k, "--k"), to, as_json, direct)
         return
     counts, ks = _numbers(CHUNKS if chunks is None else chunks, "--chunks"), _numbers(KS if k is None else k, "--k")
-    from flows.summary import progress_bars
+    from flows.terminal.runs import progress_bars
 
     with _flow("compare", direct, job, settings or ()) as flow, progress_bars(Console(stderr=True)):
         compared = flow(job, tuple(settings or ()), counts, ks, cut, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
     else:
-        from flows.comparison_summary import comparison_summary
+        from flows.terminal.comparisons import comparison_summary
 
         Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder), compared.pictures))
 
@@ -64,14 +64,14 @@ def compare(
 def _compare_methods(
     job: Path, settings: tuple[str, ...], methods: tuple[str, ...], ks: tuple[int, ...], to: Path | None, as_json: bool, direct: bool
 ) -> None:
-    from flows.summary import progress_bars
+    from flows.terminal.runs import progress_bars
 
     with _flow("compare_methods", direct, job, settings) as flow, progress_bars(Console(stderr=True)):
         compared = flow(job, settings, methods, ks, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
     else:
-        from flows.methods_summary import methods_summary
+        from flows.terminal.methods import methods_summary
 
         Console(soft_wrap=True, highlight=False).print(methods_summary(compared.comparison, str(compared.folder)))
 
@@ -106,7 +106,7 @@ def _flow(name: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterat
         yield getattr(import_module(f"flows.{name}"), name)
         return
     RunParameters.of(job, settings)  # refuses what Prefect must not keep
-    from flows.quiet_prefect import api, prepare
+    from flows.server.local_api import api, prepare
 
     with api(prepare()):
         yield getattr(import_module(f"flows.{name}"), name)
