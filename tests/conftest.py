@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests.places import ROOT
+
 # Before anything imports flows: in this process the steps run without Prefect.
 os.environ["SKALD_DIRECT"] = "1"
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 MODES = ["direct", "prefect"]
 """How the command line is run in those of its tests where it matters; Prefect without a server, each time started anew."""
 
-ROOT = Path(__file__).resolve().parent.parent
+
 Anonymise = Callable[..., "Published"]
 
 

@@ -18,7 +18,8 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.conftest import ROOT, CommandLine
+from tests.conftest import CommandLine
+from tests.places import ROOT
 
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
 

@@ -17,8 +17,9 @@ import yaml
 from flows.methods import FLOWS
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
-from tests.conftest import ROOT, Anonymise, CommandLine
+from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
+from tests.places import ROOT
 from tests.prefect_server import PrefectServer, serving, until
 
 FOLDER = ROOT / "deployments"

@@ -20,8 +20,9 @@ import yaml
 
 from flows.cli import app
 from schemas.job.job import job_json_schema
-from tests.conftest import ROOT, CommandLine
+from tests.conftest import CommandLine
 from tests.jobs import job_of
+from tests.places import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = sorted(path for path in DOCS.rglob("*.md") if not {"_build", "reference"} & set(path.relative_to(DOCS).parts))

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.places import ROOT
+
 MAY_USE = {
     "schemas": {"schemas"},
     "core": {"core", "schemas"},

@@ -20,7 +20,7 @@ from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 
-kernel = compiler("gower", "vptree", "nearest", "medoids", "cof")
+kernel = compiler("clustering.gower", "clustering.vptree", "clustering.nearest", "clustering.medoids", "clustering.cof")
 UNIT = 1 << 20
 ABSENT = 2 * UNIT + 1
 ABSENT_CODE = -1

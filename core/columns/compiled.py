@@ -2,7 +2,7 @@
 
 numba keeps a compiled function until the file that *defines* it changes; code of other files that went into it would stay as it was. So
 what is kept lies in a folder named by the digest of all files of the kernels. That folder is in ``NUMBA_CACHE_DIR`` if it is set, else
-beside this file in ``__pycache__``, else (an installation that is not ours to write to) in the user's cache; without any of them kernels
+in ``core/__pycache__``, else (an installation that is not ours to write to) in the user's cache; without any of them kernels
 are compiled anew in every process.
 """
 
@@ -18,17 +18,17 @@ from numba import njit
 from numba.core import config
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-HERE = Path(__file__).parent
+CORE = Path(__file__).resolve().parent.parent
 SETTINGS: Any = config
 
 
 def compiler(*modules: str) -> Callable[[Function], Function]:
-    """Returns a decorator that compiles kernels which call each other across modules of this package.
+    """Returns a decorator that compiles kernels which call each other across modules of this floor.
 
     Args:
-        *modules: Their names, as in ``mondrian_rows``.
+        *modules: Their names, as in ``mondrian.rows``.
     """
-    sources = b"".join((HERE / f"{module}.py").read_bytes() for module in modules)
+    sources = b"".join((CORE / (module.replace(".", "/") + ".py")).read_bytes() for module in modules)
     home = next(filter(_writable, _homes()), None)
     if home is None:
         return cast("Callable[[Function], Function]", njit(nogil=True))
@@ -55,7 +55,7 @@ def _homes() -> list[Path]:
     """Returns where compiled kernels may be kept, best first."""
     if SETTINGS.CACHE_DIR:
         return [Path(SETTINGS.CACHE_DIR)]
-    homes = [HERE / "__pycache__"]
+    homes = [CORE / "__pycache__"]
     if caches := os.environ.get("XDG_CACHE_HOME"):
         return [*homes, Path(caches, "skald", "numba")]
     try:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
 
-kernel = compiler("kernels")
+kernel = compiler("columns.kernels")
 
 Codes = NDArray[np.unsignedinteger[Any]]
 Counts = NDArray[np.signedinteger[Any]]

@@ -10,7 +10,7 @@ from core.mondrian.rows import Numbers, Prices, Room, Rows, Scale, split, whole
 from core.privacy.kernels import Demands
 
 LEAF = -1
-kernel = compiler("mondrian_privacy", "mondrian_rows", "mondrian_scores", "mondrian_cuts", "mondrian_trees")
+kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.scores", "mondrian.cuts", "mondrian.trees")
 
 
 @kernel

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.columns.compiled import compiler
 from core.privacy.models import SLACK, AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 
-kernel = compiler("mondrian_privacy", "mondrian_rows", "mondrian_scores", "mondrian_cuts")
+kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.scores", "mondrian.cuts")
 NOT_ASKED = -1.0
 
 

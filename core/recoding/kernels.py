@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
 
-kernel = compiler("class_kernels")
+kernel = compiler("recoding.kernels")
 
 
 @kernel

@@ -36,7 +36,7 @@ from tasks.store.store import Artifact, Store
 from tasks.utility.gcp_of_values import held_gcp
 from tasks.utility.labels import published_gcp
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MOST_REPEATED = 100.0
 """CPU seconds of a run above which it is not repeated for the few that its kernels took to compile."""
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from data.medical import FILE_ROWS, QIDS, make_medical
 from data.patients import BLOCK, draw_block
 from data.pin_codes import pin_codes
+from tests.places import ROOT
 
-ROOT = Path(__file__).parents[2]
 ROWS = 200_000
 
 

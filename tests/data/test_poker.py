@@ -10,6 +10,7 @@ import pytest
 
 from data.poker import BLOCK, QIDS, draw_hands, hand_classes, make_poker
 from schemas.job.job import load_job
+from tests.places import ROOT
 
 
 @pytest.mark.parametrize(
@@ -62,5 +63,5 @@ def test_what_cannot_be_made_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_example_job_is_read() -> None:
-    job = load_job(Path(__file__).resolve().parents[2] / "data" / "jobs" / "poker.yaml")
+    job = load_job(ROOT / "data" / "jobs" / "poker.yaml")
     assert [qid.name for qid in job.columns.quasi_identifiers] == list(QIDS)

@@ -1,0 +1,54 @@
+"""A recount does not depend on what columns are called: not on names that its own statements use, not on upper and lower case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from core.recount.classes import closeness_sql, column_faults, diversity_sql
+from schemas.errors.base import SourceError
+from schemas.job.privacy import ClosenessSpec, Diversity
+from tests.core.recount.test_classes import job
+
+QIDS = [1] * 101 + [2] * 100
+VALUES = ["flu"] * 100 + ["gout"] + ["flu", "gout"] * 50
+
+
+def counted(qid: str, sensitive: str, statement: str) -> Any:
+    with duckdb.connect() as connection:
+        connection.register("rows", pa.table({qid: QIDS, sensitive: VALUES, "other": ["x"] * 201}))
+        shares = pa.table({"value": ["flu", "gout"], "share": [150 / 201, 51 / 201], "place": [0, 1]})
+        connection.register("whole", shares)
+        return connection.execute(statement).fetchone()
+
+
+@pytest.mark.parametrize("name", ["r", "R", "s", "value", "class", "Class", "records", "falling", "extra", "qid_0", "share"])
+@pytest.mark.parametrize("diversity", [{"distinct": 2}, {"entropy": 1.9}, {"recursive": {"c": 3, "l": 2}}])
+def test_names_change_no_count_of_diversity(name: str, diversity: dict[str, Any]) -> None:
+    spec = Diversity.model_validate(diversity)
+    plain = counted("q", "t", diversity_sql("rows", ['"q"'], '"t"', spec))
+    assert counted(name, "t", diversity_sql("rows", [f'"{name}"'], '"t"', spec)) == plain
+    assert counted("q", name, diversity_sql("rows", ['"q"'], f'"{name}"', spec)) == plain
+    assert plain[0] == (0 if "distinct" in diversity else 1)
+
+
+@pytest.mark.parametrize("name", ["r", "value", "class", "Class", "place", "extra", "qid_0", "share"])
+@pytest.mark.parametrize("distance", ["equal", "ordered"])
+def test_names_change_no_count_of_closeness(name: str, distance: str) -> None:
+    spec = ClosenessSpec.model_validate({"t": 0.2, "distance": distance})
+    plain = counted("q", "t", closeness_sql("rows", ['"q"'], '"t"', spec, 0))
+    assert counted(name, "t", closeness_sql("rows", [f'"{name}"'], '"t"', spec, 0)) == plain
+    assert counted("q", name, closeness_sql("rows", ['"q"'], f'"{name}"', spec, 0)) == plain
+    assert plain[0] == 2
+
+
+def test_columns_that_differ_in_case_alone_are_refused() -> None:
+    assert column_faults(job(), ["Age", "age"]) == ["columns of the data files differ in nothing but upper and lower case"]
+
+
+def test_folders_of_partitions_are_not_told() -> None:
+    assert "HIV" not in str(SourceError.unreadable("data/diag=HIV/day=1/p.parquet", "parquet"))
+    assert "diag=…/day=…/p.parquet" in str(SourceError.unreadable("data/diag=HIV/day=1/p.parquet", "parquet"))

@@ -1,0 +1,175 @@
+"""Vaults: a value keeps its token, whatever happens in between, and nobody else reads it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from schemas.errors.signals import RefusedError
+from schemas.job.job import Job, load_job
+from schemas.pseudonyms.secret_places import Secret
+from tasks.pseudonyms.keys import read_key
+from tasks.pseudonyms.vaults import issue, tokens_of, values_of, vault_id, vault_path
+from tests.jobs import job_of, write_job
+from tests.places import ROOT
+
+HERE = Secret(env="UNUSED")
+
+
+def job_at(folder: Path) -> Job:
+    return load_job(write_job(folder / "jobs", job_of()))
+
+
+def large(values: list[str]) -> pa.Array:
+    return pa.array(values, pa.large_string())
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.lists(st.lists(st.text(), max_size=8), min_size=1, max_size=4))
+def test_a_value_keeps_its_token_and_comes_back_from_it(tmp_path_factory: pytest.TempPathFactory, nights: list[list[str]]) -> None:
+    folder = tmp_path_factory.mktemp("vault")
+    job, path, spill = job_at(folder), folder / "vault.parquet", folder / "spill"
+    known: dict[str, str] = {}
+    identity = None
+    for night in nights:
+        assert issue(job, path, [large(night), large(night[::-1])], spill) == len(set(night) - known.keys())
+        identity = identity or vault_id(path, HERE)
+        assert vault_id(path, HERE) == identity
+        found = (
+            dict(zip(night, tokens_of(job, path, large(night), spill).to_pylist(), strict=True)) if len(set(night)) == len(night) else {}
+        )
+        assert not [value for value in found if known.get(value, found[value]) != found[value]]
+        vault = pq.read_table(path)
+        known = dict(zip(vault["value"].to_pylist(), vault["token"].to_pylist(), strict=True))
+        assert len(set(known.values())) == len(known) == len(vault)
+    assert values_of(job, path, large([*known.values(), "f" * 32]), spill).to_pylist() == [*known, None]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_runs_at_the_same_time_share_tokens(tmp_path: Path) -> None:
+    job, path = job_at(tmp_path), tmp_path / "vault.parquet"
+    with ThreadPoolExecutor(4) as pool:
+        parts = [large([f"{number}" for number in range(first, first + 300)]) for first in (0, 100, 200, 300)]
+        fresh = list(pool.map(lambda part: issue(job, path, [part], tmp_path / f"spill{part[0]}"), parts))
+    assert sum(fresh) == 600
+    assert len(set(pq.read_table(path)["token"].to_pylist())) == pq.read_metadata(path).num_rows == 600
+
+
+WORK = """
+import sys, itertools
+from pathlib import Path
+import pyarrow as pa
+from schemas.job import load_job
+from tasks.vaults import issue
+job, path = load_job(Path(sys.argv[1])), Path(sys.argv[2])
+for turn in itertools.count(int(sys.argv[3])):
+    issue(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")
+    print(turn, flush=True)
+"""
+
+
+def test_a_vault_survives_kill_9_at_any_moment_with_all_its_tokens(tmp_path: Path) -> None:
+    job = job_at(tmp_path)
+    path, known, first = tmp_path / "vault.parquet", dict[str, str](), 0
+    for turn in range(2):
+        command = [sys.executable, "-c", WORK, str(job.folder / "job.yaml"), str(path), str(first)]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
+        assert process.stdout
+        for _ in range(3 + turn):
+            told = int(process.stdout.readline())
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        vault = pq.read_table(path)
+        now = dict(zip(vault["value"].to_pylist(), vault["token"].to_pylist(), strict=True))
+        assert now.items() >= known.items()
+        assert {f"{turn}-{row}" for turn in range(told + 1) for row in range(3000)} <= now.keys()
+        known, first = now, told + 1
+    left = [file for file in tmp_path.iterdir() if file.is_file()]
+    assert all(file.stat().st_mode & 0o077 == 0 for file in left)
+    issue(job, path, [], tmp_path / "spill")
+    assert {file.name for file in tmp_path.iterdir() if file.is_file()} <= {"vault.parquet", ".vault.parquet.lock", ".vault.parquet.part"}
+
+
+GOOD = b"0123456789abcdef0123456789abcdef"
+
+
+def place_at(path: Path, content: bytes | None = GOOD, mode: int = 0o600) -> Secret:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if content is not None:
+        path.write_bytes(content)
+        path.chmod(mode)
+    return Secret(file=path)
+
+
+def test_a_key_is_the_bytes_of_its_file_but_for_a_line_end_and_the_text_of_its_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_at(tmp_path)
+    for content in (GOOD, GOOD + b"\n", GOOD + b"\r\n"):
+        assert read_key(job, place_at(tmp_path / "key", content)) == GOOD
+    assert read_key(job, Secret(file=Path("../key"))) == GOOD
+    monkeypatch.setenv("A_KEY", GOOD.decode())
+    assert read_key(job, Secret(env="A_KEY")) == GOOD
+
+
+@pytest.mark.parametrize(
+    ("where", "content", "mode", "why"),
+    [
+        ("key", None, 0, "does not exist"),
+        ("key", b"", 0o600, "holds no key"),
+        ("key", GOOD[:15], 0o600, "too weak"),
+        ("key", GOOD[:16], 0o600, "too weak"),
+        ("key", GOOD, 0o640, "others may read"),
+        ("key", GOOD, 0o602, "others may read"),
+        ("jobs/releases/key", GOOD, 0o600, "inside the target"),
+        ("jobs/.skald/people/deep/key", GOOD, 0o600, "inside the work folder"),
+    ],
+)
+def test_a_key_that_is_weak_or_could_leak_is_refused(tmp_path: Path, where: str, content: bytes | None, mode: int, why: str) -> None:
+    job = job_at(tmp_path)
+    with pytest.raises(RefusedError, match=why) as raised:
+        read_key(job, place_at(tmp_path / where, content, mode))
+    assert GOOD[:8].decode() not in str(raised.value)
+
+
+def test_a_link_into_the_target_is_seen(tmp_path: Path) -> None:
+    job, place = job_at(tmp_path), place_at(tmp_path / "jobs" / "releases" / "key")
+    (tmp_path / "link").symlink_to(place.file or "")
+    with pytest.raises(RefusedError, match="inside the target"):
+        read_key(job, Secret(file=tmp_path / "link"))
+
+
+def test_vaults_are_refused_where_keys_are_and_so_are_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = job_at(tmp_path)
+    monkeypatch.setenv("A_VAULT", "releases/vault.parquet")
+    wrong = {
+        "inside the target": Secret(env="A_VAULT"),
+        "inside the work folder": Secret(file=job.work_path / "v"),
+        "folder that does not exist": Secret(file=tmp_path / "nowhere" / "v"),
+        "others may read": place_at(tmp_path / "open", mode=0o644),
+        "is not set": Secret(env="NO_VAULT"),
+    }
+    for why, place in wrong.items():
+        with pytest.raises(RefusedError, match=why):
+            vault_path(job, place)
+    place = place_at(tmp_path / "other")
+    with pytest.raises(RefusedError, match="no vault"):
+        vault_id(vault_path(job, place), place)
+    assert vault_id(vault_path(job, Secret(file=tmp_path / "none")), HERE) == "new"
+
+
+def test_what_a_killed_run_left_beside_a_vault_goes_with_the_next_one(tmp_path: Path) -> None:
+    left = tmp_path / ".vault.parquet.1-2.part"
+    left.touch()
+    issue(job_at(tmp_path), tmp_path / "vault.parquet", [large(["a"])], tmp_path / "spill")
+    assert not left.exists()

@@ -1,0 +1,173 @@
+"""The artefact store: what is there is whole, private and believed only after a look."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from schemas.errors.base import StorageError
+from tasks.store.files import private_folder, write_whole
+from tasks.store.store import Artifact, Store, key_of
+from tests.places import ROOT
+
+KEY = key_of("a", 1)
+
+
+def write(text: str = "whole") -> object:
+    return lambda path: path.write_text(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+def fresh(folder: Path) -> Store:
+    """A store that has not looked at anything yet, as the next process has it."""
+    return Store.at(folder)
+
+
+def never(path: Path) -> int:
+    raise AssertionError("made again")
+
+
+def test_what_was_made_is_found_by_the_next_process_and_not_made_again(folder: Path) -> None:
+    made = fresh(folder).make("step", KEY, ".txt", write())
+    assert (made.step, made.key, made.rows, made.size) == ("step", KEY, 5, 5)
+    store = fresh(folder)
+    assert store.find("step", KEY) == made == store.make("step", KEY, ".txt", never)
+    assert store.path(made).read_text() == "whole"
+    assert store.find("other", KEY) is store.find("step", key_of("b")) is None
+
+
+def flip(path: Path, record: Path) -> None:
+    stat = path.stat()
+    path.write_bytes(b"whoLe")
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def shorten(path: Path, record: Path) -> None:
+    path.write_bytes(b"whol")
+
+
+def delete(path: Path, record: Path) -> None:
+    path.unlink()
+
+
+def delete_record(path: Path, record: Path) -> None:
+    record.unlink()
+
+
+def spoil_record(path: Path, record: Path) -> None:
+    record.write_bytes(b"\xff{garbage")
+
+
+def empty_record(path: Path, record: Path) -> None:
+    record.write_bytes(b"")
+
+
+def cut_record(path: Path, record: Path) -> None:
+    record.write_bytes(record.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize("damage", [flip, shorten, delete, delete_record, spoil_record, empty_record, cut_record])
+def test_damage_is_noticed_and_mended(folder: Path, damage) -> None:
+    made = fresh(folder).make("step", KEY, ".txt", write())
+    path = folder / "artifacts" / made.file
+    damage(path, path.with_suffix(".record"))
+    assert fresh(folder).find("step", KEY) is None
+    assert fresh(folder).make("step", KEY, ".txt", write()) == made
+    assert path.read_text() == "whole"
+    assert fresh(folder).find("step", KEY) == made
+
+
+@pytest.mark.parametrize("damage", [shorten, delete])
+def test_damage_is_noticed_by_the_process_that_made_it_too(folder: Path, damage) -> None:
+    store = fresh(folder)
+    made = store.make("step", KEY, ".txt", write())
+    assert store.whole(made)
+    damage(store.path(made), store.path(made).with_suffix(".record"))
+    assert not store.whole(made)
+
+
+def test_files_and_folders_are_private_whatever_the_umask(folder: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        made = fresh(folder).make("step", KEY, ".txt", write())
+    finally:
+        os.umask(before)
+    path = folder / "artifacts" / made.file
+    assert [part.stat().st_mode & 0o777 for part in (path.parent, path.parent.parent)] == [0o700, 0o700]
+    assert {part.stat().st_mode & 0o777 for part in path.parent.iterdir()} == {0o600}
+
+
+def test_a_folder_that_was_open_to_others_is_closed(tmp_path: Path) -> None:
+    (tmp_path / "open").mkdir(mode=0o755)
+    assert private_folder(tmp_path / "open").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_failed_write_leaves_neither_the_file_nor_a_temporary_name(folder: Path) -> None:
+    def fail(path: Path) -> int:
+        path.write_text("half")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fresh(folder).make("step", KEY, ".txt", fail)
+    assert list((folder / "artifacts" / "step").iterdir()) == []
+
+
+def test_a_failed_rewrite_leaves_what_was_there(tmp_path: Path) -> None:
+    def fail(path: Path) -> int:
+        path.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    path = tmp_path / "file"
+    write_whole(path, write("old"))
+    with pytest.raises(StorageError, match="No space left on device"):
+        write_whole(path, fail)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_write_that_was_killed_is_not_believed(folder: Path) -> None:
+    script = f"""
+        import os, signal
+        from pathlib import Path
+        from tasks.artifacts import Store
+        def die(path):
+            path.write_text("half")
+            os.kill(os.getpid(), signal.SIGKILL)
+        Store.at(Path({str(folder)!r})).make("step", {KEY!r}, ".txt", die)
+    """
+    died = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=ROOT, check=False)
+    assert died.returncode == -signal.SIGKILL
+    assert [path.read_text() for path in (folder / "artifacts" / "step").iterdir()] == ["half"]
+    assert fresh(folder).find("step", KEY) is None
+    assert fresh(folder).path(fresh(folder).make("step", KEY, ".txt", write())).read_text() == "whole"
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match="cannot be written"):
+        private_folder(tmp_path / "file" / "work")
+
+
+def test_the_key_tells_any_difference_and_no_order_of_keys() -> None:
+    assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
+    assert len({key_of(1), key_of("1"), key_of([1]), key_of(1, 1), key_of(), key_of(None)}) == 6
+    assert len(KEY) == 32
+
+
+def test_removing_a_step_leaves_the_others(folder: Path) -> None:
+    store = fresh(folder)
+    kept: Artifact = store.make("kept", KEY, ".txt", write())
+    store.make("gone", KEY, ".txt", write())
+    store.remove("gone", "never was")
+    assert [path.name for path in (folder / "artifacts").iterdir()] == ["kept"]
+    assert store.find("kept", KEY) == kept
