@@ -53,9 +53,16 @@ def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) 
     return Histogram(node, packing, *_merged(Cells(histogram.node, histogram.codes, histogram.counts), node, packing, hierarchies))
 
 
-def _worth(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts."""
-    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+def worth_of(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts.
+
+    Args:
+        fine: The finer node, which may have further axes.
+        node: Level of each QID.
+        packing: Of the node.
+        hierarchies: One per QID.
+    """
+    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=False)]
     starts = np.cumsum([0, *map(len, maps[:-1])], dtype=np.int64)
     return starts, np.concatenate([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
 
@@ -64,8 +71,8 @@ def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hi
     if len(packing.words) > 1:
         maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, cells.node, node, strict=True)]
         return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
-    starts, worth = _worth(cells.node, node, packing, hierarchies)
-    if _fits_array(packing, len(cells.counts)):
+    starts, worth = worth_of(cells.node, node, packing, hierarchies)
+    if fits_array(packing, len(cells.counts)):
         dense = np.zeros(packing.product, cells.counts.dtype)
         add_cells(cells.codes, starts, worth, cells.counts, dense)
         numbers, counts = occupied(dense)
@@ -73,30 +80,50 @@ def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hi
     return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))
 
 
-def _fits_array(packing: Packing, cells: int) -> bool:
+def fits_array(packing: Packing, cells: int) -> bool:
+    """Tells whether so many cells are best added into an array with an entry for each that there could be."""
     return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
+
+
+def numbered(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
+    """Numbers the cells of a coarser node that each cell falls into, as many as there are, in the order in which they come first.
+
+    Args:
+        cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.
+        node: Level of each axis.
+        hierarchies: One per axis.
+
+    Returns:
+        The number of each cell, shape (cells,), and how many there are.
+    """
+    key = _keys(cells, node, packing_of(node, hierarchies), hierarchies)
+    return key, number_distinct(key, _places(len(cells.counts)))
+
+
+def _places(size: int) -> NDArray[np.signedinteger[Any]]:
+    """Makes a hash table for so many cells."""
+    return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
+
+
+def _keys(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> NDArray[np.int64]:
+    """Returns what tells the cells of a coarser node apart, shape (cells,)."""
+    starts, worth = worth_of(cells.node, node, packing, hierarchies)
+    size, first = len(cells.counts), packing.words[0]
+    key = number_cells(cells.codes[:, : len(first)], starts[: len(first)], worth)
+    for word in packing.words[1:]:
+        # Numbered anew, two words are no more than their distinct values combine to, and these are no more than the cells each.
+        more = number_cells(cells.codes[:, word[0] : word[-1] + 1], starts[word[0] : word[-1] + 1], worth)
+        number_distinct(key, _places(size))
+        key *= number_distinct(more, _places(size))
+        key += more
+    return key
 
 
 def _summed(
     cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
 ) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
     """Returns, of each cell of a node, a row of ``cells`` that falls into it, and its count: a hash table in place of the sort."""
-    starts, worth = _worth(cells.node, node, packing, hierarchies)
-    size = len(cells.counts)
-    table = 1 << (2 * size).bit_length()
-
-    def places() -> NDArray[np.signedinteger[Any]]:
-        return np.full(table, -1, np.int32 if size < 1 << 31 else np.int64)
-
-    first = packing.words[0]
-    key = number_cells(cells.codes[:, : len(first)], starts[: len(first)], worth)
-    for word in packing.words[1:]:
-        # Numbered anew, two words are no more than their distinct values combine to, and these are no more than the cells each.
-        more = number_cells(cells.codes[:, word[0] : word[-1] + 1], starts[word[0] : word[-1] + 1], worth)
-        number_distinct(key, places())
-        key *= number_distinct(more, places())
-        key += more
-    return sum_equal(key, cells.counts, places())
+    return sum_equal(_keys(cells, node, packing, hierarchies), cells.counts, _places(len(cells.counts)))
 
 
 class RollUps:
@@ -141,13 +168,13 @@ class RollUps:
             return base.counts.astype(np.int64)
         self.made += 1
         packing = packing_of(node, self._hierarchies)
-        if _fits_array(packing, len(base.counts)):
+        if fits_array(packing, len(base.counts)):
             words, summed = _merged(base, node, packing, self._hierarchies)
-            if keep and _worth_keeping(base, summed):
+            if keep and worth_keeping(base, summed):
                 self._put(Cells(node, packing.unpack(words), summed.astype(self._dtype)))
             return summed
         rows, sums = _summed(base, node, packing, self._hierarchies)
-        if keep and _worth_keeping(base, sums):
+        if keep and worth_keeping(base, sums):
             maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=True)]
             codes = np.stack([groups[base.codes[rows, qid]] for qid, groups in enumerate(maps)], axis=1)
             self._put(Cells(node, codes.astype(base.codes.dtype), sums))
@@ -161,7 +188,7 @@ class RollUps:
             return Histogram(node, packing, *count_cells(packing.pack(tuple(base.codes.T)), packing.product, base.counts.astype(np.int64)))
         self.made += 1
         rolled = Histogram(node, packing, *_merged(base, node, packing, self._hierarchies))
-        if keep and _worth_keeping(base, rolled.counts):
+        if keep and worth_keeping(base, rolled.counts):
             self._put(Cells(node, rolled.codes, rolled.counts.astype(self._dtype)))
         return rolled
 
@@ -217,11 +244,16 @@ class RollUps:
 
     def _put(self, made: Cells) -> None:
         self._kept.append(made)
-        while len(self._kept) > MOST_KEPT or sum(len(kept.counts) for kept in self._kept[1:]) > self._capacity:
+        while len(self._kept) > MOST_KEPT or sum(map(self._room, self._kept[1:])) > self._capacity:
             # The root stays.
             del self._kept[1]
         self._nodes = np.array([kept.node for kept in self._kept])
 
+    def _room(self, kept: Cells) -> int:
+        """Returns how much of the capacity a kept histogram takes."""
+        return len(kept.counts)
 
-def _worth_keeping(base: Cells, counts: NDArray[np.signedinteger[Any]]) -> bool:
+
+def worth_keeping(base: Cells, counts: NDArray[np.signedinteger[Any]]) -> bool:
+    """Tells whether a histogram is so much smaller than what it was rolled up from that keeping it pays."""
     return len(base.counts) > LARGE and 2 * len(counts) <= len(base.counts)

@@ -1,0 +1,160 @@
+"""Roll-ups that count people: how many records the classes of a node have, and whether they have k different persons.
+
+Three sums over cells go along with every roll-up: records; the most persons there can be, cell by cell; and the fewest, for which every
+person counts in one cell only. They decide most classes. What they leave open is counted exactly, from the visits.
+
+A histogram that is kept on the way keeps visits too, but only those to cells with fewer than k persons (a class that contains any other
+cell keeps k, because persons never become fewer when classes are merged) and of persons who are in more than one of these (others are
+never counted twice). So the coarser a histogram, the fewer are left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import Cells, RollUps, fits_array, numbered, packing_of, worth_keeping, worth_of
+from core.persons.kernels import add_weights, drop_visits, merge_visits, weigh_cells
+from core.persons.visits import Counts, Visits
+
+Integers = NDArray[np.signedinteger[Any]]
+
+RECORDS, LEAST, MOST = range(3)
+VISITS_PER_CELL = 4
+"""Visits that take as much memory as a cell of a kept histogram."""
+
+
+class People(NamedTuple):
+    """What is known of the persons in the cells of a kept histogram.
+
+    Attributes:
+        weights: Shape (cells, 3): records, and fewest and most persons. Of a cell with k persons or more, the fewest are no fewer.
+        visits: To the cells with fewer, whose persons are exact.
+    """
+
+    weights: Integers
+    visits: Visits
+
+
+@dataclass(frozen=True, eq=False)
+class PersonClasses:
+    """The classes of a node.
+
+    Attributes:
+        records: Shape (classes,), int64.
+        persons: Shape (classes,), int64: below k if there are fewer than k, and then no fewer than there are; else k or more.
+        class_of: Shape (cells,), the class of each cell of ``base``.
+        base: The cells that they were rolled up from.
+    """
+
+    records: Counts
+    persons: Counts
+    class_of: NDArray[np.int32]
+    base: Cells
+
+
+class PersonRollUps(RollUps):
+    """As ``RollUps``, with the persons of every class as far as k asks for them.
+
+    Args:
+        root: The root histogram.
+        hierarchies: One per axis.
+        capacity: As for ``RollUps``.
+        decided: As for ``RollUps``.
+        visits: To the root's cells, in their order.
+        k: Fewest persons of a class.
+        qids: How many axes tell classes apart; those after them are of sensitive columns. All if left out.
+    """
+
+    def __init__(
+        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int,
+        decided: NDArray[np.int8] | Callable[[Sequence[int]], float], visits: Visits, k: int, qids: int | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(root, hierarchies, capacity, decided)
+        self._k, self._qids = k, len(hierarchies) if qids is None else qids
+        # Fewest persons are at most as many as records, and k more for each k persons of a cell.
+        self._weight = np.int32 if root.records < 1 << 30 else np.int64
+        weights = np.stack([root.counts, visits.least(), visits.per_cell], axis=1)
+        self._people = {root.node: People(weights.astype(self._weight), visits)}
+
+    def classes(self, node: Node, *, keep: bool = False) -> PersonClasses:
+        """Counts the classes of a node at or above the root's.
+
+        Args:
+            node: Level of each axis.
+            keep: As for ``counts``.
+        """
+        base = self._base(node)
+        class_of, sums = self._sums(base, node, self._qids)
+        there = np.flatnonzero(sums[:, RECORDS])
+        if base.node != node:
+            self.made += 1
+            if keep and self._qids == len(node) and worth_keeping(base, there):
+                base = self._keep(base, node)
+                there, sums = np.arange(len(base.counts)), self._people[node].weights
+                class_of = there.astype(np.int32)
+        records, least, most = sums[there].T.astype(np.int64)
+        persons = np.maximum(least, np.minimum(records, most))
+        open_ = np.flatnonzero((persons >= self._k) & (least < self._k))
+        if len(open_):
+            numbers = np.full(len(sums), -1, np.int32)
+            numbers[there[open_]] = np.arange(len(open_))
+            persons[open_] = most[open_] - self._people[base.node].visits.repeats(class_of, numbers, len(open_))
+        return PersonClasses(records, persons, class_of, base)
+
+    def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
+        """Returns the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""
+        hierarchies, weights = self._hierarchies[:axes], self._people[base.node].weights
+        packing = packing_of(node[:axes], hierarchies)
+        if fits_array(packing, len(base.counts)):
+            class_of = np.empty(len(base.counts), np.int32)
+            sums: Integers = np.zeros((packing.product, 3), self._weight)
+            weigh_cells(base.codes[:, :axes], *worth_of(base.node, node[:axes], packing, hierarchies), weights, class_of, sums)
+            return class_of, sums
+        numbers, size = numbered(base, node[:axes], hierarchies)
+        sums = np.zeros((size, 3), self._weight)
+        add_weights(numbers, weights, sums)
+        return numbers.astype(np.int32), sums
+
+    def _keep(self, base: Cells, node: Node) -> Cells:
+        class_of, sums = self._sums(base, node, len(node))
+        there = np.flatnonzero(sums[:, RECORDS])
+        if len(there) < len(sums):
+            numbers = np.full(len(sums), -1, np.int32)
+            numbers[there] = np.arange(len(there))
+            class_of, sums = numbers[class_of], sums[there]
+        rows = np.empty(len(sums), np.int64)
+        rows[class_of] = np.arange(len(class_of))
+        groups = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=True)]
+        codes = np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
+        made = Cells(node, codes, sums[:, RECORDS].astype(self._dtype))
+        self._people[node] = self._rolled(self._people[base.node].visits, class_of, sums)
+        self.made += 1
+        self._put(made)
+        return made
+
+    def _rolled(self, visits: Visits, class_of: NDArray[np.int32], sums: Integers) -> People:
+        """Returns what is known of coarser cells, each of which has records."""
+        few, repeats = sums[:, LEAST] < self._k, np.zeros(len(sums), np.int64)
+        merged = [merge_visits(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in visits.shares]
+        persons = sums[:, MOST] - repeats
+        few &= persons < self._k
+        left = Visits(persons, [drop_visits(share, few) for share in merged])
+        least = np.where(few, left.least(), np.maximum(sums[:, LEAST], self._k))
+        return People(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
+
+    def _put(self, made: Cells) -> None:
+        super()._put(made)
+        # What was just made is used once, even if there is no room for it.
+        there = {made.node, *(kept.node for kept in self._kept)}
+        self._people = {node: people for node, people in self._people.items() if node in there}
+
+    def _room(self, kept: Cells) -> int:
+        return len(kept.counts) + sum(map(len, self._people[kept.node].visits.shares)) // VISITS_PER_CELL
