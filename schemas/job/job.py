@@ -10,19 +10,20 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
 
 from schemas.errors.base import JobError, nearest
-from schemas.job.columns import REST, ROLES, Columns, names, role_faults
+from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
 from schemas.job.connection import Target
-from schemas.job.method import Method
+from schemas.job.method import Method, SkaldMethod
 from schemas.job.mondrian import hidden_faults, mondrian_faults
 from schemas.job.output import Output, partition_faults, published_names
-from schemas.job.privacy import Privacy
+from schemas.job.privacy import ClosenessSpec, Diversity, Privacy
 from schemas.job.source import Source
 from schemas.job.suppression import Suppression, suppression_faults
-from schemas.pseudonyms.identifiers import subject_faults
+from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, fault
 from schemas.reading.overrides import apply_overrides
+from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
@@ -203,6 +204,15 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
     if faults or job is None:
         raise JobError(str(path), list(dict.fromkeys(faults)))
     return job
+
+
+def _rebuild() -> None:
+    """Makes the models of a job anew, those first that others hold."""
+    for model in (ClosenessSpec, Diversity, Privacy, QuasiIdentifier, Identifier, Columns, Source, SkaldMethod, Job):
+        model.model_rebuild(force=True)
+
+
+watch(_rebuild)
 
 
 def job_json_schema() -> dict[str, Any]:

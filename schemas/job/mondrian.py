@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from schemas.errors.base import counted, nearest
-from schemas.hierarchies.hierarchy import kind_of
+from schemas.hierarchies.kinds import kind_of
 from schemas.job.columns import hidden, names
 from schemas.reading.model import ExactDecimal, StrictModel, alternatives, fault
 

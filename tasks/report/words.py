@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from schemas.errors.base import counted
-from schemas.hierarchies.hierarchy import AnyHierarchy, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.reading.model import plain
+from schemas.hierarchies.hierarchy import HierarchySpec
+from schemas.hierarchies.kinds import entry_of
 
 METHODS = {
     "skald": "One level for each whole column: of all combinations of levels that keep the promise, the one with the least loss.",
@@ -49,21 +48,12 @@ RISKS = {
 LOCAL = "a range or group of its own in every class"
 
 
-def hierarchy_words(hierarchy: AnyHierarchy) -> str:
+def hierarchy_words(hierarchy: HierarchySpec) -> str:
     """Returns how the values of a quasi-identifier can be grouped; no label of a tree or file."""
-    match hierarchy:
-        case WidthsHierarchy():
-            return "ranks in bins" if hierarchy.encode else "numbers in bins"
-        case PrefixHierarchy():
-            return "leading characters"
-        case DateHierarchy():
-            return "calendar units"
-        case CsvHierarchy():
-            return "groups listed in a file"
-    return "groups of a tree"
+    return entry_of(hierarchy).words(hierarchy)
 
 
-def level_words(hierarchy: AnyHierarchy, level: int, top: int | None) -> str:
+def level_words(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
     """Returns what a level publishes.
 
     Args:
@@ -75,22 +65,8 @@ def level_words(hierarchy: AnyHierarchy, level: int, top: int | None) -> str:
         return "values as they are"
     if level == top:
         return "withheld: one group * for all"
-    steps = _steps(hierarchy)
+    steps = entry_of(hierarchy).steps(hierarchy)
     if not steps:
         return f"group {level} steps above the value" if level > 1 else "group one step above the value"
     place = level - (top - len(steps)) if top is not None else -1
     return steps[place] if 0 <= place < len(steps) else f"level {level}"
-
-
-def _steps(hierarchy: AnyHierarchy) -> list[str]:
-    match hierarchy:
-        case WidthsHierarchy(encode=True):
-            return [f"bins of {counted(int(width), 'neighbouring value')}" for width in hierarchy.widths]
-        case WidthsHierarchy():
-            origin = f", counted from {plain(hierarchy.origin)}" if hierarchy.origin else ""
-            return [f"bins of width {plain(width)}{origin}" for width in hierarchy.widths]
-        case PrefixHierarchy():
-            return [f"first {counted(kept, 'character')}" for kept in hierarchy.prefix]
-        case DateHierarchy():
-            return [f"{unit} of the date" for unit in hierarchy.date]
-    return []
