@@ -57,7 +57,7 @@ class Region(NamedTuple):
 
 @dataclass(frozen=True)
 class Counting:
-    """An objective that needs the counts of a node; lower is better.
+    """An objective that needs the counts of a node; lower is better, and no value is negative.
 
     Attributes:
         value: Of a node: ``(loss, N, published classes)``.
@@ -74,7 +74,7 @@ class Counting:
 
 @dataclass(frozen=True)
 class Pricing:
-    """An objective that charges a record for the group of each QID that it is published with; lower is better.
+    """An objective that charges a record for the group of each QID that it is published with; lower is better, no price is negative.
 
     Attributes:
         groups: The price of each group of a level, shape (groups,): ``(hierarchy, domain, level)``. Never lower at a coarser level. Left
