@@ -14,8 +14,8 @@ import psutil
 import pytest
 import yaml
 
-from flows.methods import FLOWS
 from schemas.job.job import load_job
+from schemas.job.method import METHODS as FLOWS
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
