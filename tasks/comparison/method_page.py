@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from core.charts.scales import short
 from core.charts.svg import DARK_STYLE, Chart, bars, lines
+from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
-from tasks.report.words import METHODS
 
 TEMPLATE = "methods.html"
 
@@ -95,6 +95,6 @@ def render(comparison: MethodComparison) -> str:
         columns=measured(comparison.threshold),
         charts=charts(comparison),
         dark=DARK_STYLE,
-        words=METHODS,
+        words={name: method.words for name, method in METHODS.items()},
         chosen={one.k: one.method for one in comparison.advice},
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.histograms.projections import Bundles, Crowd, Projection
 from core.histograms.rollups import RollUps, roll_up
-from core.lattice.search import Found, Objective, Search
+from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
@@ -28,12 +28,12 @@ def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
     return example, k, draw(LIMITS)
 
 
-def searched(example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...], **options: Any) -> Found | None:
+def searched(example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...], **options: Any) -> Found | None:
     most = floor(limit * len(example.rows))
     return Search(example.histogram(root), example.hierarchies, KAnonymity(k), most, objective, **options).run()
 
 
-def check(found: Found | None, example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...]) -> None:
+def check(found: Found | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...]) -> None:
     best = best_node(example.rows, example.ladders, k, limit, objective, root)
     if found is None or best is None:
         assert found is best
@@ -47,7 +47,7 @@ def check(found: Found | None, example: Example, k: int, limit: Fraction, object
 
 @given(st.data(), OBJECTIVES)
 @settings(max_examples=150, deadline=None)
-def test_search_finds_what_a_full_enumeration_finds(data: st.DataObject, objective: Objective) -> None:
+def test_search_finds_what_a_full_enumeration_finds(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
     found = searched(example, k, limit, objective, root)
@@ -57,7 +57,7 @@ def test_search_finds_what_a_full_enumeration_finds(data: st.DataObject, objecti
 
 @given(st.data(), OBJECTIVES)
 @settings(max_examples=100, deadline=None)
-def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_certificate(data: st.DataObject, objective: Objective) -> None:
+def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_certificate(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     root = data.draw(nodes_of(example))
     found = searched(example, k, limit, objective, root)
@@ -72,7 +72,7 @@ def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_cert
 
 @given(st.data(), OBJECTIVES, st.integers(0, 30))
 @settings(max_examples=60, deadline=None)
-def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: Objective, kept_cells: int) -> None:
+def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: str, kept_cells: int) -> None:
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
     with (
@@ -113,7 +113,7 @@ def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObje
 
 @given(st.data(), OBJECTIVES)
 @settings(deadline=None)
-def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objective: Objective) -> None:
+def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     found = searched(example, k, limit, objective, (0,) * len(example.hierarchies))
     assert found is None or 0 <= found.evaluated <= found.nodes
