@@ -85,7 +85,7 @@ def fits_array(packing: Packing, cells: int) -> bool:
     return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
 
 
-def numbered(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
+def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
     """Numbers the cells of a coarser node that each cell falls into, as many as there are, in the order in which they come first.
 
     Args:

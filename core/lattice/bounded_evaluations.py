@@ -15,13 +15,13 @@ from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import RollUps
 from core.lattice.lattice import Lattice
+from core.lattice.node_classes import counted
 from core.lattice.objectives import ROUNDING, Counting, Prices, Region, measured_by_name, objective_of
 from core.lattice.search import KEPT_CELLS, Rank
 from core.losses.losses import Loss, loss_of
-from core.privacy.class_tables import classes_of
-from core.privacy.models import AllOf, KAnonymity, PrivacyModel, relaxed
+from core.persons.visits import Visits
+from core.privacy.models import KAnonymity, PrivacyModel, fewest_allowed, relaxed
 from schemas.errors.signals import SpentError
 
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
@@ -65,6 +65,7 @@ class Evaluations:
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the model looks at.
         prices: Of the objective, if it has any.
+        visits: To the root's cells; None where no person is named and every record counts as one.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
         k: Fewest records that the model lets a class have.
@@ -81,6 +82,7 @@ class Evaluations:
     kept_cells: int = KEPT_CELLS
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
+    visits: Visits | None = None
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
@@ -91,18 +93,19 @@ class Evaluations:
         self._counting = objective if isinstance(objective, Counting) else NOTHING_COUNTED
         self.bottom: Steps = (0,) * len(sizes)
         self.top: Steps = tuple(len(levels) - 1 for levels in self.levels)
-        self.k = _fewest(self.model)
+        self.k = fewest_allowed(self.model)
         self.spent = 0
         self.best: Rank | None = None
         self.steps = self.top
         self.loss: Loss | None = None
-        self._weaker = relaxed(self.model) if self.most_suppressed else self.model
+        self._weaker = relaxed(self.model) if self.most_suppressed or self.visits is not None else self.model
         self._seen: dict[Steps, Seen] = {}
 
         def above(node: Sequence[int]) -> float:
             return float(prod(size - level for size, level in zip(sizes, node, strict=True)))
 
-        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, above)
+        coded = bool(self.prices and self.prices.extra)
+        self._counted = counted(self.root, self.hierarchies, self.kept_cells, above, self.sensitive, self.visits, self.k, coded=coded)
 
     @property
     def value(self) -> float:
@@ -144,24 +147,21 @@ class Evaluations:
         return seen
 
     def _roll_up(self, node: Node, *, keep: bool) -> Seen:
-        if self.sensitive or (self.prices and self.prices.extra):
-            classes = classes_of(self._roll_ups.cells(node, keep=keep), self.sensitive)
-            counts, codes, spreads = classes.counts, classes.codes, classes.spreads
-            failing = self.model.fails(counts, spreads)
-            surely = failing if self._weaker == self.model else self._weaker.fails(counts, spreads)
-        else:
-            counts = self._roll_ups.counts(node, keep=keep)
-            codes, failing = np.empty((len(counts), 0), np.uint16), self.model.fails(counts)
-            surely = failing
-        loss = loss_of(counts, failing)
-        small = counts[counts < self.k]
+        classes = self._counted.at(node, keep=keep, exact=False)
+        records, surely = classes.records, self._weaker.fails(classes.persons, classes.spreads)
+        failing, least = surely, int(records[surely].sum())
+        if self._weaker != self.model and least <= self.most_suppressed:
+            # Of persons, how many have a value costs more to know than whether anybody does.
+            classes = self._counted.at(node) if self.visits is not None else classes
+            records, failing = classes.records, self.model.fails(classes.persons, classes.spreads)
+        loss, small = loss_of(records, failing), records[records < self.k]
         return Seen(
             loss,
-            self._value(node, loss, len(counts) - int(failing.sum()), codes[failing], counts[failing]),
-            int(counts[surely].sum()),
+            self._value(node, loss, len(records) - int(failing.sum()), classes.codes[failing], records[failing]),
+            least,
             loss.dm_all + int(np.dot(small, self.k - small)),
             _spared(small, self.k, self.most_suppressed),
-            len(counts),
+            len(records),
         )
 
     def _value(self, node: Node, loss: Loss, classes: int, codes: NDArray[np.unsignedinteger[Any]], lost: NDArray[np.int64]) -> int | float:
@@ -198,7 +198,8 @@ class Evaluations:
         records, most = self.root.records, self.most_suppressed
         if self._counting.region is None:
             return self._counting.floor(seen.loss, records, seen.cells, most)
-        alone = isinstance(self.model, KAnonymity)
+        # A class that lacks persons may have any number of records.
+        alone = isinstance(self.model, KAnonymity) and self.visits is None
         return self._counting.region(Region(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
 
     def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
@@ -214,15 +215,6 @@ class Evaluations:
 def _differing(hierarchy: Hierarchy, first: int) -> list[int]:
     sizes = list(map(len, hierarchy.labels))
     return [level for level in range(first, hierarchy.levels) if level == first or sizes[level] < sizes[level - 1]]
-
-
-def _fewest(model: PrivacyModel) -> int:
-    match model:
-        case KAnonymity(k):
-            return k
-        case AllOf(models):
-            return max(map(_fewest, models), default=1)
-    return 1
 
 
 def _spared(small: NDArray[np.int64], k: int, most: int) -> int:

@@ -20,6 +20,9 @@ T = Σ max(c, k) over all records, which is Σ c · max(c, k) over the cells of 
   (``core.privacy.models.relaxed``).
 - DM* is never below Σ over all cells |E|², because s² ≥ Σ |E|² over the suppressed; the larger bound of the two counts.
 
+Where persons count, k of them have k records at least, so that all of this holds but for what k-anonymity alone adds: a class that fails may
+have any number of records.
+
 A region whose bound is above the best value is cut. If they are equal, ties decide (``core.lattice.search.Rank``): no node of the region
 suppresses less than ``high`` or is more precise than ``low``. So without a limit to the effort the outcome is that of a full enumeration.
 
@@ -45,6 +48,7 @@ from core.lattice.greedy_walks import changed, hunt
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices
 from core.lattice.search import KEPT_CELLS, Found
+from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 from schemas.errors.signals import SpentError
 
@@ -73,14 +77,15 @@ class Branching:
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
+        visits: To the root's cells; None where no person is named and every record counts as one.
     """
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], model: PrivacyModel, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
-        prices: Prices | None = None,
+        prices: Prices | None = None, visits: Visits | None = None,
     ) -> None:  # fmt: skip
-        self._nodes = Evaluations(root, hierarchies, model, most_suppressed, objective, effort, kept_cells, sensitive, prices)
+        self._nodes = Evaluations(root, hierarchies, model, most_suppressed, objective, effort, kept_cells, sensitive, prices, visits)
         self._heap: list[Region] = []
         # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
         self._stack: list[Region] = []

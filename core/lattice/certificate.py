@@ -30,6 +30,7 @@ from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
 from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import Prices
 from core.lattice.search import Found, Rank, Search
+from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 
 ROOTS_PER_PASS = 3
@@ -37,6 +38,7 @@ MOST_ROOTS = 24
 
 Count = Callable[[Sequence[Node]], Iterable[Histogram]]
 Crowded = Callable[[Sequence[Node], int], Sequence[bool]]
+VisitsTo = Callable[[Histogram], Visits]
 
 
 @dataclass
@@ -55,6 +57,7 @@ class Examination:
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
         sensitive: As for ``Search``.
         prices: As for ``Search``.
+        visits_to: Returns the visits to the cells of a root; None where no person is named and every record counts as one.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -68,6 +71,7 @@ class Examination:
     most_roots: int = MOST_ROOTS
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
+    visits_to: VisitsTo | None = None
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.whole([hierarchy.levels for hierarchy in self.hierarchies])
@@ -137,6 +141,7 @@ class Examination:
             best,
             self.sensitive,
             self.prices,
+            self.visits_to(histogram) if self.visits_to else None,
         )
         found = search.run()
         self.roots.append(histogram.node)

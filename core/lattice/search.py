@@ -16,13 +16,13 @@ from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import RollUps
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
+from core.lattice.node_classes import counted
 from core.lattice.objectives import Counting, Prices, measured_by_name, objective_of
 from core.losses.losses import Loss, loss_of
-from core.privacy.class_tables import classes_of
-from core.privacy.models import PrivacyModel, relaxed
+from core.persons.visits import Visits
+from core.privacy.models import PrivacyModel, fewest_allowed, relaxed
 
 KEPT_CELLS = 4_000_000
 
@@ -77,6 +77,7 @@ class Search:
         best: Rank of the best node known beforehand; only a better one is looked for.
         sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
+        visits: To the root's cells; None where no person is named and every record counts as one.
         losses: What was evaluated.
         values: The objective's values of that.
         tags: ``known`` and what was found out.
@@ -93,6 +94,7 @@ class Search:
     best: Rank | None = None
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
+    visits: Visits | None = None
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)
 
@@ -106,14 +108,18 @@ class Search:
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
         # Where records may be suppressed, not every model can be tagged by; what it implies can.
-        self._tagged_by = self.model if self.most_suppressed == 0 else relaxed(self.model)
+        # Where persons count, not even a union of two safe classes is safe under every model: they may share those who have a rare value.
+        weaker = relaxed(self.model)
+        self._tagged_by = self.model if self.most_suppressed == 0 and self.visits is None else weaker
+        self._in_two_steps = self.visits is not None and weaker != self.model
         self._least: dict[Node, int] = {}
-        self._roll_ups = RollUps(self.root, self.hierarchies, self.kept_cells, self.tags)
+        coded, k = bool(self.prices and self.prices.extra), fewest_allowed(self.model)
+        self._counted = counted(self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.visits, k, coded=coded)
 
     @property
     def evaluated(self) -> int:
         """How many histograms were rolled up."""
-        return self._roll_ups.made
+        return self._counted.made
 
     def run(self) -> Found | None:
         """Returns the best node, or None if not even the top passes or none is better than the best known.
@@ -140,53 +146,43 @@ class Search:
 
     def passes(self, node: Node) -> bool:
         """Tells whether no more records than allowed are in classes that fail, as far as that can be told of coarser nodes too."""
-        self.evaluate(node)
+        if node not in self._least:
+            self._look(node, whole=not self._in_two_steps)
         return self._least[node] <= self.most_suppressed
 
     def evaluate(self, node: Node) -> Loss:
-        """Returns the losses of a node, rolled up once."""
+        """Returns the losses of a node, counted once."""
         if node not in self.losses:
-            counts, failing, surely = self._failing(node)
-            self.losses[node] = loss = loss_of(counts, failing)
-            self._least[node] = loss.suppressed if surely is failing else int(counts[surely].sum())
-            if self.prices:
-                return loss
-            # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
-            above = self.bounds[self.lattice.above(node)]
-            np.maximum(above, np.nextafter(self._least_value(node, counts, failing), 0), out=above)
+            self._look(node, whole=True)
         return self.losses[node]
 
-    def _least_value(self, node: Node, counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> float:
-        """Returns what neither the node nor a coarser one is below, as the objective has it: of the two DM Σ over all cells |E|²."""
-        assert self._counting is not None
-        loss, records = self.losses[node], int(counts.sum())
-        self.values[node] = self._counting.value(loss, records, int((~failing).sum()))
-        return float(self._counting.floor(loss, records, len(counts), self.most_suppressed))
-
-    def _failing(self, node: Node) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """Returns the sizes of a node's classes, which of them fail, and which fail what is tagged by."""
-        if not self.sensitive and not (self.prices and self.prices.extra):
-            counts = self._roll_ups.counts(node)
-            failing = self.model.fails(counts)
-            self._price(node, np.empty((0, 0), np.uint16), counts[:0])
-            return counts, failing, failing
-        classes = classes_of(self._roll_ups.cells(node), self.sensitive)
-        failing = self.model.fails(classes.counts, classes.spreads)
-        self._price(node, classes.codes[failing], classes.counts[failing])
-        if self._tagged_by == self.model:
-            return classes.counts, failing, failing
-        return classes.counts, failing, self._tagged_by.fails(classes.counts, classes.spreads)
-
-    def _price(self, node: Node, codes: NDArray[np.unsignedinteger], lost: NDArray[np.int64]) -> None:
-        if self.prices:
-            self.values[node] = self.prices.cost(node, codes, lost)
+    def _look(self, node: Node, *, whole: bool) -> None:
+        """Counts the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
+        classes = self._counted.at(node, exact=whole and self._in_two_steps)
+        records, surely = classes.records, self._tagged_by.fails(classes.persons, classes.spreads)
+        failing = surely if not whole or self._tagged_by == self.model else self.model.fails(classes.persons, classes.spreads)
+        loss = loss_of(records, failing)
+        self._least[node] = loss.suppressed if surely is failing else int(records[surely].sum())
+        if whole:
+            self.losses[node] = loss
+            if self.prices:
+                self.values[node] = self.prices.cost(node, classes.codes[failing], records[failing])
+        if self._counting is None or self.prices:
+            return
+        total, published = int(records.sum()), int((~failing).sum())
+        if whole:
+            self.values[node] = self._counting.value(loss, total, published)
+        # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
+        least = np.nextafter(float(self._counting.floor(loss, total, len(records), self.most_suppressed)), 0)
+        above = self.bounds[self.lattice.above(node)]
+        np.maximum(above, least, out=above)
 
     def _admits(self, node: Node) -> bool:
         return self.losses[node].suppressed <= self.most_suppressed
 
     def bound(self, node: Node) -> float:
         """Returns the lower bound of a node's objective, rounded down."""
-        self.evaluate(node)
+        self.passes(node)
         return float(self.bounds[self.lattice.position(node)])
 
     def rank(self, node: Node) -> Rank:

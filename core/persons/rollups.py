@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.kernels import add_numbers
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import Cells, RollUps, fits_array, numbered, packing_of, worth_keeping, worth_of
+from core.histograms.rollups import Cells, RollUps, fits_array, number_coarser, packing_of, worth_keeping, worth_of
 from core.persons.kernels import add_weights, drop_visits, merge_visits, weigh_cells
 from core.persons.visits import Counts, Visits
+from core.privacy.models import Spread
 
 Integers = NDArray[np.signedinteger[Any]]
 
@@ -48,16 +50,27 @@ class PersonClasses:
     """The classes of a node.
 
     Attributes:
+        node: Level of each axis.
         records: Shape (classes,), int64.
         persons: Shape (classes,), int64: below k if there are fewer than k, and then no fewer than there are; else k or more.
-        class_of: Shape (cells,), the class of each cell of ``base``.
         base: The cells that they were rolled up from.
+        numbers: Shape (cells,), the number of the class of each of these cells.
+        there: Shape (classes,), ascending: the number of each class; others are nobody's.
     """
 
+    node: Node
     records: Counts
     persons: Counts
-    class_of: NDArray[np.int32]
     base: Cells
+    numbers: NDArray[np.int32]
+    there: NDArray[np.intp]
+
+    @property
+    def owners(self) -> Counts:
+        """Shape (cells,): the class of each cell of ``base``, by its place."""
+        places = np.zeros(int(self.there[-1]) + 1 if len(self.there) else 0, np.int64)
+        places[self.there] = np.arange(len(self.there))
+        return places[self.numbers]
 
 
 class PersonRollUps(RollUps):
@@ -84,30 +97,58 @@ class PersonRollUps(RollUps):
         weights = np.stack([root.counts, visits.least(), visits.per_cell], axis=1)
         self._people = {root.node: People(weights.astype(self._weight), visits)}
 
-    def classes(self, node: Node, *, keep: bool = False) -> PersonClasses:
+    def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
         """Counts the classes of a node at or above the root's.
 
         Args:
             node: Level of each axis.
             keep: As for ``counts``.
+            from_root: Whether to roll up the root itself, which knows all visits.
         """
-        base = self._base(node)
-        class_of, sums = self._sums(base, node, self._qids)
+        base = self._kept[0] if from_root else self._base(node)
+        numbers, sums = self._sums(base, node, self._qids)
         there = np.flatnonzero(sums[:, RECORDS])
         if base.node != node:
             self.made += 1
             if keep and self._qids == len(node) and worth_keeping(base, there):
                 base = self._keep(base, node)
                 there, sums = np.arange(len(base.counts)), self._people[node].weights
-                class_of = there.astype(np.int32)
+                numbers = there.astype(np.int32)
         records, least, most = sums[there].T.astype(np.int64)
         persons = np.maximum(least, np.minimum(records, most))
         open_ = np.flatnonzero((persons >= self._k) & (least < self._k))
         if len(open_):
-            numbers = np.full(len(sums), -1, np.int32)
-            numbers[there[open_]] = np.arange(len(open_))
-            persons[open_] = most[open_] - self._people[base.node].visits.repeats(class_of, numbers, len(open_))
-        return PersonClasses(records, persons, class_of, base)
+            asked = np.full(len(sums), -1, np.int32)
+            asked[there[open_]] = np.arange(len(open_))
+            persons[open_] = most[open_] - self._people[base.node].visits.repeats(numbers, asked, len(open_))
+        return PersonClasses(node, records, persons, base, numbers, there)
+
+    def codes(self, classes: PersonClasses) -> NDArray[np.unsignedinteger[Any]]:
+        """Returns the group of each QID in each class, shape (classes, QIDs)."""
+        return self._codes(classes.base, classes.node[: self._qids], classes.owners, len(classes.there))
+
+    def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
+        """Returns how the values of a sensitive column are spread over classes, each person counting once for each value.
+
+        Args:
+            classes: Rolled up from the root if counts are to be exact.
+            axis: Of the column.
+            whole: Shape (values,), persons of the whole source by value.
+            exact: Whether counts matter. Which values occur is always exact; counts that are not are no fewer than there are.
+        """
+        people, cells = self._people[classes.base.node], classes.base
+        key = classes.owners * len(whole) + cells.codes[:, axis].astype(np.int64)
+        found, pairs = np.unique(key, return_inverse=True)
+        counts = np.zeros(len(found), np.int64)
+        add_numbers(pairs, people.weights[:, MOST].astype(np.int64), counts)
+        if exact:
+            counts -= people.visits.repeats(pairs, np.arange(len(found)), len(found))
+        kept = counts > 0
+        return Spread(found[kept] // len(whole), found[kept] % len(whole), counts[kept], whole)
+
+    def wholes(self, axis: int, values: int) -> Counts:
+        """Returns how many persons have each value of a sensitive column, shape (values,)."""
+        return self._people[self._kept[0].node].visits.count(self._kept[0].codes[:, axis].astype(np.int64), values)
 
     def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
         """Returns the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""
@@ -118,7 +159,7 @@ class PersonRollUps(RollUps):
             sums: Integers = np.zeros((packing.product, 3), self._weight)
             weigh_cells(base.codes[:, :axes], *worth_of(base.node, node[:axes], packing, hierarchies), weights, class_of, sums)
             return class_of, sums
-        numbers, size = numbered(base, node[:axes], hierarchies)
+        numbers, size = number_coarser(base, node[:axes], hierarchies)
         sums = np.zeros((size, 3), self._weight)
         add_weights(numbers, weights, sums)
         return numbers.astype(np.int32), sums
@@ -130,15 +171,18 @@ class PersonRollUps(RollUps):
             numbers = np.full(len(sums), -1, np.int32)
             numbers[there] = np.arange(len(there))
             class_of, sums = numbers[class_of], sums[there]
-        rows = np.empty(len(sums), np.int64)
-        rows[class_of] = np.arange(len(class_of))
-        groups = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=True)]
-        codes = np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
+        codes = self._codes(base, node, class_of, len(sums))
         made = Cells(node, codes, sums[:, RECORDS].astype(self._dtype))
         self._people[node] = self._rolled(self._people[base.node].visits, class_of, sums)
         self.made += 1
         self._put(made)
         return made
+
+    def _codes(self, base: Cells, node: Node, class_of: Integers, classes: int) -> NDArray[np.unsignedinteger[Any]]:
+        rows = np.empty(classes, np.int64)
+        rows[class_of] = np.arange(len(class_of))
+        groups = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=False)]
+        return np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
 
     def _rolled(self, visits: Visits, class_of: NDArray[np.int32], sums: Integers) -> People:
         """Returns what is known of coarser cells, each of which has records."""

@@ -40,6 +40,12 @@ class Spread:
     counts: NDArray[np.int64]
     whole: NDArray[np.int64]
 
+    def totals(self, classes: int) -> NDArray[np.int64]:
+        """Returns the sum of counts of each class, shape (classes,): what shares are of. With persons it is not their number: somebody with
+        two values counts twice.
+        """
+        return np.bincount(self.owners, weights=self.counts, minlength=classes).astype(np.int64)
+
     def union(self, classes: NDArray[np.bool_]) -> Spread:
         """Returns the spread of the one class that the marked classes make together."""
         mine = classes[self.owners]
@@ -58,7 +64,7 @@ class PrivacyModel(Protocol):
         """Returns, in the shape (classes,), which classes fail.
 
         Args:
-            counts: Shape (classes,), records per class.
+            counts: Shape (classes,), persons per class; where no person is named, each record counts as one.
             spreads: By sensitive column, for the columns that the model looks at.
         """
         ...
@@ -108,7 +114,7 @@ class EntropyDiversity:
         """Returns which classes have less entropy than ln(l)."""
         spread = _of(spreads, self.column)
         sums = np.bincount(spread.owners, weights=spread.counts * np.log(spread.counts), minlength=len(counts))
-        records = np.maximum(counts, 1)
+        records = np.maximum(spread.totals(len(counts)), 1)
         failing: Failing = np.log(records) - sums / records < np.log(self.l) - SLACK
         return failing
 
@@ -166,9 +172,9 @@ class Closeness:
 
     def distances(self, counts: NDArray[np.int64], spread: Spread) -> NDArray[np.float64]:
         """Returns the distance of each class, shape (classes,), float64."""
-        whole = spread.whole / max(int(spread.whole.sum()), 1)
+        whole, totals = spread.whole / max(int(spread.whole.sum()), 1), spread.totals(len(counts))
         if self.ranks is None and not self.groups:
-            shares = spread.counts / counts[spread.owners]
+            shares = spread.counts / totals[spread.owners]
             there = whole[spread.values]
             near = np.bincount(spread.owners, weights=np.abs(shares - there) - there, minlength=len(counts))
             return np.maximum((near + 1.0) / 2, 0.0)
@@ -179,7 +185,7 @@ class Closeness:
             size = min(step, len(counts) - first)
             extra = np.zeros((size, len(whole)))
             owners = spread.owners[mine]
-            extra[owners - first, spread.values[mine]] = spread.counts[mine] / counts[owners]
+            extra[owners - first, spread.values[mine]] = spread.counts[mine] / totals[owners]
             found[first : first + size] = self._moved(extra - whole)
         return found
 
@@ -223,6 +229,16 @@ class AllOf:
 def all_of(models: Sequence[PrivacyModel]) -> PrivacyModel:
     """Returns one model that asks for all of the given ones."""
     return models[0] if len(models) == 1 else AllOf(tuple(models))
+
+
+def fewest_allowed(model: PrivacyModel) -> int:
+    """Returns k, the fewest persons or records that a model lets a class have."""
+    match model:
+        case KAnonymity(k):
+            return k
+        case AllOf(models):
+            return max(map(fewest_allowed, models), default=1)
+    return 1
 
 
 def relaxed(model: PrivacyModel) -> PrivacyModel:

@@ -17,7 +17,7 @@ CLASSES = st.lists(st.integers(0, 4), min_size=10, max_size=10)
 
 def visits_of(records: Sequence[tuple[int | None, int]], shares: int = 1, chunks: int = 1) -> Visits:
     # Spread over all digests, so that every share has somebody.
-    digests = np.array([0 if person is None else (person + 1) * (2**61 + 12345) for person, _ in records], np.uint64)
+    digests = np.array([0 if person is None else (person + 1) * (2**61 + 12345) % 2**64 for person, _ in records], np.uint64)
     cells = np.array([cell for _, cell in records], np.int64)
     parts = [Pairs.of(digests[first::chunks], cells[first::chunks]) for first in range(chunks)]
     return Visits.of([share_of([part.share(number, shares) for part in parts], 10) for number in range(shares)])

@@ -1,0 +1,87 @@
+"""Roll-ups tell of every class whether it has k people, as counting them one by one does, however they came there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.persons.rollups import PersonRollUps
+from core.privacy.class_tables import unchanged
+from tests.core.persons.tables_of_people import People, tables_of_people
+from tests.oracles.lattice import class_sizes
+from tests.oracles.persons import people_of, values_of
+from tests.oracles.tables import nodes_of
+
+
+def told(table: People, rolled: PersonRollUps, node: tuple[int, ...], k: int, *, keep: bool = False) -> Counter[tuple[int, int]]:
+    classes = rolled.classes(node, keep=keep)
+    assert len(classes.records) == len(classes.persons) == len(np.unique(classes.owners)) == len(np.unique(rolled.codes(classes), axis=0))
+    return Counter(zip(classes.records.tolist(), (classes.persons >= k).tolist(), strict=True))
+
+
+def counted(table: People, node: tuple[int, ...], k: int) -> Counter[tuple[int, int]]:
+    rows, ladders = table.example.rows, table.example.ladders
+    sizes, people = class_sizes(rows, ladders, node), people_of(rows, table.people, ladders, node)
+    return Counter((size, len(people[name]) >= k) for name, size in sizes.items())
+
+
+@given(st.data(), st.integers(1, 8), st.integers(1, 3))
+@settings(max_examples=150)
+def test_a_class_has_k_people_or_not(data: st.DataObject, k: int, shares: int) -> None:
+    table = data.draw(tables_of_people())
+    root = data.draw(nodes_of(table.example))
+    histogram = table.example.histogram(root)
+    decided = np.zeros([hierarchy.levels - low for hierarchy, low in zip(table.example.hierarchies, root, strict=True)], np.int8)
+    rolled = PersonRollUps(histogram, table.example.hierarchies, 100, decided, table.visits(root, shares), k)
+    for _ in range(3):
+        node = tuple(data.draw(st.integers(low, hierarchy.top)) for low, hierarchy in zip(root, table.example.hierarchies, strict=True))
+        assert told(table, rolled, node, k) == counted(table, node, k)
+
+
+@given(st.data(), st.integers(1, 8), st.integers(0, 30), st.booleans())
+@settings(max_examples=150)
+def test_what_is_kept_on_the_way_changes_nothing(data: st.DataObject, k: int, capacity: int, narrow: bool) -> None:
+    table = data.draw(tables_of_people())
+    root = (0,) * len(table.example.hierarchies)
+    with (
+        patch("core.histograms.rollups.LARGE", 2),
+        patch("core.histograms.rollups.SHRINK", 2),
+        patch("core.columns.coding.WORD", 8 if narrow else 1 << 62),
+    ):
+        decided = np.zeros([hierarchy.levels for hierarchy in table.example.hierarchies], np.int8)
+        rolled = PersonRollUps(table.example.histogram(root), table.example.hierarchies, capacity, decided, table.visits(root, 2), k)
+        for node in data.draw(st.lists(nodes_of(table.example), max_size=8)):
+            assert told(table, rolled, node, k, keep=data.draw(st.booleans())) == counted(table, node, k)
+            decided[node] = data.draw(st.sampled_from([-1, 0, 1]))
+
+
+@given(st.data(), st.integers(1, 6), st.booleans())
+@settings(max_examples=150)
+def test_everybody_counts_once_for_each_of_their_values(data: st.DataObject, k: int, kept: bool) -> None:
+    table = data.draw(tables_of_people(3).filter(lambda table: len(table.example.domains) > 1))
+    *qids, last = range(len(table.example.hierarchies))
+    sensitive = table.example.domains[last]
+    axes = (*table.example.hierarchies[:last], unchanged(sensitive))
+    root = (0,) * len(axes)
+    node = (*(data.draw(st.integers(0, axes[qid].top)) for qid in qids), 0)
+    with patch("core.histograms.rollups.LARGE", 2 if kept else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
+        decided = np.zeros([axis.levels for axis in axes], np.int8)
+        rolled = PersonRollUps(table.example.histogram(root), axes, 100, decided, table.visits(root, 2), k, len(qids))
+        whole = rolled.wholes(last, sensitive.size)
+        cheap = rolled.spread(classes := rolled.classes(node), last, whole, exact=False)
+        exact = rolled.spread(rolled.classes(node, from_root=True), last, whole, exact=True)
+    values = [row[last] for row in table.example.rows]
+    ladders = table.example.ladders[:last]
+    groups = [tuple(ladder[level][value] for ladder, level, value in zip(ladders, node, row, strict=False)) for row in table.example.rows]
+    expected = values_of(table.people, groups, values)
+    assert Counter(exact.counts.tolist()) == Counter(count for each in expected.values() for count in each.values())
+    kinds = Counter(len(each) for each in expected.values())
+    assert Counter(np.bincount(exact.owners).tolist()) - Counter({0: 99}) == kinds
+    assert Counter(np.bincount(cheap.owners).tolist()) - Counter({0: 99}) == kinds
+    assert len(classes.records) == len(set(groups))
+    everybody = values_of(table.people, [0] * len(groups), values)
+    assert sorted(whole[whole > 0].tolist()) == sorted(everybody[0].values())

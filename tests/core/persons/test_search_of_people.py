@@ -1,0 +1,215 @@
+"""Where persons count, every search finds what a full enumeration finds that counts them one by one, and claims no more than it knows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Sequence
+from fractions import Fraction
+from math import floor, log, prod
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.lattice.branch_and_bound import Branching
+from core.lattice.certificate import Examination
+from core.lattice.objectives import prices_of
+from core.lattice.search import Found, Search
+from core.persons.visits import Visits
+from core.privacy.class_tables import unchanged
+from core.privacy.models import AllOf, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, Spread
+from tests.core.persons.tables_of_people import People, tables_of_people
+from tests.oracles.lattice import all_nodes, class_sizes
+from tests.oracles.persons import best_node, losses, passing_nodes, people_of, values_of
+from tests.oracles.tables import nodes_of
+
+OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
+LIMITS = st.sampled_from([Fraction(0), Fraction(1)]) | st.fractions(0, 1, max_denominator=10)
+UNLIMITED = 1 << 40
+
+
+def oracle(table: People) -> tuple[list[tuple[object, ...]], list[int | None], list[object]]:
+    return table.example.rows, table.people, table.example.ladders
+
+
+def check(found: Found | None, table: People, k: int, limit: Fraction, objective: str, root: Node | None = None) -> None:
+    best = best_node(*oracle(table), k, limit, objective, root)
+    if found is None or best is None:
+        assert found is best
+        return
+    loss = losses(*oracle(table), best, k)
+    assert found.node == best
+    assert (found.loss.suppressed, found.loss.dm_star, found.loss.dm_all) == (loss.suppressed, loss.dm_star, loss.dm_all)
+
+
+@given(tables_of_people(), st.integers(1, 8))
+def test_who_is_in_a_class_stays_in_it_when_it_grows(table: People, k: int) -> None:
+    for node in all_nodes(table.example.ladders):
+        finer = losses(*oracle(table), node, k).suppressed
+        for axis, level in enumerate(node):
+            if level + 1 < len(table.example.ladders[axis]):
+                assert losses(*oracle(table), (*node[:axis], level + 1, *node[axis + 1 :]), k).suppressed <= finer
+
+
+@given(st.data(), st.integers(1, 8), LIMITS, OBJECTIVES, st.booleans())
+@settings(max_examples=150)
+def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Fraction, objective: str, small: bool) -> None:
+    table = data.draw(tables_of_people())
+    root = data.draw(nodes_of(table.example) | st.just((0,) * len(table.example.hierarchies)))
+    with patch("core.histograms.rollups.LARGE", 2 if small else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
+        search = Search(
+            table.example.histogram(root), table.example.hierarchies, KAnonymity(k), floor(limit * len(table.people)), objective,
+            visits=table.visits(root, 2),
+        )  # fmt: skip
+        found = search.run()
+    check(found, table, k, limit, objective, root)
+    assert found is None or found.passing == len(passing_nodes(*oracle(table), k, limit, root))
+    everywhere = passing_nodes(*oracle(table), k, limit)
+    outside = {node for node in everywhere if any(level < first for level, first in zip(node, root, strict=True))}
+    assert found is None or len(outside) <= found.unexamined
+
+
+@given(st.data(), st.integers(1, 8), LIMITS, st.sampled_from(["precision", "gcp", "entropy", "c_avg"]))
+@settings(max_examples=60)
+def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
+    data: st.DataObject, k: int, limit: Fraction, objective: str
+) -> None:
+    table = data.draw(tables_of_people())
+    root, hierarchies = (0,) * len(table.example.hierarchies), table.example.hierarchies
+    prices, most = prices_of(objective, hierarchies, table.example.domains), floor(limit * len(table.people))
+    given_, visits = (table.example.histogram(root), hierarchies, KAnonymity(k), most, objective), table.visits(root)
+    whole = Search(*given_, prices=prices, visits=visits).run()
+    branched = Branching(*given_, UNLIMITED, 100, prices=prices, visits=visits).run()
+    assert (whole and (whole.node, whole.loss)) == (branched and (branched.node, branched.loss))
+
+
+@given(st.data(), st.integers(1, 8), LIMITS, OBJECTIVES, st.integers(0, 30))
+@settings(max_examples=150)
+def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit: Fraction, objective: str, cells: int) -> None:
+    table = data.draw(tables_of_people())
+    root = (0,) * len(table.example.hierarchies)
+    with patch("core.histograms.rollups.LARGE", 2):
+        found = Branching(
+            table.example.histogram(root), table.example.hierarchies, KAnonymity(k), floor(limit * len(table.people)), objective,
+            UNLIMITED, cells, visits=table.visits(root, 2),
+        ).run()  # fmt: skip
+    check(found, table, k, limit, objective)
+
+
+@given(st.data(), st.integers(1, 8), LIMITS, OBJECTIVES, st.integers(1, 12))
+@settings(max_examples=80)
+def test_an_effort_that_ends_never_claims_more_than_it_knows(
+    data: st.DataObject, k: int, limit: Fraction, objective: str, effort: int
+) -> None:
+    table = data.draw(tables_of_people())
+    root = (0,) * len(table.example.hierarchies)
+    most = floor(limit * len(table.people))
+    branching = Branching(
+        table.example.histogram(root), table.example.hierarchies, KAnonymity(k), most, objective, effort, 100, visits=table.visits(root)
+    )
+    found, best = branching.run(), best_node(*oracle(table), k, limit, objective)
+    if found is None or best is None:
+        return
+    least = getattr(losses(*oracle(table), best, k), objective)
+    assert found.bound is not None
+    assert found.bound <= least
+    if not found.unexamined:
+        assert found.node == best
+
+
+@given(st.data(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 24]))
+@settings(max_examples=150)
+def test_a_certificate_over_several_roots_is_never_false(
+    data: st.DataObject, k: int, limit: Fraction, objective: str, most_roots: int
+) -> None:
+    table = data.draw(tables_of_people())
+    rows, _, ladders = oracle(table)
+    hierarchies, most_cells = table.example.hierarchies, data.draw(st.integers(1, 40))
+
+    def product_of(node: Node) -> int:
+        return prod(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True))
+
+    def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        return (table.example.histogram(root) for root in roots)
+
+    def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
+        return [len(class_sizes(rows, ladders, node)) > most for node in nodes]
+
+    first = data.draw(st.sampled_from([node for node in all_nodes(ladders) if product_of(node) <= most_cells]))
+    examination = Examination(
+        hierarchies, KAnonymity(k), len(rows), k, floor(limit * len(rows)), objective, most_cells, 30, most_roots,
+        visits_to=table.visits_to,
+    )  # fmt: skip
+    found, best = examination.run(table.example.histogram(first), count, crowded), best_node(*oracle(table), k, limit, objective)
+    if found is None or best is None:
+        assert found is best
+        return
+    assert found.node in passing_nodes(*oracle(table), k, limit)
+    if not found.unexamined:
+        assert found.node == best
+
+
+def suppressed(table: People, node: Node, k: int, least: float, kind: str) -> tuple[int, int]:
+    """Records in classes that lack k people or l values of people, and Σ|E|² over the others + s²; the last column is sensitive."""
+    rows, ladders = [row[:-1] for row in table.example.rows], table.example.ladders[:-1]
+    values: list[Hashable] = [row[-1] for row in table.example.rows]
+    groups = [tuple(ladder[level][value] for ladder, level, value in zip(ladders, node, row, strict=True)) for row in rows]
+    people, spread = people_of(rows, table.people, ladders, node), values_of(table.people, groups, values)
+    sizes: dict[Hashable, int] = defaultdict(int)
+    for group in groups:
+        sizes[group] += 1
+    lost = squares = 0
+    for group, size in sizes.items():
+        counts = list(spread[group].values())
+        total = sum(counts)
+        entropy = -sum(count / total * log(count / total) for count in counts)
+        lacks = len(counts) < least if kind == "distinct" else not counts or entropy < log(least) - 1e-9
+        if len(people[group]) < k or lacks:
+            lost += size
+        else:
+            squares += size**2
+    return lost, squares + lost**2
+
+
+@given(st.data(), st.integers(1, 4), st.sampled_from([2, 3]), st.sampled_from(["distinct", "entropy"]), LIMITS, st.booleans())
+@settings(max_examples=150)
+def test_the_best_node_keeps_l_where_everybody_counts_once_for_each_value(
+    data: st.DataObject, k: int, least: int, kind: str, limit: Fraction, branched: bool
+) -> None:
+    table = data.draw(tables_of_people(3).filter(lambda table: len(table.example.domains) > 1))
+    domain, most = table.example.domains[-1], floor(limit * len(table.people))
+    axes = (*table.example.hierarchies[:-1], unchanged(domain))
+    of_column: PrivacyModel = DistinctDiversity(domain.qid, least) if kind == "distinct" else EntropyDiversity(domain.qid, least)
+    root = (0,) * len(axes)
+    model, histogram, visits = AllOf((KAnonymity(k), of_column)), table.example.histogram(root), table.visits(root, 2)
+    if branched:
+        found = Branching(histogram, axes, model, most, "dm_star", UNLIMITED, 50, [domain], visits=visits).run()
+    else:
+        found = Search(histogram, axes, model, most, sensitive=[domain], visits=visits).run()
+    costs = {node: suppressed(table, node, k, least, kind) for node in all_nodes(table.example.ladders[:-1])}
+    passing = [squares for lost, squares in costs.values() if lost <= most]
+    assert (found is None) == (not passing)
+    if found:
+        assert costs[found.node[:-1]] == (found.loss.suppressed, found.loss.dm_star)
+        assert found.loss.dm_star == min(passing)
+
+
+def test_two_safe_classes_can_make_an_unsafe_one_so_nothing_is_tagged_by_entropy() -> None:
+    """Five people of each value in both classes, and the same five have the second one: together ten have the first, five the second."""
+    people = [*range(10), *range(10, 15), *range(5, 10)]
+    values = np.array([person >= 5 and person < 10 for person in people], np.int64)
+    visits, halves = Visits.of_records(np.array(people, np.int32)), np.arange(20) // 10
+
+    def fails(classes: NDArray[np.int64]) -> list[bool]:
+        counts = visits.count(classes * 2 + values, 4)
+        present = np.flatnonzero(counts)
+        spread = Spread(present // 2, present % 2, counts[present], np.array([10, 5]))
+        size = int(classes.max()) + 1
+        return EntropyDiversity("value", 2).fails(visits.count(classes, size), {"value": spread}).tolist()
+
+    assert fails(halves) == [False, False]
+    assert fails(halves * 0) == [True]
