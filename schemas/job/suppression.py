@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 from schemas.reading.model import ExactDecimal, StrictModel, fault
 
 
-def share(value: Decimal) -> Decimal:
+def share_of_records(value: Decimal) -> Decimal:
     """Returns a share of the records.
 
     Raises:
@@ -23,7 +23,7 @@ def share(value: Decimal) -> Decimal:
 class Suppression(StrictModel):
     """How many records may be taken out, and how."""
 
-    limit: Annotated[ExactDecimal, AfterValidator(share)] = Decimal(0)
+    limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
     """The greatest share of all records that may be suppressed at the chosen levels, whatever becomes of them afterwards."""
     treatment: Literal["drop", "mask", "cell"] = "drop"
     """Whether suppressed records are left out, published with * in every quasi-identifier, or with as few * as bring them into a class."""
