@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from core.charts.colours import DARK_STYLE
 from schemas.errors.base import counted
 from schemas.release.report import Report
 from tasks.report.charts import lattice_chart, loss_chart, risk_chart, size_chart, size_rows
@@ -21,7 +22,7 @@ def render(report: Report) -> str:
     """Returns the page; equal reports give equal pages."""
     # What the charts hold is escaped where they are made.
     charts = {name: Markup(chart) for name, chart in _charts(report).items()}
-    return page(TEMPLATE, report=report, charts=charts, sizes=size_rows(report))
+    return page(TEMPLATE, report=report, charts=charts, dark=Markup(DARK_STYLE), sizes=size_rows(report))
 
 
 def page(template: str, **context: Any) -> str:

@@ -23,7 +23,7 @@ from tests.conftest import CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
 
 TABLE = people(120)
-HEAVY = {"prefect", "duckdb", "polars", "pandera", "pyarrow", "numpy", "numba", "faker", "matplotlib"}
+HEAVY = {"prefect", "duckdb", "polars", "pandera", "pyarrow", "numpy", "numba", "faker"}
 LOADED = """
 import sys
 from flows import cli

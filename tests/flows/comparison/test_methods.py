@@ -155,7 +155,7 @@ def test_several_k_are_drawn_as_lines_and_text_of_others_is_escaped(compared: Co
     advice = tuple(advise(k, [run for run in runs if run.k == k]) for k in (4, 8))
     made = compared.comparison.model_copy(update={"runs": tuple(runs), "advice": advice})
     page = render(made)
-    assert page.count("class='line-0'") == 10
+    assert page.count("class='s-series-0' fill='none'") == 10
     assert "<b>" not in page
     assert "not run: &lt;b&gt;" in page
 
