@@ -10,12 +10,13 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.medical import FILE_ROWS, QIDS, make_medical
 from data.patients import BLOCK, draw_block
 from data.pin_codes import pin_codes
+from tests.laws import tried
 from tests.places import ROOT
 
 ROWS = 200_000
@@ -40,7 +41,7 @@ def test_another_seed_gives_other_records_with_the_same_pin_codes(tmp_path: Path
     assert set(other["pin_code"].unique()) == set(medical["pin_code"].unique())
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @example(rows=BLOCK, more=1, files=1, other_files=2)
 @example(rows=BLOCK + 1, more=2 * BLOCK, files=7, other_files=3)
 @given(rows=st.integers(1, 2 * BLOCK), more=st.integers(0, BLOCK), files=st.integers(1, 7), other_files=st.integers(1, 7))

@@ -76,14 +76,14 @@ def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_sta
     assert manifest["release"] == release(skald.folder).name
     for phase in ("phase 1  count domains", "phase 2  count cells", "phase 2  search lattice", "phase 3  write release"):
         assert phase in terminal
-    again = skald("run", "job.yaml")
+    again = skald.process("run", "job.yaml")
     assert (again.returncode, again.stderr) == (0, "")
     assert again.stdout.startswith("Already published: the same job on the same data. Nothing was done.")
 
 
 def test_a_run_says_what_it_made_and_nothing_on_standard_error_where_that_is_no_terminal(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE)
-    done = direct("run", "job.yaml")
+    done = direct.process("run", "job.yaml")
     assert (done.returncode, done.stderr) == (0, "")
     assert str(release(direct.folder)) in done.stdout.replace("\n", "")
     assert "Already published" not in done.stdout
@@ -110,7 +110,7 @@ def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home
         made += [["plan", "job.yaml"], ["verify", "RELEASE", "--job", "job.yaml"], ["clean", "job.yaml"]]
     for command, code in zip(made, [0, 3, 0, 0, 0], strict=False):
         arguments = [release(folder) if part == "RELEASE" else part for part in command]
-        assert skald(*arguments, TMPDIR=str(folder / "temporary")).returncode == code
+        assert skald.process(*arguments, TMPDIR=str(folder / "temporary")).returncode == code
         new = everything(folder) - before
         assert not [path for path in new if not path.startswith(allowed)]
         assert [path for path in new if path.startswith(".skald")] or "clean" in command
@@ -247,8 +247,8 @@ def test_exit_codes_of_a_run_and_of_a_verification(direct: CommandLine) -> None:
     folder = direct.folder
     people_job(folder, TABLE)
     assert direct("run", "job.yaml").returncode == 0
-    assert direct("run", "nowhere.yaml").returncode == 2
-    assert direct("run", "job.yaml", "--set", "privacy.k=121").returncode == 3
+    assert direct.process("run", "nowhere.yaml").returncode == 2
+    assert direct.process("run", "job.yaml", "--set", "privacy.k=121").returncode == 3
     path = data_files(release(folder))[0]
     pq.write_table(pq.read_table(path).slice(1), path)
     tampered = direct("verify", release(folder), "--job", "job.yaml")
