@@ -17,27 +17,29 @@ from typing import Any
 
 import pytest
 
+from tests.patience import SECONDS
 from tests.places import ROOT
 
-KILLED = """
-import os, signal, sys
+SIGNALLED = """
+import os, sys
 from pathlib import Path
 from flows import cli
 
-pattern = sys.argv.pop(1)
+signal, pattern = int(sys.argv.pop(1)), [sys.argv.pop(1)]
 
-def deadly(renamed):
+def signalling(renamed):
     def rename(path, target):
         made = renamed(path, target)
-        if Path(target).match(pattern):
-            os.kill(os.getpid(), signal.SIGKILL)
+        if pattern and Path(target).match(pattern[0]):
+            pattern.clear()
+            os.kill(os.getpid(), signal)
         return made
     return rename
 
-Path.replace, Path.rename = deadly(Path.replace), deadly(Path.rename)
+Path.replace, Path.rename = signalling(Path.replace), signalling(Path.rename)
 cli.main()
 """
-"""A command that ends by SIGKILL at a known moment, however busy the machine: all that it leaves for good, it renames when it is whole."""
+"""A command that gets a signal at a known moment, however busy the machine: all that it leaves for good, it renames when it is whole."""
 
 
 @dataclass(frozen=True)
@@ -98,23 +100,22 @@ class CommandLine:
 
     def process(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command to its end in a process of its own."""
-        return subprocess.run(
-            self.command(*arguments), **self.options(**environment), capture_output=True, text=True, check=False, timeout=180
-        )
+        return self.ended(self.command(*arguments), **environment)
 
     def killed(self, pattern: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command that dies by SIGKILL as soon as a file that is like the pattern has its final name."""
-        program, _, _, *given = self.command(*arguments)
-        done = subprocess.run(
-            [program, "-c", KILLED, pattern, *given],
-            **self.options(**environment),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=180,
-        )
+        done = self.signalled(signal.SIGKILL, pattern, *arguments, **environment)
         assert done.returncode == -signal.SIGKILL, done.stderr
         return done
+
+    def signalled(self, number: int, pattern: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs a command that gets a signal as soon as a file that is like the pattern has its final name."""
+        program, _, _, *given = self.command(*arguments)
+        return self.ended([program, "-c", SIGNALLED, str(int(number)), pattern, *given], **environment)
+
+    def ended(self, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
+        """Runs any program to its end as a command would be run."""
+        return subprocess.run(command, **self.options(**environment), capture_output=True, text=True, check=False, timeout=SECONDS)
 
     def start(self, *arguments: object, **environment: str) -> subprocess.Popen[str]:
         """Starts a command and does not wait for it."""

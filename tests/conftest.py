@@ -27,6 +27,13 @@ MODES = ["direct", "prefect"]
 
 
 Anonymise = Callable[..., "Published"]
+MIGRATED = """
+import sys
+from pathlib import Path
+from flows.server.local_api import api, prepare
+with api(prepare(Path(sys.argv[1]))):
+    pass
+"""
 
 
 @pytest.fixture(scope="session")
@@ -37,11 +44,8 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with home.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not list(home.glob("schema-*.db")):
-            script = (
-                f"from pathlib import Path; from flows.server.local_api import api, prepare\nwith api(prepare(Path({str(home)!r}))): pass"
-            )
             line = CommandLine("prefect", tmp_path_factory.mktemp("migrated"))
-            subprocess.run([sys.executable, "-c", script, str(home)], **line.options(), check=True)
+            subprocess.run([sys.executable, "-c", MIGRATED, str(home)], **line.options(), check=True)
     return home
 
 

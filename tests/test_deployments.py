@@ -19,8 +19,9 @@ from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
+from tests.patience import SECONDS, until
 from tests.places import ROOT
-from tests.prefect_server import PrefectServer, serving, until
+from tests.prefect_server import PrefectServer, serving
 
 FOLDER = ROOT / "deployments"
 TABLE = people(1500)
@@ -164,7 +165,7 @@ def test_a_server_that_dies_ends_the_run_in_one_sentence_and_what_is_finished_st
     made = folder / "other" / "artifacts" / "histograms"
     until(lambda: process.poll() is not None or (made.is_dir() and any(made.glob("*.record"))))
     server.process.kill()
-    _, told = process.communicate(timeout=90)
+    _, told = process.communicate(timeout=SECONDS)
     assert process.returncode == 2, told
     assert told.startswith("Prefect's server")
     assert "the same command continues" in told

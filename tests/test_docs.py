@@ -22,6 +22,7 @@ from flows.cli import app
 from schemas.job.job import job_json_schema
 from tests.conftest import CommandLine
 from tests.jobs import job_of
+from tests.patience import SECONDS
 from tests.places import ROOT
 
 DOCS = ROOT / "docs"
@@ -59,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=SECONDS,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return folder / "html"
@@ -144,7 +145,7 @@ def test_the_tutorial_is_what_happens(tmp_path: Path) -> None:
         if language == "console":
             for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
                 done = subprocess.run(
-                    ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=180
+                    ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=SECONDS
                 )
                 assert done.returncode == 0, f"{command}: {done.stderr}"
                 assert_shown(shown, done.stdout)

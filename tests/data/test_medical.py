@@ -17,6 +17,7 @@ from data.medical import FILE_ROWS, QIDS, make_medical
 from data.patients import BLOCK, draw_block
 from data.pin_codes import pin_codes
 from tests.laws import tried
+from tests.patience import SECONDS
 from tests.places import ROOT
 
 ROWS = 200_000
@@ -30,7 +31,7 @@ def medical(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 def test_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     here = make_medical(tmp_path / "here", 3_000, files=2, seed=7)
     code = "import sys; from pathlib import Path; from data.medical import *; make_medical(Path(sys.argv[1]), 3_000, files=2, seed=7)"
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], cwd=ROOT, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], cwd=ROOT, check=True, timeout=SECONDS)
     assert [path.read_bytes() for path in here] == [(tmp_path / "there" / path.name).read_bytes() for path in here]
 
 

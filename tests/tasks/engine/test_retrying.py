@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -74,7 +73,7 @@ with api(prepare()):
 
 def test_a_fault_of_the_system_is_tried_again_a_refusal_never_and_a_task_that_hangs_is_given_up(prefect: CommandLine) -> None:
     people_job(prefect.folder, people(200))
-    done = subprocess.run([sys.executable, "-c", TRIED], **prefect.options(), capture_output=True, text=True, check=False, timeout=180)
+    done = prefect.ended([sys.executable, "-c", TRIED])
     assert done.returncode == 0, done.stderr
 
 
