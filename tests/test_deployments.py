@@ -53,6 +53,7 @@ def start(server: PrefectServer, parameters: dict[str, Any]) -> tuple[int, dict[
     return answer.status_code, answer.json()
 
 
+@pytest.mark.slow
 def test_every_method_is_deployed_with_one_form_off_until_switched_on_and_one_run_at_a_time(server: PrefectServer) -> None:
     for method in FLOWS:
         found = deployment(server, method)
@@ -74,6 +75,7 @@ def test_every_method_is_deployed_with_one_form_off_until_switched_on_and_one_ru
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -109,6 +111,7 @@ def running_process(worker: psutil.Process, folder: Path) -> psutil.Process:
     return found[-1]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_continues_by_retry_to_the_same_bytes_and_a_second_one_meanwhile_is_refused(
     server: PrefectServer, anonymise: Anonymise, tmp_path: Path
 ) -> None:

@@ -31,7 +31,7 @@ import sys
 from flows.server.local_api import prepare
 prepare()
 from tasks.engine import dask_runner
-dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = 1, 1, 0.2
+dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = int(sys.argv.pop(1)), 1, 0.2
 from flows.cli import main
 main()
 """
@@ -198,6 +198,7 @@ def recorded(address: str) -> Iterator[tuple[str, list[bytes]]]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [[], ["scheduler"]], ids=["no scheduler", "no worker"])
 def test_a_cluster_that_cannot_work_is_told_in_one_sentence(prefect: CommandLine, there: Sequence[str]) -> None:
     people_job(prefect.folder, TABLE)
@@ -205,7 +206,7 @@ def test_a_cluster_that_cannot_work_is_told_in_one_sentence(prefect: CommandLine
         if not there:
             cluster.processes[0].kill()
             cluster.processes[0].wait()
-        done = alone(prefect, IMPATIENT, "run", "job.yaml", "--scheduler", cluster.address)
+        done = alone(prefect, IMPATIENT, str(SECONDS if there else 1), "run", "job.yaml", "--scheduler", cluster.address)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     start = f"The Dask scheduler at '{cluster.address}' has had no worker for" if there else "No Dask scheduler answers at"
