@@ -121,17 +121,17 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
         from tasks.engine.flows import SWITCH
 
         os.environ[SWITCH] = "1"
-        from flows.methods import flow_of
+        from schemas.job.method import METHODS
 
-        yield flow_of(method)
+        yield METHODS[method].flow.load()
         return
     from flows.server.local_api import api, prepare
     from schemas.job.run_parameters import RunParameters
 
     with api(prepare()):
-        from flows.methods import flow_of
+        from schemas.job.method import METHODS
 
-        flow = flow_of(method).with_options(flow_run_name=name)
+        flow = METHODS[method].flow.load().with_options(flow_run_name=name)
         yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 
