@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
-from schemas.hierarchies.hierarchy import Hierarchy
+from schemas.hierarchies.kinds import Hierarchy
 from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
 from schemas.reading.model import StrictModel, fault
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from schemas.hierarchies.hierarchy import Hierarchy
+from schemas.hierarchies.kinds import Hierarchy
 from schemas.reading.model import ExactDecimal, StrictModel, fault
 
 

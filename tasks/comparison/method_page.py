@@ -11,9 +11,9 @@ from core.charts.chart import Chart
 from core.charts.colours import DARK_STYLE
 from core.charts.lines import lines
 from core.charts.scales import short
+from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
-from tasks.report.words import METHODS
 
 TEMPLATE = "methods.html"
 
@@ -103,6 +103,6 @@ def render(comparison: MethodComparison) -> str:
         columns=measured(comparison.threshold),
         charts=charts(comparison),
         dark=DARK_STYLE,
-        words=METHODS,
+        words={name: method.words for name, method in METHODS.items()},
         chosen={one.k: one.method for one in comparison.advice},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ def render(report: Report) -> str:
 
 def page(template: str, **context: Any) -> str:
     """Returns a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
+    return _environment().get_template(template).render(**context)
+
+
+@cache
+def _environment() -> Environment:
+    """Keeps the templates that were compiled: to compile one costs more than a small release takes otherwise."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -36,7 +43,7 @@ def page(template: str, **context: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size}
-    return environment.get_template(template).render(**context)
+    return environment
 
 
 def _charts(report: Report) -> dict[str, str]:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -268,17 +264,10 @@ def test_a_killed_comparison_continues_where_it_was(compare, tmp_path: Path) -> 
     expected = compare(small_job(tmp_path / "expected"), [1, 24], [2, 3, 5]).comparison
     job = small_job(tmp_path / "killed")
     arguments = ("compare", job, "--chunks", "1,24", "--k", "2,3,5", "--json", "--direct")
-    process = skald.start(*arguments)
-    optima = tmp_path / "killed" / ".skald" / "people" / "artifacts" / "optima"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline and not list(optima.glob("*.record")):
-        time.sleep(0.001)
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
+    skald.killed("optima/*.record", *arguments)
     assert not (tmp_path / "killed" / "releases-comparison").exists()
     before = snapshot(tmp_path / "killed" / ".skald" / "people" / "artifacts" / "histograms")
-    done = subprocess.run(skald.command(*arguments), **skald.options(), capture_output=True, text=True, check=False, timeout=180)
+    done = skald.here(*arguments)
     assert done.returncode == 0, done.stderr
     assert without_seconds(done.stdout) == without_seconds(expected.model_dump_json())
     assert snapshot(tmp_path / "killed" / ".skald" / "people" / "artifacts" / "histograms") == before

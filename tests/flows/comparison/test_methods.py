@@ -16,8 +16,9 @@ import typer
 
 from core.evaluation.advice import advise
 from flows.commands.compare import _methods
-from flows.methods import FLOWS, flow_of
+from flows.methods import flow_of
 from schemas.job.job import load_job
+from schemas.job.method import METHODS as FLOWS
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.comparison.method_page import render
 from tasks.comparison.method_runs import Asked, Ended, _sentence

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pytest
 
 from core.charts.colours import COLOURS, DARK_STYLE
-from flows.methods import FLOWS, flow_of
+from flows.methods import flow_of
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import load_job
+from schemas.job.method import METHODS as FLOWS
 from schemas.release.report import Report
 from tasks.publication.staging import write_report
 from tasks.report.again import report_again
