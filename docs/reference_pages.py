@@ -16,7 +16,7 @@ from flows.cli import app
 from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
-from schemas.pseudonyms.treatments import TREATMENTS
+from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
@@ -43,7 +43,7 @@ def places() -> dict[str, str]:
         "Identifier": "columns.identifiers",
         "Secret": "key, vault",
         **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
-        **{model.__name__: f"treatment: {kind}" for kind, model in TREATMENTS.items()},
+        **{model.__name__: f"treatment: {kind}" for kind, model in Schemas(TREATMENTS).items()},
         **{model.__name__: f"hierarchy: {kind}" for kind, model in Schemas(HIERARCHIES).items()},
         **{model.__name__: f"method: {name}" for name, model in METHODS.items()},
     }
