@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from flows.commands.compare import compare
+from flows.commands.compare import compare_command
 from flows.commands.init import init
 from flows.commands.lattice import lattice
 from flows.commands.report import report
@@ -220,7 +220,7 @@ def _print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-app.command()(compare)
+app.command("compare")(compare_command)
 app.command()(init)
 app.command()(utility)
 app.command()(lattice)

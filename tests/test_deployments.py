@@ -179,9 +179,9 @@ def test_a_server_that_dies_ends_the_run_in_one_sentence_and_what_is_finished_st
 
 def test_the_container_holds_every_package_and_runs_as_no_root() -> None:
     lines = (FOLDER / "Containerfile").read_text().splitlines()
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
     copied = {line.split()[1] for line in lines if line.startswith("COPY")}
-    assert {package.split(".")[0] for package in packages} <= copied
+    assert {package.rstrip("*") for package in packages} <= copied
     assert all(Path(ROOT, name).exists() for name in copied if name != "pyproject.toml")
     assert "USER skald" in lines
 

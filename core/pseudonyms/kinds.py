@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import keyed_hash, offsets
-from core.pseudonyms.treatments import decrypted, encrypted, has_text, masked, shifted, texts
+from core.pseudonyms.keyed_hash import day_shifts, keyed_hash
+from core.pseudonyms.treatments import covered_text, decrypted, encrypted, has_text, shifted, texts
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
-from schemas.pseudonyms.kinds import entry_of
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.treatments import (
     EncryptTreatment,
     HashTreatment,
@@ -71,7 +71,7 @@ def masks(spec: MaskTreatment, values: pa.Array, _means: Means) -> pa.Array:
     Raises:
         UnfitError: values that do not match the pattern, or that its replacement publishes as they are.
     """
-    return masked(texts(values), spec.mask)
+    return covered_text(texts(values), spec.mask)
 
 
 def tokens(_spec: TokenTreatment, values: pa.Array, means: Means) -> pa.Array:
@@ -98,7 +98,7 @@ def ciphers(spec: EncryptTreatment, values: pa.Array, means: Means) -> pa.Array:
 
 def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
     """Returns what each was before it was encrypted, as large text; null for what has not the form of a pseudonym."""
-    fits = pc.match_substring_regex(pseudonyms, whole(entry_of(spec).form(spec)))
+    fits = pc.match_substring_regex(pseudonyms, whole(treatment_kind(spec).form(spec)))
     back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
     return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
 
@@ -130,6 +130,6 @@ def _days(spec: ShiftTreatment, means: Means) -> NDArray[np.int32]:
     """Returns by how many days each record's date is moved, shape (n,); 0 for a record of nobody."""
     assert means.subjects is not None
     coded = means.subjects.dictionary_encode()
-    days = np.append(offsets(texts(coded.dictionary), means.key, spec.shift.days), np.int32(0))
+    days = np.append(day_shifts(texts(coded.dictionary), means.key, spec.shift.days), np.int32(0))
     found: NDArray[np.int32] = days[coded.indices.fill_null(len(days) - 1).to_numpy(zero_copy_only=False)]
     return found

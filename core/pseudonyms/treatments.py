@@ -32,7 +32,7 @@ def texts(values: pa.Array) -> pa.Array:
     return values.cast(pa.string()).cast(pa.large_string())
 
 
-def masked(values: pa.Array, mask: MaskSettings) -> pa.Array:
+def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
     """Returns text with its characters covered, or with the pattern's groups in the replacement.
 
     Raises:

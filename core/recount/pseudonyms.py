@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from schemas.errors.base import counted
 from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import entry_of
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.manifest import MASK
 
 SPARSE = 500_000
@@ -29,7 +29,7 @@ def forms_sql(source: str, qids: Sequence[str], column: str, one: Identifier) ->
         column: Quoted name of the pseudonyms.
         one: How they are made.
     """
-    entry = entry_of(one.treatment)
+    entry = treatment_kind(one.treatment)
     form = entry.form(one.treatment).replace("'", "''")
     wrong = f"NOT regexp_full_match({column}::VARCHAR, '{form}')"
     if types := " OR ".join(f"typeof({column}) LIKE '{dtype}'" for dtype in entry.types):
@@ -60,7 +60,7 @@ def shared_sql(source: str, reference: str, column: str) -> str:
 
 def is_compared(one: Identifier) -> bool:
     """Tells whether the treatment promises that no value of the source is published, so that the two are to be compared."""
-    return entry_of(one.treatment).meets != "often"
+    return treatment_kind(one.treatment).meets != "often"
 
 
 def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shared: tuple[int, int, int] | None) -> list[str]:
@@ -72,7 +72,7 @@ def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shar
         counts: From ``forms_sql``.
         shared: From ``shared_sql``, where the source is at hand.
     """
-    (malformed, revealed), entry = counts, entry_of(one.treatment)
+    (malformed, revealed), entry = counts, treatment_kind(one.treatment)
     faults = []
     if malformed:
         faults.append(f"{counted(malformed, 'record')} in '{one.name}' without the form of its treatment ({entry.words})")

@@ -17,7 +17,7 @@ from schemas.errors.base import listed, nearest
 CHUNKS, KS = "1,5,25,125", "10,50,250,1000"
 
 
-def compare(
+def compare_command(
     job: Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)],
     methods: Annotated[
         str | None,

@@ -9,21 +9,21 @@ from pydantic import AfterValidator, Field
 from schemas.reading.model import ExactDecimal, StrictModel, fault
 
 
-def share(value: Decimal) -> Decimal:
+def share_of_records(value: Decimal) -> Decimal:
     """Returns a share of the records.
 
     Raises:
         PydanticCustomError: outside [0, 1].
     """
     if not 0 <= value <= 1:
-        raise fault("must be a share of the records, from 0 to 1")
+        raise fault("must be a share_of_records of the records, from 0 to 1")
     return value
 
 
 class Suppression(StrictModel):
     """How many records may be taken out, and how."""
 
-    limit: Annotated[ExactDecimal, AfterValidator(share)] = Decimal(0)
+    limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
     """The greatest share of all records that may be suppressed at the chosen levels, whatever becomes of them afterwards."""
     treatment: Literal["drop", "mask", "cell"] = "drop"
     """Whether suppressed records are left out, published with * in every quasi-identifier, or with as few * as bring them into a class."""

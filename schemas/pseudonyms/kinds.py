@@ -145,7 +145,7 @@ def treatment_of(value: object) -> str | None:
     return kind_named(value, SCHEMAS)
 
 
-def entry_of(spec: TreatmentSpec) -> TreatmentKind:
+def treatment_kind(spec: TreatmentSpec) -> TreatmentKind:
     """Returns the entry of a treatment."""
     return TREATMENTS[spec.kind]
 

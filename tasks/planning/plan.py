@@ -20,7 +20,7 @@ from tasks.counting.drivers import Drivers, Exposed, uniqueness
 from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import MOST_ROWS
 from tasks.engine.runs import Run
-from tasks.lattice.examination import most_suppressed
+from tasks.lattice.optimum import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys

@@ -20,7 +20,7 @@ from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import entry_of
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.secret_places import Secret
 from schemas.pseudonyms.treatments import TreatmentSpec
 from tasks.pseudonyms.keys import read_key
@@ -54,7 +54,7 @@ def fingerprints(job: Job) -> dict[str, str]:
 
 
 def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
-    if entry_of(treatment).vaulted:
+    if treatment_kind(treatment).vaulted:
         return vault_id(vault_path(job, secret), secret)
     return fingerprint(read_key(job, secret))
 
@@ -79,7 +79,7 @@ def give_tokens(job: Job, source: Source, spill: Path) -> Source:
     fingerprints(job)
     vaults: dict[Path, list[str]] = {}
     for one in job.columns.pseudonyms:
-        if (secret := one.treatment.secret) is not None and entry_of(one.treatment).vaulted:
+        if (secret := one.treatment.secret) is not None and treatment_kind(one.treatment).vaulted:
             vaults.setdefault(vault_path(job, secret), []).append(one.name)
     for path, names in vaults.items():
         issue(job, path, _values(source, names), spill)
@@ -165,7 +165,7 @@ def _of_records(job: Job, source: Source, one: Identifier, table: pa.Table, chun
 
 
 def _made(one: Identifier, values: pa.Array, means: Means) -> pa.Array:
-    made: pa.Array = entry_of(one.treatment).pseudonyms(one.treatment, values, means)
+    made: pa.Array = treatment_kind(one.treatment).pseudonyms(one.treatment, values, means)
     return made
 
 
@@ -174,7 +174,7 @@ def _means(job: Job, source: Source, one: Identifier) -> Means:
     secret = one.treatment.secret
     if secret is None:
         return Means()
-    if not entry_of(one.treatment).vaulted:
+    if not treatment_kind(one.treatment).vaulted:
         return Means(_key(job, source, one.name, secret))
     path = _vault(job, source, one.name, secret)
 

@@ -17,7 +17,7 @@ from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.kinds import entry_of
+from schemas.pseudonyms.kinds import treatment_kind
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import MISSING, values_of, vault_id, vault_path
 from tasks.store.files import PRIVATE_FILE
@@ -56,7 +56,7 @@ def needs_subjects(job: Job, column: str) -> bool:
 
 
 def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequence[str] | None) -> pa.Array:
-    entry, secret = entry_of(one.treatment), one.treatment.secret
+    entry, secret = treatment_kind(one.treatment), one.treatment.secret
     if entry.originals is None:
         raise PseudonymError.irreversible(one.name, entry.words)
     means = Means(subjects=pa.array(subjects, pa.large_string()) if subjects is not None else None)

@@ -8,7 +8,7 @@ from core.columns.column_types import working_type
 from core.pseudonyms.treatments import has_text
 from schemas.errors.base import SourceError, nearest
 from schemas.job.job import Job
-from schemas.pseudonyms.kinds import entry_of
+from schemas.pseudonyms.kinds import treatment_kind
 
 
 def treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:
@@ -19,7 +19,7 @@ def treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:
     """
     types = {}
     for one in job.columns.pseudonyms:
-        dtype, entry = working_type(schema.field(one.name).type), entry_of(one.treatment)
+        dtype, entry = working_type(schema.field(one.name).type), treatment_kind(one.treatment)
         if (made := entry.published(one.treatment, dtype)) is None:
             raise SourceError.wrong_type(one.name, str(dtype), f"treated by '{entry.name}'", entry.fitting)
         if (subject := one.treatment.subject) is not None:

@@ -15,9 +15,10 @@ from core.histograms.rollups import packing_of
 from core.lattice.search import Found, Objective, Search
 from core.privacy.models import KAnonymity
 from tests.oracles.hierarchies import built
-from tests.places import ADULT, ROOT
+from tests.places import ADULT
 
 QIDS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
+FINEST = (0,) * len(QIDS)
 
 pytestmark = pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")
 
@@ -31,10 +32,10 @@ def adult() -> tuple[Histogram, list]:
     counter.add(pa.RecordBatch.from_arrays(columns, names=QIDS))
     domains = read_domains(counter.table(), QIDS)
     hierarchies = [built({"csv": f"hierarchy_{domain.qid}.csv"}, domain, ADULT) for domain in domains]
-    packing = packing_of(ROOT, hierarchies)
+    packing = packing_of(FINEST, hierarchies)
     cells = HistogramCounter(packing)
     cells.add(packing.pack([Coder(domain).code(column) for domain, column in zip(domains, columns, strict=True)]))
-    return Histogram(ROOT, packing, *cells.result()), hierarchies
+    return Histogram(FINEST, packing, *cells.result()), hierarchies
 
 
 def found(adult: tuple[Histogram, list], k: int, percent: int, objective: Objective) -> Found:

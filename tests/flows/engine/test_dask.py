@@ -27,9 +27,9 @@ CHANGES = (f"chunk_rows={len(TABLE) // CHUNKS}", "rows_per_file=200", "privacy.k
 SETTINGS = [part for change in CHANGES for part in ("--set", change)]
 IMPATIENT = """
 import sys
-from flows.quiet_prefect import prepare
+from flows.server.local_api import prepare
 prepare()
-from tasks import dask_runner
+from tasks.engine import dask_runner
 dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = 1, 1, 0.2
 from flows.cli import main
 main()

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.demo import prepare
+from flows.demo import make_patients
 from tests.places import ROOT
 
 CEILING = 1_000_000_000
 CHILD = """
 import sys
 from flows import cli
-from tasks.memory import peak_rss
+from tasks.engine.peak_memory import peak_rss
 try:
     cli.main()
 except SystemExit as ended:
@@ -28,7 +28,7 @@ finally:
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return prepare(tmp_path_factory.mktemp("million"), 1_000_000)
+    return make_patients(tmp_path_factory.mktemp("million"), 1_000_000)
 
 
 @pytest.mark.parametrize("options", [[], ["--direct"]], ids=["prefect", "direct"])

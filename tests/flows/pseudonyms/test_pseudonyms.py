@@ -389,12 +389,12 @@ def test_a_worker_with_another_key_than_the_run_began_with_is_refused(tmp_path: 
 BLOCK = """
 import sys
 from pathlib import Path
-from flows.quiet_prefect import api, prepare
+from flows.server.local_api import api, prepare
 with api(prepare()):
     from prefect.blocks.system import Secret
     from flows.methods import flow_of
-    from schemas.pseudonym_errors import PseudonymError
-    from schemas.run_parameters import RunParameters
+    from schemas.errors.pseudonyms import PseudonymError
+    from schemas.job.run_parameters import RunParameters
     try:
         flow_of("skald")(RunParameters.of(Path("job.yaml"), ()))
     except PseudonymError as error:

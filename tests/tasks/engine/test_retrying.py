@@ -21,13 +21,14 @@ from tests.jobs import people, people_job
 TRIED = """
 import errno, os, time
 from pathlib import Path
-from flows.quiet_prefect import api, prepare
+from flows.server.local_api import api, prepare
 
 with api(prepare()):
     from flows.skald import skald
-    from schemas.errors import PrivacyError, StorageError
-    from schemas.run_parameters import RunParameters
-    from tasks import domains, prefect_steps
+    from schemas.errors.base import PrivacyError, StorageError
+    from schemas.job.run_parameters import RunParameters
+    from tasks.counting import domains
+    from tasks.engine import prefect_steps
 
     prefect_steps.RETRY_SECONDS = (0.01, 0.01)
     real, tries = domains.count_domains, []

@@ -69,8 +69,8 @@ WORK = """
 import sys, itertools
 from pathlib import Path
 import pyarrow as pa
-from schemas.job import load_job
-from tasks.vaults import issue
+from schemas.job.job import load_job
+from tasks.pseudonyms.vaults import issue
 job, path = load_job(Path(sys.argv[1])), Path(sys.argv[2])
 for turn in itertools.count(int(sys.argv[3])):
     issue(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")
