@@ -43,19 +43,19 @@ class Means:
     subjects: pa.Array | None = None
 
 
-def as_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
+def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
     """Returns text for a type whose values have one text each."""
     return pa.string() if has_text(dtype) else None
 
 
-def as_text_or_numbers(spec: EncryptTreatment, dtype: pa.DataType) -> pa.DataType | None:
+def type_of_ciphers(spec: EncryptTreatment, dtype: pa.DataType) -> pa.DataType | None:
     """Returns text for text and, with a width, whole numbers for whole numbers."""
     numeric = spec.encrypt.width is not None
     text = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
     return pa.int64() if numeric and pa.types.is_integer(dtype) else pa.string() if text and not numeric else None
 
 
-def as_dates(_spec: ShiftTreatment, dtype: pa.DataType) -> pa.DataType | None:
+def type_of_dates(_spec: ShiftTreatment, dtype: pa.DataType) -> pa.DataType | None:
     """Returns the type itself of dates and timestamps."""
     return dtype if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) else None
 

@@ -22,6 +22,7 @@ from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, sh
 from schemas.errors.base import SourceError, VerificationError, counted
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.connection import is_address
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.privacy import ClosenessSpec
 from schemas.release.manifest import Manifest, published_columns, published_qids
@@ -162,7 +163,7 @@ def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closene
 
 def source_relation(job: Job) -> str:
     """Returns what DuckDB reads the source as, or nothing where it is not there any more, is elsewhere or of another format."""
-    if job.source.format != "parquet" or any(map(is_address, job.source.path)):
+    if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
         return ""
     try:
         files = [str(path) for path in find_files(job)]
