@@ -24,13 +24,13 @@ def arrow_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
     """Converts an Arrow file of the source, once for its content.
 
     Raises:
-        SourceError: As for ``convert_arrow``.
+        SourceError: As for ``convert``.
     """
     assert file.path is not None
-    return Readable(store.path(convert_arrow(file.path, file.name, file.digest, store)), file.digest, file.stat)
+    return Readable(store.path(convert(file.path, file.name, file.digest, store)), file.digest, file.stat)
 
 
-def convert_arrow(path: Path, name: str, digest: str, store: Store) -> Artifact:
+def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:
     """Converts one file to Parquet, in the order of its rows.
 
     Args:

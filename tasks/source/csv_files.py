@@ -34,13 +34,13 @@ def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
     """Converts a CSV file of the source, once for its content.
 
     Raises:
-        SourceError: As for ``convert_csv``.
+        SourceError: As for ``convert``.
     """
     assert file.path is not None
-    return Readable(store.path(convert_csv(job, file.path, file.digest, store)), file.digest, file.stat)
+    return Readable(store.path(convert(job, file.path, file.digest, store)), file.digest, file.stat)
 
 
-def convert_csv(job: Job, path: Path, digest: str, store: Store) -> Artifact:
+def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
     """Converts one CSV file to Parquet, in the order of its rows.
 
     Args:
