@@ -16,7 +16,7 @@ def share_of_records(value: Decimal) -> Decimal:
         PydanticCustomError: outside [0, 1].
     """
     if not 0 <= value <= 1:
-        raise fault("must be a share_of_records of the records, from 0 to 1")
+        raise fault("must be a share of the records, from 0 to 1")
     return value
 
 
