@@ -132,6 +132,7 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row(
         "records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}, {plan.source_bytes / 1e6:,.1f} MB"
     )
+    table.add_row("source", plan.source)
     counted_now = (plan.histograms_to_scan or 0) if _counted(plan) else 0
     now = [
         f"{counted(chunks, 'chunk')} for the {what}"
@@ -144,12 +145,15 @@ def plan_summary(plan: Plan) -> RenderableType:
     else:
         left = f"{counted(_left(plan), 'chunk')} for the histogram, " if _left(plan) else ""
         table.add_row("left to scan", f"{left}{counted(plan.chunks, 'chunk')} to rewrite")
-        table.add_row("suppress at most", counted(plan.most_suppressed, "record"))
+        table.add_row("suppress at most", f"{counted(plan.most_suppressed, 'record')}, {plan.suppression}")
         root = f"root {plan.root}" if any(plan.root or ()) else "the finest"
         table.add_row("lattice", f"{counted(plan.nodes or 0, 'node')}, searched from {root}")
         bins = f"{plan.bins or 0:,}" if (plan.bins or 0) < MOST_SPELT else f"{plan.bins:.1e}"
         table.add_row("root histogram", f"at most {counted(plan.cells or 0, 'occupied cell')} of {bins} bins")
     table.add_row("memory", f"{plan.memory / 1e6:,.0f} MB")
+    table.add_row("promises", Text(" · ".join(plan.promises)))
+    if plan.pseudonyms:
+        table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
     if plan.exposed:
         table.add_row("unique records", _share(plan.exposed.unique, plan))
         table.add_row("in classes below k", _share(plan.exposed.below_k, plan))
@@ -170,10 +174,12 @@ def _left(plan: Plan) -> int:
 def _planned_qids(plan: Plan) -> Table:
     shown = any(qid.without for qid in plan.qids)
     columns = ["unique without it", "below k without it"] if shown else []
-    qids = Table("quasi-identifier", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
+    qids = Table("quasi-identifier", "values", "nulls", *columns, "groups per level", "hierarchy", box=None, header_style="bold")
     for qid in plan.qids:
         told = [_share(number, plan) for number in (qid.without.unique, qid.without.below_k)] if qid.without else [""] * len(columns)
-        qids.add_row(Text(qid.name), f"{qid.values:,}", f"{qid.nulls:,}", *told, " → ".join(f"{groups:,}" for groups in qid.groups))
+        qids.add_row(
+            Text(qid.name), f"{qid.values:,}", f"{qid.nulls:,}", *told, " → ".join(f"{groups:,}" for groups in qid.groups), qid.hierarchy
+        )
     return qids
 
 

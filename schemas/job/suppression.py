@@ -1,12 +1,50 @@
 """Suppression: how many records the privacy model may take out, and what becomes of them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
 from schemas.reading.model import ExactDecimal, StrictModel, fault
+from schemas.reading.registry import OneOf, Registry
+
+
+@dataclass(frozen=True)
+class SuppressionKind:
+    """What becomes of suppressed records.
+
+    Attributes:
+        name: How a job calls it.
+        words: What is done to such a record, for plan and report.
+        withheld: What it publishes that looks like a null where there are bounds; empty if it publishes nothing of them.
+        stars: Whether as few values as possible are withheld, at chosen levels, and not all.
+    """
+
+    name: str
+    words: str
+    withheld: str = ""
+    stars: bool = False
+
+    @property
+    def masks(self) -> bool:
+        """Whether records may be published with ``*`` in every quasi-identifier."""
+        return bool(self.withheld)
+
+
+SUPPRESSIONS = Registry(
+    "treatment of suppressed records",
+    SuppressionKind(name="drop", words="left out"),
+    SuppressionKind(name="mask", words="masked, with * in every quasi-identifier", withheld="masked record"),
+    SuppressionKind(
+        name="cell",
+        words="published with * in as few quasi-identifiers as make their combination safe",
+        withheld="starred value",
+        stars=True,
+    ),
+)
+"""The known treatments of suppressed records by name."""
 
 
 def share_of_records(value: Decimal) -> Decimal:
@@ -25,7 +63,7 @@ class Suppression(StrictModel):
 
     limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
     """The greatest share of all records that may be suppressed at the chosen levels, whatever becomes of them afterwards."""
-    treatment: Literal["drop", "mask", "cell"] = "drop"
+    treatment: Annotated[str, OneOf(SUPPRESSIONS)] = "drop"
     """Whether suppressed records are left out, published with * in every quasi-identifier, or with as few * as bring them into a class."""
     rounds: Annotated[int, Field(ge=0, le=100)] = 0
     """How often suppressed records are anonymised again, at the best levels of their own, before the treatment takes what is left."""
@@ -33,17 +71,17 @@ class Suppression(StrictModel):
     @property
     def is_local(self) -> bool:
         """Whether some records may be published otherwise than at the one node of all."""
-        return self.treatment == "cell" or self.rounds > 0
+        return SUPPRESSIONS[self.treatment].stars or self.rounds > 0
 
     @property
     def masks(self) -> bool:
         """Whether records may be published with * in every quasi-identifier."""
-        return self.treatment != "drop"
+        return SUPPRESSIONS[self.treatment].masks
 
     @property
     def as_text(self) -> bool:
         """Whether every quasi-identifier is published as text, because its column may hold a * or groups of several levels."""
-        return self.treatment != "drop" or self.rounds > 0
+        return self.masks or self.rounds > 0
 
     def canonical(self) -> dict[str, Any]:
         """Returns the fields in canonical form; a job without rounds is the job that it was before there were any."""
@@ -52,17 +90,17 @@ class Suppression(StrictModel):
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
     """Returns what does not fit between suppression, method and intervals, read or not yet read, each with its place."""
-    treatment, faults = suppression.get("treatment"), []
-    if treatment in ("mask", "cell") and intervals == "bounds":
-        what = "masked record" if treatment == "mask" else "starred value"
-        faults.append(f"suppression.treatment: bounds cannot tell a {what} from a null; use intervals: text")
+    named, faults = suppression.get("treatment"), []
+    treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
+    if treatment and treatment.withheld and intervals == "bounds":
+        faults.append(f"suppression.treatment: bounds cannot tell a {treatment.withheld} from a null; use intervals: text")
     if suppression.get("rounds") and intervals == "bounds":
         faults.append("suppression.rounds: bounds cannot tell a value withheld in a later round from a null; use intervals: text")
     if method.get("name", "skald") == "skald":
         return faults
     why = "only method skald chooses levels for whole columns"
-    if treatment == "cell":
-        faults.append(f"suppression.treatment: cell stars values at chosen levels, and {why}; use drop or mask")
+    if treatment and treatment.stars:
+        faults.append(f"suppression.treatment: {treatment.name} stars values at chosen levels, and {why}; use drop or mask")
     if suppression.get("rounds"):
         faults.append(f"suppression.rounds: every round chooses levels, and {why}; leave it out")
     return faults
