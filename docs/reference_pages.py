@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +14,12 @@ from pydantic import BaseModel
 
 from flows.cli import app
 from schemas.hierarchies.kinds import HIERARCHIES
+from schemas.job.formats import FORMATS, SourceFormat
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
-from schemas.pseudonyms.treatments import TREATMENTS
+from schemas.job.suppression import SUPPRESSIONS
+from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
+from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
@@ -34,16 +37,16 @@ def places() -> dict[str, str]:
         "Columns": "columns",
         "QuasiIdentifier": "columns.quasi_identifiers",
         "Privacy": "privacy",
-        "Diversity": "privacy.l",
-        "Recursive": "privacy.l: recursive",
-        "ClosenessSpec": "privacy.t",
+        "Recursive": "privacy.l: recursive: its numbers",
+        **{model.__name__: f"privacy.l: {name}" for name, model in DIVERSITY_SCHEMAS.items()},
+        **{model.__name__: f"privacy.t: {name} distance" for name, model in DISTANCE_SCHEMAS.items()},
         "Suppression": "suppression",
         "Output": "output",
         "Fragments": "method: fragments",
         "Identifier": "columns.identifiers",
         "Secret": "key, vault",
         **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
-        **{model.__name__: f"treatment: {kind}" for kind, model in TREATMENTS.items()},
+        **{model.__name__: f"treatment: {kind}" for kind, model in Schemas(TREATMENTS).items()},
         **{model.__name__: f"hierarchy: {kind}" for kind, model in Schemas(HIERARCHIES).items()},
         **{model.__name__: f"method: {name}" for name, model in Schemas(METHODS).items()},
     }
@@ -79,7 +82,36 @@ def job_page() -> str:
     ]
     for name in _in_order(schema):
         parts += _section(name, schema["$defs"][name], places().get(name, name))
+        parts += [text() for model, text in NAMED.items() if model == name]
     return "".join(parts)
+
+
+def _formats() -> str:
+    """Returns the formats of a source."""
+    rows = [
+        (f"`{one.name}`", one.words, ", ".join(f"`{suffix}`" for suffix in one.suffixes), ", ".join(f"`{key}`" for key in _keys_of(one)))
+        for one in FORMATS.values()
+    ]
+    return _table("source: format", ("format", "what the source is", "suffixes that tell it", "keys that not all formats take"), rows)
+
+
+def _keys_of(one: SourceFormat) -> list[str]:
+    return [*dict.fromkeys((*one.takes, *one.of_folders))]
+
+
+def _suppressions() -> str:
+    """Returns what may become of suppressed records."""
+    rows = [(f"`{one.name}`", _plain(one.words).replace("*", r"\*")) for one in SUPPRESSIONS.values()]
+    return _table("suppression: treatment", ("treatment", "suppressed records are"), rows)
+
+
+def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return f"## {title}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
+
+
+NAMED: Mapping[str, Callable[[], str]] = {"Source": _formats, "Suppression": _suppressions}
+"""What follows a model that names entries without a model of their own."""
 
 
 def _in_order(schema: Schema) -> list[str]:

@@ -58,7 +58,7 @@ def compare_command(
     else:
         from flows.terminal.comparisons import comparison_summary
 
-        Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder), compared.pictures))
+        Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder)))
 
 
 def _compare_methods(

@@ -8,7 +8,7 @@ from math import floor
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.lattice.bounded_evaluations import Evaluations, Steps
@@ -16,6 +16,7 @@ from core.lattice.objectives import prices_of
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 from schemas.errors.signals import SpentError
+from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, Row, examples, nested, observed
 
@@ -72,7 +73,7 @@ def admitted(nodes: Evaluations, steps: Steps) -> bool:
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=250)
+@tried(250)
 def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     low, high = region(data.draw, nodes)
@@ -82,7 +83,7 @@ def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataOb
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=200)
+@tried(200)
 def test_a_finer_region_has_no_higher_bound_and_a_node_that_fails_has_no_finer_one_that_passes(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     low, high = region(data.draw, nodes)
@@ -94,7 +95,7 @@ def test_a_finer_region_has_no_higher_bound_and_a_node_that_fails_has_no_finer_o
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=250)
+@tried(250)
 def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     seen = data.draw(st.lists(st.tuples(*(st.integers(0, top) for top in nodes.top)), max_size=3))
@@ -109,7 +110,7 @@ def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objec
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=100)
+@tried(100)
 def test_the_best_is_kept_and_levels_that_merge_nothing_are_never_better(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     ranks = [nodes.rank(steps, nodes.see(steps)) for steps in between(nodes.bottom, nodes.top) if admitted(nodes, steps)]
@@ -120,7 +121,7 @@ def test_the_best_is_kept_and_levels_that_merge_nothing_are_never_better(data: s
 
 
 @given(st.data(), st.integers(0, 5))
-@settings(max_examples=30)
+@tried(30)
 def test_no_more_nodes_are_rolled_up_than_the_effort_allows(data: st.DataObject, effort: int) -> None:
     nodes = evaluations(data.draw, "dm_star", effort)
     every = between(nodes.bottom, nodes.top)

@@ -7,7 +7,7 @@ from math import floor
 from unittest.mock import patch
 
 import pyarrow as pa
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.lattice.branch_and_bound import Branching
@@ -15,6 +15,7 @@ from core.lattice.objectives import prices_of
 from core.lattice.search import Found, Search
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of, observed
@@ -59,14 +60,14 @@ def check_optimum(found: Found | None, example: Example, k: int, limit: Fraction
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=200)
+@tried(200)
 def test_without_a_limit_to_the_effort_the_outcome_is_that_of_a_full_enumeration(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     check_optimum(searched(example, k, limit, objective), example, k, limit, objective)
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=60)
+@tried(60)
 def test_above_a_coarser_root_the_best_is_found_and_the_rest_is_counted(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     root = data.draw(nodes_of(example))
@@ -74,7 +75,7 @@ def test_above_a_coarser_root_the_best_is_found_and_the_rest_is_counted(data: st
 
 
 @given(st.data(), OBJECTIVES, st.integers(0, 30), st.integers(1, 3), st.integers(1, 8))
-@settings(max_examples=100)
+@tried(100)
 def test_small_memories_and_several_words_change_nothing(data: st.DataObject, objective: str, cells: int, regions: int, nodes: int) -> None:
     example, k, limit = cases(data.draw)
     with (
@@ -92,7 +93,7 @@ def test_small_memories_and_several_words_change_nothing(data: st.DataObject, ob
 
 
 @given(st.data(), OBJECTIVES, st.integers(1, 60))
-@settings(max_examples=300)
+@tried(300)
 def test_ended_early_the_bound_is_never_above_the_optimum_nor_the_best_found_below_it(
     data: st.DataObject, objective: str, effort: int
 ) -> None:
@@ -119,7 +120,7 @@ def test_ended_early_the_bound_is_never_above_the_optimum_nor_the_best_found_bel
 
 
 @given(st.data(), OBJECTIVES, st.integers(1, 60))
-@settings(max_examples=30)
+@tried(30)
 def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: str, effort: int) -> None:
     example, k, limit = cases(data.draw)
     with patch("core.histograms.rollups.LARGE", 2):
@@ -127,7 +128,7 @@ def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObjec
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=40)
+@tried(40)
 def test_more_effort_never_gives_a_worse_node(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     found = [searched(example, k, limit, objective, effort) for effort in (1, 5, 20, 80, UNLIMITED)]
@@ -138,7 +139,7 @@ def test_more_effort_never_gives_a_worse_node(data: st.DataObject, objective: st
 
 
 @given(st.data(), FURTHER)
-@settings(max_examples=60)
+@tried(60)
 def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
@@ -148,7 +149,7 @@ def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.Da
 
 
 @given(st.data(), OBJECTIVES | FURTHER)
-@settings(max_examples=100)
+@tried(100)
 def test_sensitive_values_are_looked_at_as_the_search_of_the_whole_lattice_does(data: st.DataObject, objective: str) -> None:
     """Entropy, recursive diversity and closeness let a coarser node suppress more; only what they imply may cut."""
     example = data.draw(examples(4, 30).filter(lambda example: len(example.hierarchies) > 1))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor, prod
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.node import Node
@@ -17,6 +17,7 @@ from core.lattice.certificate import Examination
 from core.lattice.map import BARRED
 from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity
+from tests.laws import tried
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
 
@@ -61,7 +62,7 @@ def value(example: Example, node: Node, k: int, objective: str) -> int:
 
 
 @given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 3, 24]))
-@settings(max_examples=300, deadline=None)
+@tried(300)
 def test_the_best_of_all_nodes_is_found_or_the_rest_is_counted(
     data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int
 ) -> None:
@@ -81,7 +82,7 @@ def test_the_best_of_all_nodes_is_found_or_the_rest_is_counted(
 
 
 @given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES)
-@settings(max_examples=100, deadline=None)
+@tried(100)
 def test_where_every_node_fits_the_optimum_is_always_certified(
     data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str
 ) -> None:
@@ -96,7 +97,7 @@ def test_where_every_node_fits_the_optimum_is_always_certified(
 
 
 @given(st.data(), examples(), st.integers(2, 8), OBJECTIVES)
-@settings(max_examples=100, deadline=None)
+@tried(100)
 def test_where_every_passing_node_fits_the_optimum_is_always_certified(
     data: st.DataObject, example: Example, k: int, objective: str
 ) -> None:
@@ -113,7 +114,7 @@ def test_where_every_passing_node_fits_the_optimum_is_always_certified(
 
 
 @given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 24]))
-@settings(max_examples=150, deadline=None)
+@tried(150)
 def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
     data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int
 ) -> None:
