@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.hierarchies.spelling import is_text
-from core.hierarchies.table import LabelTable, read_table
-from core.hierarchies.tree import tree_table
-from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
+from core.hierarchies.table import LabelTable
+from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
 Flags = NDArray[np.bool_]
@@ -47,18 +46,28 @@ def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
         return len(known)
     texts = known.cast(pa.large_string())
     texts = texts.filter(pc.not_equal(texts, _STAR))
-    match qid.hierarchy:
-        case WidthsHierarchy() as spec:
-            return int((~_in_bins(texts, spec, exact=qid.exact)).sum())
-        case PrefixHierarchy() as spec:
-            return int(_beyond_prefix(texts, spec, exact=qid.exact).sum())
-        case DateHierarchy() as spec:
-            units = "|".join(_UNITS[unit] for unit in spec.date)
-            return int(pc.sum(pc.invert(pc.match_substring_regex(texts, rf"^-?(?:{units})$"))).as_py() or 0)
-        case CsvHierarchy() as spec:
-            return _beyond_groups(texts, read_table(qid.name, spec, folder))
-        case TreeHierarchy() as spec:
-            return _beyond_groups(texts, tree_table(qid.name, spec))
+    kind = entry_of(qid.hierarchy)
+    if kind.telling:
+        return int(kind.telling(texts, qid).sum())
+    if kind.table:
+        return _beyond_groups(texts, kind.table(qid.name, qid.hierarchy, folder))
+    # Nothing is known of the kind that could excuse a label.
+    return len(texts)
+
+
+def telling_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+    """Tells which labels of bins tell what the job hides: shape (m,)."""
+    spec = qid.hierarchy
+    assert isinstance(spec, WidthsHierarchy)
+    return ~_in_bins(texts, spec, exact=qid.exact)
+
+
+def telling_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+    """Tells which labels are no calendar unit of the job's: shape (m,)."""
+    spec = qid.hierarchy
+    assert isinstance(spec, DateHierarchy)
+    units = "|".join(_UNITS[unit] for unit in spec.date)
+    return ~np.asarray(pc.match_substring_regex(texts, rf"^-?(?:{units})$")).astype(np.bool_)
 
 
 def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:
@@ -95,11 +104,13 @@ def _outside(low: NDArray[np.float64], high: NDArray[np.float64], closed: Flags,
     return told
 
 
-def _beyond_prefix(texts: pa.Array, spec: PrefixHierarchy, *, exact: bool) -> Flags:
-    """Tells which labels keep more characters than the job's finest level, a sparse beginning, or unless ``exact`` all characters."""
+def telling_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+    """Tells which labels keep more characters than the finest level, a sparse beginning, or all unless values may be told."""
+    spec = qid.hierarchy
+    assert isinstance(spec, PrefixHierarchy)
     kept = pc.utf8_length(pc.utf8_rtrim(texts, spec.mask))
     told = np.asarray(pc.greater(kept, spec.prefix[0])).astype(np.bool_)
-    if not exact:
+    if not qid.exact:
         told |= np.asarray(pc.equal(kept, pc.utf8_length(texts))).astype(np.bool_)
     if spec.beginnings:
         length = len(spec.beginnings[0])

@@ -67,14 +67,14 @@ def pseudonyms(treatment: AnyTreatment, values: pa.Array, key: bytes) -> pa.Arra
         case HashTreatment():
             return keyed_hash(texts(values), key, treatment.hash.length)
         case MaskTreatment():
-            return masked(texts(values), treatment.mask)
+            return covered_text(texts(values), treatment.mask)
         case EncryptTreatment():
             return encrypted(values, treatment.encrypt, key)
     msg = f"no pseudonym is made of a value alone by '{treatment.kind}'"
     raise TypeError(msg)
 
 
-def masked(values: pa.Array, mask: MaskSettings) -> pa.Array:
+def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
     """Returns text with its characters covered, or with the pattern's groups in the replacement.
 
     Raises:

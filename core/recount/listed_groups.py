@@ -13,7 +13,7 @@ Row = tuple[str, ...]
 """A value as text, then its groups from the finest to the coarsest."""
 
 
-def listed_rows(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
+def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
     """Returns the rows of a listed hierarchy, all of one length.
 
     Args:

@@ -5,11 +5,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from schemas.hierarchies.hierarchy import Hierarchy
+from schemas.hierarchies.kinds import Hierarchy
 from schemas.reading.model import ExactDecimal, StrictModel, fault
 
 
-def share(value: Decimal) -> Decimal:
+def from_0_to_1(value: Decimal) -> Decimal:
     """Returns a share.
 
     Raises:
@@ -71,7 +71,7 @@ class Diversity(StrictModel):
 class ClosenessSpec(StrictModel):
     """t-closeness of one sensitive column (Li et al. 2007): how far a class's distribution may be from the whole source's."""
 
-    t: Annotated[ExactDecimal, AfterValidator(share)]
+    t: Annotated[ExactDecimal, AfterValidator(from_0_to_1)]
     """The greatest earth mover's distance, from 0 to 1."""
     distance: Literal["equal", "ordered", "hierarchical"] = "equal"
     """How far two values are: all equally, by their places in ascending order, or by the lowest group that they share."""

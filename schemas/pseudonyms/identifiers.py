@@ -23,7 +23,7 @@ class Identifier(StrictModel):
     """What is published instead: one of hash, mask, token, encrypt and shift."""
 
 
-def entries(value: object) -> object:
+def identifier_entries(value: object) -> object:
     """Returns the list of identifiers unchanged.
 
     Raises:

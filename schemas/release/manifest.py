@@ -6,7 +6,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.increments import Increment, Overlap, SourceDigest
@@ -167,7 +166,7 @@ def published_qids(job: Job) -> list[str]:
 
 def published_columns(job: Job, qid: QuasiIdentifier) -> list[str]:
     """Returns the columns under which one QID is published: itself, or two of bounds."""
-    two = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+    two = job.intervals == "bounds" and qid.hierarchy.ranged
     return [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
 
 

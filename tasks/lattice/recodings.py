@@ -28,11 +28,11 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
-from tasks.lattice.examination import Sought, below, examine, most_suppressed
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.local_recodings import VERSION as LOCAL
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
+from tasks.lattice.optimum import Sought, below, examine, most_suppressed
 from tasks.lattice.promises import nothing_left, privacy_model
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.store import Artifact, Store, key_of

@@ -26,7 +26,7 @@ from tasks.counting.source_sizes import read_sizes
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step
-from tasks.lattice.examination import most_suppressed
+from tasks.lattice.optimum import most_suppressed
 from tasks.lattice.recodings import RecodingArtifacts
 from tasks.lattice.replay import replayed
 from tasks.mondrian.cells import cutting_of, in_fragments, recoding_key, write_plain

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.column_types import plain_type
-from core.pseudonyms.keyed_hash import fingerprint, offsets
+from core.pseudonyms.keyed_hash import day_shifts, fingerprint
 from core.pseudonyms.treatments import pseudonyms, shifted, texts
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
@@ -187,7 +187,7 @@ def _shifted(job: Job, source: Source, one: Identifier, table: pa.Table, chunk: 
     dates = table[one.name].combine_chunks()
     if lacking := pc.sum(pc.and_(places.is_null(), dates.is_valid())).as_py():
         raise PseudonymError.no_subject(one.name, shift.subject, chunk.file.name, lacking)
-    days = offsets(texts(subjects), _key(job, source, one.name, shift.key), shift.days)
+    days = day_shifts(texts(subjects), _key(job, source, one.name, shift.key), shift.days)
     return shifted(dates, np.append(days, np.int32(0))[places.fill_null(len(days)).to_numpy(zero_copy_only=False)])
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import offsets
+from core.pseudonyms.keyed_hash import day_shifts
 from core.pseudonyms.treatments import decrypted, shifted
 from schemas.errors.base import nearest
 from schemas.errors.pseudonyms import PseudonymError
@@ -78,7 +78,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
             return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
         case ShiftTreatment():
             key = read_key(job, one.treatment.shift.key)
-            days = offsets(pa.array(subjects, pa.large_string()), key, one.treatment.shift.days)
+            days = day_shifts(pa.array(subjects, pa.large_string()), key, one.treatment.shift.days)
             return _unshifted(pseudonyms, -days)
     raise PseudonymError.irreversible(one.name, one.treatment.words)
 

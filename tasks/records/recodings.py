@@ -25,7 +25,7 @@ from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_sizes import Sizes
-from tasks.lattice.examination import most_suppressed
+from tasks.lattice.optimum import most_suppressed
 from tasks.lattice.promises import nothing_left, privacy_model
 from tasks.lattice.recodings import RecodingArtifacts
 from tasks.records.coding import Records, gather

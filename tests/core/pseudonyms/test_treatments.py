@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.pseudonyms.keyed_hash import derived
-from core.pseudonyms.treatments import decrypted, encrypted, masked, pseudonyms, published_type, shifted, texts
+from core.pseudonyms.treatments import covered_text, decrypted, encrypted, pseudonyms, published_type, shifted, texts
 from schemas.errors.signals import UnfitError
 from schemas.pseudonyms.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, whole
 
@@ -106,12 +106,14 @@ def test_a_mask_keeps_what_it_may_and_covers_all_else(values: list[str], keep: i
         covered = character * (len(value) - kept)
         return covered + value[len(value) - kept :] if side == "end" else value[:kept] + covered
 
-    assert masked(large(values), mask(keep=keep, **{"from": side, "with": character})).to_pylist() == [slow(value) for value in values]
+    assert covered_text(large(values), mask(keep=keep, **{"from": side, "with": character})).to_pylist() == [
+        slow(value) for value in values
+    ]
 
 
 def test_a_pattern_publishes_its_groups_and_nothing_around_them() -> None:
     how = mask(pattern=r"(\d{3})-\d{4}(?:x(\d))?|.*", replacement=r"\1-\\**\2")
-    assert masked(large(["030-1234", "030-1234x5", "a 030-1234", "line\n030-1234"]), how).to_pylist() == [
+    assert covered_text(large(["030-1234", "030-1234x5", "a 030-1234", "line\n030-1234"]), how).to_pylist() == [
         "030-\\**", "030-\\**5", "-\\**", "-\\**",
     ]  # fmt: skip
 
@@ -121,7 +123,7 @@ def test_a_pattern_publishes_its_groups_and_nothing_around_them() -> None:
 )
 def test_a_pattern_that_hides_nothing_or_fits_not_all_is_refused(pattern: str, replacement: str, count: int, reason: str) -> None:
     with pytest.raises(UnfitError, match=reason) as raised:
-        masked(large(["12", "x", ""] if count == 2 else ["12", "x"]), mask(pattern=pattern, replacement=replacement))
+        covered_text(large(["12", "x", ""] if count == 2 else ["12", "x"]), mask(pattern=pattern, replacement=replacement))
     assert raised.value.count == count
 
 
