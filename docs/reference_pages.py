@@ -48,7 +48,7 @@ def places() -> dict[str, str]:
         **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
         **{model.__name__: f"treatment: {kind}" for kind, model in Schemas(TREATMENTS).items()},
         **{model.__name__: f"hierarchy: {kind}" for kind, model in Schemas(HIERARCHIES).items()},
-        **{model.__name__: f"method: {name}" for name, model in METHODS.items()},
+        **{model.__name__: f"method: {name}" for name, model in Schemas(METHODS).items()},
     }
 
 

@@ -58,7 +58,7 @@ def compare_command(
     else:
         from flows.terminal.comparisons import comparison_summary
 
-        Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder), compared.pictures))
+        Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder)))
 
 
 def _compare_methods(
@@ -77,13 +77,15 @@ def _compare_methods(
 
 
 def _methods(text: str) -> tuple[str, ...]:
-    from flows.methods import FLOWS
+    from schemas.job.method import METHODS
 
     asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if asked == ("all",):
-        return tuple(FLOWS)
-    if strange := [name for name in asked if name not in FLOWS]:
-        raise typer.BadParameter(f"--methods: there is no method '{strange[0]}'{nearest(strange[0], FLOWS)}; there are {listed(FLOWS, 9)}")
+        return tuple(METHODS)
+    if strange := [name for name in asked if name not in METHODS]:
+        raise typer.BadParameter(
+            f"--methods: there is no method '{strange[0]}'{nearest(strange[0], METHODS)}; there are {listed(METHODS, 9)}"
+        )
     return asked
 
 

@@ -12,12 +12,12 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 from schemas.errors.base import JobError, nearest
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
 from schemas.job.connection import Target
-from schemas.job.method import Method, SkaldMethod
-from schemas.job.mondrian import hidden_faults, mondrian_faults
+from schemas.job.fitting import hidden_faults, suppression_faults
+from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
 from schemas.job.privacy import Privacy, uncompiled_faults
 from schemas.job.source import Source
-from schemas.job.suppression import Suppression, suppression_faults
+from schemas.job.suppression import Suppression
 from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
@@ -143,13 +143,10 @@ class Job(StrictModel):
         return self.folder / path
 
 
-REPLAYED = ("skald", "mondrian")
-"""Methods whose releases can be applied to other data."""
-
-
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
     """Returns what does not fit between parts of a job, read or not yet read, each with its place."""
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
+    entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
     known = {name for role in ROLES for name in names(columns.get(role))}
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
@@ -160,14 +157,15 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
-    faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    if entry:
+        faults += entry.faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     if isinstance(wanted := _mapping(job.get("output")).get("partition_by"), list) and wanted:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
-    method = _mapping(job.get("method")).get("name")
-    if job.get("replay") is not None and method not in REPLAYED:
-        faults.append(f"replay: {method} recodes single records, and its classes say nothing of others; leave replay out")
+    if job.get("replay") is not None and not (entry and entry.replays):
+        name = _mapping(job.get("method")).get("name")
+        faults.append(f"replay: {name} recodes single records, and its classes say nothing of others; leave replay out")
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]

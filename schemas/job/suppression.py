@@ -1,6 +1,5 @@
 """Suppression: how many records the privacy model may take out, and what becomes of them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any
@@ -86,21 +85,3 @@ class Suppression(StrictModel):
     def canonical(self) -> dict[str, Any]:
         """Returns the fields in canonical form; a job without rounds is the job that it was before there were any."""
         return {name: value for name, value in super().canonical().items() if name != "rounds" or value}
-
-
-def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
-    """Returns what does not fit between suppression, method and intervals, read or not yet read, each with its place."""
-    named, faults = suppression.get("treatment"), []
-    treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
-    if treatment and treatment.withheld and intervals == "bounds":
-        faults.append(f"suppression.treatment: bounds cannot tell a {treatment.withheld} from a null; use intervals: text")
-    if suppression.get("rounds") and intervals == "bounds":
-        faults.append("suppression.rounds: bounds cannot tell a value withheld in a later round from a null; use intervals: text")
-    if method.get("name", "skald") == "skald":
-        return faults
-    why = "only method skald chooses levels for whole columns"
-    if treatment and treatment.stars:
-        faults.append(f"suppression.treatment: {treatment.name} stars values at chosen levels, and {why}; use drop or mask")
-    if suppression.get("rounds"):
-        faults.append(f"suppression.rounds: every round chooses levels, and {why}; leave it out")
-    return faults

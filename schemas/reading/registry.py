@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -113,8 +114,26 @@ class OneOf:
         return core_schema.literal_schema(list(self._registry))
 
 
+class Loadable(Protocol):
+    """What gives code when it is asked for it."""
+
+    def load(self) -> Any:
+        """Returns the code."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """Code that is at hand."""
+
+    code: Any
+
+    def load(self) -> Any:
+        """Returns the code."""
+        return self.code
+
+
 class Code:
-    """A function by its import path, imported when it is called for the first time.
+    """A function or another object by its import path, imported when it is asked for.
 
     Args:
         path: Module and name, as in ``core.hierarchies.widths:widths_ladder``.
@@ -124,7 +143,7 @@ class Code:
         self.path = path
 
     def load(self) -> Any:
-        """Returns the function."""
+        """Returns what the path leads to."""
         module, name = self.path.split(":")
         return getattr(import_module(module), name)
 

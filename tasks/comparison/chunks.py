@@ -27,6 +27,7 @@ from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.methods import ComparisonError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
+from schemas.job.objectives import OBJECTIVES
 from schemas.tables import histogram_schema
 from tasks.counting.chunk_cells import cell_table
 from tasks.counting.coding import Coding, load_coding
@@ -109,8 +110,9 @@ def check_objective(job_file: Path, job: Job) -> None:
         JobError: another objective.
     """
     objective = full_domain(job.method).objective
-    if objective not in {"dm_star", "dm_all"}:
-        raise JobError(str(job_file), [f"method.objective: skald compare takes dm_star or dm_all, not {objective}"])
+    if not OBJECTIVES[objective].of_classes:
+        taken = " or ".join(name for name, one in OBJECTIVES.items() if one.of_classes)
+        raise JobError(str(job_file), [f"method.objective: skald compare takes {taken}, not {objective}"])
 
 
 def check_experiment(source: Source, chunks: Sequence[int], ks: Sequence[int], *, cut: bool) -> None:

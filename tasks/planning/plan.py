@@ -10,10 +10,10 @@ from core.columns.node import Node
 from core.lattice.lattice import Lattice
 from core.lattice.roots import bins, most_cells
 from core.privacy.risk import Figures
-from schemas.hierarchies.kinds import entry_of
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.job.method import SkaldMethod
+from schemas.job.method import METHODS, SkaldMethod
+from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest, pseudonym_words
 from tasks.counting.chunk_cells import OF_CHUNK
@@ -30,6 +30,7 @@ from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import proofs
+from tasks.report.words import hierarchy_words
 from tasks.source.extracts import forget_extract
 from tasks.source.locations import find_names
 from tasks.source.opening import open_run
@@ -53,8 +54,8 @@ class PlannedQid(BaseModel):
     name: str
     values: int
     nulls: int
-    groups: tuple[int, ...]
     hierarchy: str
+    groups: tuple[int, ...]
     without: Exposed | None = None
 
 
@@ -64,7 +65,7 @@ class Plan(BaseModel):
     Attributes:
         release: The id that the release would have.
         exists: Whether it is published already.
-        method: Name of the algorithm.
+        method: Name of the algorithm, and its ``aim``: what it makes as small as can be, or how it works.
         files: Number of files, and ``chunks`` they are cut into.
         domains_to_scan: Chunks that phase 1 had not yet counted when the plan was made.
         histograms_to_scan: Chunks that phase 2 had not yet counted when the plan was made; null for methods that need no histogram.
@@ -89,6 +90,7 @@ class Plan(BaseModel):
     release: str
     exists: bool
     method: str
+    aim: str
     files: int
     chunks: int
     domains_to_scan: int
@@ -164,6 +166,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             release=release,
             exists=is_published(job, release),
             method=job.method.name,
+            aim=aim_of(job),
             files=len(source.files),
             chunks=len(source.chunks),
             domains_to_scan=uncounted,
@@ -199,12 +202,19 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
             name=qid.name,
             values=len(domain.values),
             nulls=domain.nulls,
+            hierarchy=hierarchy_words(qid.hierarchy),
             groups=tuple(map(len, hierarchy.labels)),
-            hierarchy=entry_of(qid.hierarchy).words(qid.hierarchy),
             without=without.get(domain.qid),
         )
         for qid, domain, hierarchy in zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
     )
+
+
+def aim_of(job: Job) -> str:
+    """Returns what the job's method makes as small as can be, or how it works, in words."""
+    if isinstance(job.method, SkaldMethod):
+        return f"the least {OBJECTIVES[job.method.objective].measure}"
+    return METHODS[job.method.name].words
 
 
 def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:

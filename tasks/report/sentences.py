@@ -8,6 +8,8 @@ from typing import Any
 
 from core.recount.spreads import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted
+from schemas.job.method import METHODS
+from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
@@ -56,18 +58,6 @@ def round_to(value: Decimal, rounding: str) -> Decimal:
     return near if abs(near - value) < SLACK else value.quantize(FOUR, rounding)
 
 
-MEASURES = {
-    "dm_star": "DM* (eq. 4 of the SKALD paper)",
-    "dm_all": "DM over all cells (El Emam; ARX)",
-    "c_avg": "mean class size (C_avg)",
-    "precision": "lack of precision (Sweeney's 1 - Prec)",
-    "gcp": "certainty penalty (GCP, range over range)",
-    "gcp_covered": "certainty penalty (GCP, values covered)",
-    "entropy": "non-uniform entropy",
-}
-"""The objectives in words."""
-
-
 LEVELS_ALONE = (
     "That is about the levels of the columns, compared as if all records that fail at them were suppressed. What became of these "
     "afterwards was chosen step by step and is not part of it; the losses above are those of what was published."
@@ -82,7 +72,7 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
             "It claims to be safe, which was verified, not to be the best.",
         )
-    measure, alone = MEASURES[objective], (LEVELS_ALONE,) if manifest.remainder else ()
+    measure, alone = OBJECTIVES[objective].measure, (LEVELS_ALONE,) if manifest.remainder else ()
     ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
     if manifest.optimal == "certified":
         known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
@@ -110,7 +100,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
     if uneven := why.get("spread", 0):
         told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
     if not told:
-        told.append(f"{counted(lost, 'record')}: {SUPPRESSED.get(manifest.method, 'in no class that keeps the promise')}.")
+        told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
     if SUPPRESSIONS[terms.treatment].masks:
         dropped = lost - manifest.masked
         told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
@@ -120,12 +110,6 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
     else:
         told.append("They are left out of the files and of every risk below; losses count them as withheld.")
     return tuple(told)
-
-
-SUPPRESSED = dict.fromkeys(
-    ("rayden", "canon", "mondrian_cof", "clustering"), "too few like them for a class, or in a class that could not keep a further promise"
-)
-"""Why methods that recode single records suppress some."""
 
 
 def verification(manifest: Manifest) -> tuple[str, ...]:

@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import entry_of
-
-METHODS = {
-    "skald": "One level for each whole column: of all combinations of levels that keep the promise, the one with the least loss.",
-    "mondrian": "Mondrian: the records are cut again and again along one quasi-identifier, as long as both sides keep the promise.",
-    "rayden": "RAYDEN: a tree of nearest records under Gower's distance; outliers are parted among themselves.",
-    "canon": "CANON: a tree of nearest records under the distance of the numerical quasi-identifiers.",
-    "mondrian_cof": "Mondrian, then outliers of its classes are parted among themselves.",
-    "clustering": "Semantic clustering: records with equal groups are taken together, level by level.",
-}
+from schemas.job.objectives import OBJECTIVES
 
 LOSSES = {
     "gcp": ("GCP", "mean coarsening of a value: 0 as in the source, 1 withheld; suppressed records count as 1"),
     "gcp_set": ("GCP of values", "the same if every class published just the values that it holds"),
-    "gcp_covered": ("GCP, values covered", "the same, of numbers too the share of distinct values that a group covers"),
-    "entropy": ("Entropy", "non-uniform entropy per value, in bits: what a value can no longer tell"),
     "precision": ("Precision", "1 − mean of level / last level: 1 as in the source, 0 withheld"),
     "suppression_rate": ("Suppression rate", "share of records that were suppressed"),
     "c_avg": ("C_avg", "records per class in units of k: 1 is the finest that k allows"),
@@ -33,7 +23,7 @@ LOSSES = {
     "ncp": ("NCP", "coarsening added up over all values: GCP times records times quasi-identifiers"),
     "ncp_distinct": ("NCP, distinct values", "the same, of numbers too the share of distinct values that a class holds"),
 }
-"""Titles and meanings of losses, in the order of the report."""
+"""Titles and meanings of the losses that releases of every objective tell."""
 
 RISKS = {
     "unique": ("Unique records", False, "records that nobody shares their combination with"),
@@ -44,6 +34,20 @@ RISKS = {
     "share_above": ("Records at higher risk", True, "share of records whose risk is above {threshold}"),
 }
 """Titles of risks, whether they are shares, and their meanings, in the order of the report."""
+
+SOUGHT_AFTER = "gcp_set"
+"""Where losses stand in the report that are told because they were minimised: behind this one."""
+
+
+def losses() -> dict[str, tuple[str, str]]:
+    """Returns titles and meanings of losses, in the order of the report."""
+    told: dict[str, tuple[str, str]] = {}
+    for name, words in LOSSES.items():
+        told[name] = words
+        if name == SOUGHT_AFTER:
+            told |= {objective: one.loss for objective, one in OBJECTIVES.items() if one.loss}
+    return told
+
 
 LOCAL = "a range or group of its own in every class"
 

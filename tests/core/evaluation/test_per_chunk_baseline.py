@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.evaluation.per_chunk_baseline import Published, Spread, concatenated_sql, layout, pooled
+from tests.laws import tried
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import published
 from tests.oracles.tables import Example, examples, nodes_of
@@ -54,7 +55,7 @@ def by_force(example: Example, chunks: list[list[int]], nodes: list[tuple[int, .
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@tried(80)
 def test_concatenated_releases_are_counted_as_a_reader_would_count_them(data: st.DataObject) -> None:
     example = data.draw(examples())
     chunk_of = data.draw(st.lists(st.integers(0, 2), min_size=len(example.rows), max_size=len(example.rows)))
@@ -65,7 +66,7 @@ def test_concatenated_releases_are_counted_as_a_reader_would_count_them(data: st
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@tried(40)
 def test_at_one_node_and_without_suppression_cutting_changes_the_sum_but_not_the_recount(data: st.DataObject) -> None:
     example = data.draw(examples())
     node = data.draw(nodes_of(example))
