@@ -16,7 +16,8 @@ from flows.cli import app
 from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
-from schemas.pseudonyms.treatments import TREATMENTS
+from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
+from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
@@ -34,16 +35,16 @@ def places() -> dict[str, str]:
         "Columns": "columns",
         "QuasiIdentifier": "columns.quasi_identifiers",
         "Privacy": "privacy",
-        "Diversity": "privacy.l",
-        "Recursive": "privacy.l: recursive",
-        "ClosenessSpec": "privacy.t",
+        "Recursive": "privacy.l: recursive: its numbers",
+        **{model.__name__: f"privacy.l: {name}" for name, model in DIVERSITY_SCHEMAS.items()},
+        **{model.__name__: f"privacy.t: {name} distance" for name, model in DISTANCE_SCHEMAS.items()},
         "Suppression": "suppression",
         "Output": "output",
         "Fragments": "method: fragments",
         "Identifier": "columns.identifiers",
         "Secret": "key, vault",
         **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
-        **{model.__name__: f"treatment: {kind}" for kind, model in TREATMENTS.items()},
+        **{model.__name__: f"treatment: {kind}" for kind, model in Schemas(TREATMENTS).items()},
         **{model.__name__: f"hierarchy: {kind}" for kind, model in Schemas(HIERARCHIES).items()},
         **{model.__name__: f"method: {name}" for name, model in Schemas(METHODS).items()},
     }

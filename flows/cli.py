@@ -121,17 +121,17 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
         from tasks.engine.flows import SWITCH
 
         os.environ[SWITCH] = "1"
-        from flows.methods import flow_of
+        from schemas.job.method import METHODS
 
-        yield flow_of(method)
+        yield METHODS[method].flow.load()
         return
     from flows.server.local_api import api, prepare
     from schemas.job.run_parameters import RunParameters
 
     with api(prepare()):
-        from flows.methods import flow_of
+        from schemas.job.method import METHODS
 
-        flow = flow_of(method).with_options(flow_run_name=name)
+        flow = METHODS[method].flow.load().with_options(flow_run_name=name)
         yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 
@@ -183,7 +183,7 @@ def verify(
     if as_json:
         suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
         figures = {name: value for name, value in vars(recount).items() if name != "sizes"}
-        _print_json(figures | {"risk": release_risk(recount, suppressed, masked)})
+        _print_json(figures | {"risk": release_risk(recount.sizes, recount.masked, suppressed, masked)})
     else:
         Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))
 

@@ -224,7 +224,7 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, 'record')} (k = {k:,})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
-    for name, text in risk_rows(before | {"after": release_risk(recount, suppressed, masked)}):
+    for name, text in risk_rows(before | {"after": release_risk(recount.sizes, recount.masked, suppressed, masked)}):
         table.add_row(name, text)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     return table

@@ -15,9 +15,10 @@ from schemas.job.connection import Target
 from schemas.job.fitting import hidden_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
-from schemas.job.privacy import ClosenessSpec, Diversity, Privacy
+from schemas.job.privacy import Privacy, uncompiled_faults
 from schemas.job.source import Source
 from schemas.job.suppression import Suppression
+from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
@@ -152,6 +153,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
+    faults += uncompiled_faults(privacy, _mapping(job.get("method")))
     faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
@@ -206,7 +208,9 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
 
 def _rebuild() -> None:
     """Makes the models of a job anew, those first that others hold."""
-    for model in (ClosenessSpec, Diversity, Privacy, QuasiIdentifier, Identifier, Columns, Source, SkaldMethod, Job):
+    for distance in DISTANCE_SCHEMAS.values():
+        distance.model_rebuild(force=True)
+    for model in (Privacy, QuasiIdentifier, Identifier, Columns, Source, SkaldMethod, Job):
         model.model_rebuild(force=True)
 
 

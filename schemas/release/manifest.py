@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
 from schemas.release.terms import Band, LatticeFigures, Terms
 
@@ -179,4 +180,4 @@ def published_payload(job: Job) -> list[str] | None:
 
 def pseudonym_words(job: Job) -> dict[str, str]:
     """Returns what is published in the place of identifiers, in words, by column."""
-    return {one.name: one.treatment.words for one in job.columns.pseudonyms}
+    return {one.name: treatment_kind(one.treatment).words for one in job.columns.pseudonyms}

@@ -10,11 +10,24 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from schemas.errors.base import SourceError
+from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
+from tasks.source.conversions import Readable
+from tasks.source.locations import Located
 from tasks.store.store import Artifact, Store, key_of
 
 VERSION = 1
 MAGIC = b"ARROW1"
+
+
+def arrow_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
+    """Converts an Arrow file of the source, once for its content.
+
+    Raises:
+        SourceError: As for ``convert``.
+    """
+    assert file.path is not None
+    return Readable(store.path(convert(file.path, file.name, file.digest, store)), file.digest, file.stat)
 
 
 def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import NamedTuple
 
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from tasks.source import arrow_files, csv_files
-from tasks.source.extracts import extract_duckdb, extract_postgresql
-from tasks.source.locations import Located, source_digest
+from tasks.source.locations import Located
 from tasks.source.object_store import Stat
-from tasks.store.store import Store, key_of
+from tasks.store.store import Store
 
 
 class Readable(NamedTuple):
@@ -30,24 +29,14 @@ class Readable(NamedTuple):
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Returns a file of the source as Parquet.
+    """Returns a file of the source, or the rows of a query, as Parquet.
 
     Raises:
         SourceError: it cannot be read or does not fit the job.
     """
-    if file.path is None:
-        asked = extract_postgresql(job, store)
-        return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content)
-    match job.source.format:
-        case "csv":
-            return Readable(store.path(csv_files.convert(job, file.path, file.digest, store)), file.digest, file.stat)
-        case "arrow":
-            return Readable(store.path(arrow_files.convert(file.path, file.name, file.digest, store)), file.digest, file.stat)
-        case "duckdb":
-            # What was committed since the last checkpoint is in a log beside the file.
-            log = file.path.with_name(f"{file.path.name}.wal")
-            digest = key_of(file.digest, source_digest(log)) if log.exists() else file.digest
-            read = extract_duckdb(job, file.path, file.name, digest, store)
-            return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content)
-        case _:
-            return Readable(file.path, file.digest, file.stat)
+    convert = FORMATS[job.source.format].convert
+    if convert is None:
+        assert file.path is not None
+        return Readable(file.path, file.digest, file.stat)
+    read: Readable = convert(job, file, store)
+    return read

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
+from tasks.source.conversions import Readable
+from tasks.source.locations import Located
 from tasks.store.database import connect, literal, quote
 from tasks.store.store import Artifact, Store, key_of
 
@@ -26,6 +28,16 @@ FAULTS = {
     "LINE SIZE OVER MAXIMUM": "a line that is too long",
     "INVALID ENCODING": "bytes that are not UTF-8",
 }
+
+
+def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
+    """Converts a CSV file of the source, once for its content.
+
+    Raises:
+        SourceError: As for ``convert``.
+    """
+    assert file.path is not None
+    return Readable(store.path(convert(job, file.path, file.digest, store)), file.digest, file.stat)
 
 
 def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:

@@ -13,6 +13,7 @@ from blake3 import blake3
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.connection import is_address
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.source.object_store import Stat, fetch, matching, remote_stat
 from tasks.store.files import write_whole
@@ -84,7 +85,7 @@ def located(job: Job, store: Store) -> list[Located]:
         SourceError: a pattern matches nothing, or a file cannot be read.
         ObjectStoreError: an object cannot be read.
     """
-    if job.source.format == "postgresql":
+    if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     here: list[tuple[str, Path, Stat]] = []
     for name in find_names(job):

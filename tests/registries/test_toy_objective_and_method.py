@@ -15,7 +15,6 @@ from rich.console import Console
 
 from core.lattice.objectives import Counting, Pricing
 from docs.reference_pages import job_page
-from flows.methods import flow_of
 from flows.records import record_flow
 from flows.terminal.runs import plan_summary
 from schemas.errors.base import JobError, VerificationError
@@ -105,7 +104,7 @@ def test_a_method_is_one_entry(tmp_path: Path) -> None:
         assert "Toy classes that are made." in json.dumps(job_json_schema())
         assert "## method: toy" in job_page()
         assert METHOD.words in shown(job, setting)
-        flow = flow_of("toy")
+        flow = METHODS["toy"].flow.load()
         published = getattr(flow, "fn", flow)(job, (setting,))
         assert published.manifest.method == "toy"
         assert published.manifest.search["partitions"] == 6
@@ -119,7 +118,7 @@ def test_a_method_is_one_entry(tmp_path: Path) -> None:
 def test_a_toy_method_that_breaks_the_promise_is_not_published(tmp_path: Path) -> None:
     job = people_job(tmp_path, people(240))
     with METHODS.having(METHOD):
-        flow = flow_of("toy")
+        flow = METHODS["toy"].flow.load()
         with pytest.raises(VerificationError):
             getattr(flow, "fn", flow)(job, ("method={name: toy, classes: 200}",))
     assert not (tmp_path / "releases" / "CURRENT").exists()

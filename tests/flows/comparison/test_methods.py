@@ -16,8 +16,8 @@ import typer
 
 from core.evaluation.advice import advise
 from flows.commands.compare import _methods
-from flows.methods import flow_of
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.comparison.method_page import render
@@ -62,7 +62,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
 
 
 def published(folder: Path, method: str) -> tuple[Any, list[tuple[Any, ...]]]:
-    flow: Any = flow_of(method)
+    flow: Any = METHODS[method].flow.load()
     made = getattr(flow, "fn", flow)(small_job(folder, method={"name": method}), ())
     return made.manifest, released(made.folder).select(QIDS).rows()
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.methods import flow_of
+from schemas.job.method import METHODS
 from tests.conftest import CommandLine
 from tests.flows.engine.test_dask import cluster_of, made, release
 from tests.jobs import digests, people, people_job
@@ -25,7 +25,7 @@ SETTINGS = ("--set", "chunk_rows=1000", "--set", "rows_per_file=100")
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """The data files of a direct run."""
-    flow = flow_of("mondrian")
+    flow = METHODS["mondrian"].flow.load()
     done = getattr(flow, "fn", flow)(people_job(tmp_path_factory.mktemp("direct"), TABLE, method=METHOD), SETTINGS[1::2])
     assert done.manifest.search["fragments"] == FRAGMENTS
     return digests(done.folder)

@@ -22,10 +22,10 @@ import yaml
 from ffx import FF1
 from pyarrow import ipc
 
-from flows.methods import flow_of
 from schemas.errors.base import SkaldError, SourceError, VerificationError
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from tasks.pseudonyms.revealing import reveal, write_originals
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
@@ -96,7 +96,7 @@ def job_at(folder: Path, *, files: int = 1, **parts: Any) -> Path:
 
 
 def run(job: Path, *settings: str) -> Published:
-    flow: Any = flow_of(load_job(job, settings).method.name)
+    flow: Any = METHODS[load_job(job, settings).method.name].flow.load()
     published: Published = getattr(flow, "fn", flow)(job, settings)
     return published
 
@@ -381,18 +381,19 @@ from pathlib import Path
 from flows.server.local_api import api, prepare
 with api(prepare()):
     from prefect.blocks.system import Secret
-    from flows.methods import flow_of
+    from schemas.job.method import METHODS
     from schemas.errors.pseudonyms import PseudonymError
     from schemas.job.run_parameters import RunParameters
     try:
-        flow_of("skald")(RunParameters.of(Path("job.yaml"), ()))
+        METHODS["skald"].flow.load()(RunParameters.of(Path("job.yaml"), ()))
     except PseudonymError as error:
         assert "Prefect block 'skald-key' cannot be loaded" in str(error)
     Secret(value=sys.argv[1]).save("skald-key")
-    flow_of("skald")(RunParameters.of(Path("job.yaml"), ()))
+    METHODS["skald"].flow.load()(RunParameters.of(Path("job.yaml"), ()))
 """
 
 
+@pytest.mark.slow
 def test_a_secret_block_of_prefect_is_a_key(prefect: CommandLine, tmp_path: Path) -> None:
     job_at(tmp_path, identifiers={"person": {"hash": {"key": {"prefect_block": "skald-key"}, "length": 40}}})
     command = [sys.executable, "-c", BLOCK, SECRET]

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.methods import flow_of
+from schemas.job.method import METHODS
 from schemas.release.increments import Overlap
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import QIDS, digests, generalise, people, people_job, write_parquet
@@ -204,7 +204,7 @@ def test_the_same_classes_put_nobody_at_risk(anonymise: Anonymise, tmp_path: Pat
     ("method", "measured"), [("mondrian", True), ("rayden", False)], ids=["classes of combinations", "classes of records"]
 )
 def test_classes_of_other_methods_are_compared_where_they_are_classes_of_combinations(tmp_path: Path, method: str, measured: bool) -> None:
-    job, flow = people_job(tmp_path, TABLE, files=2, method={"name": method}), flow_of(method)
+    job, flow = people_job(tmp_path, TABLE, files=2, method={"name": method}), METHODS[method].flow.load()
     run: Any = getattr(flow, "fn", flow)
     first = run(job)
     with_more(tmp_path)

@@ -15,7 +15,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from core.privacy.risk import ClassSizes, risk_of
-from flows.methods import flow_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.job.method import METHODS as FLOWS
 from tasks.publication.verify_and_publish import Published
@@ -37,7 +36,7 @@ def run() -> Anonymise:
 
     def anonymise(job: Path, *options: str) -> Published:
         method = next(line for line in job.read_text().splitlines() if line.strip().startswith("name: ") and line.strip()[6:] in FLOWS)
-        flow: Any = flow_of(method.strip()[6:])
+        flow: Any = FLOWS[method.strip()[6:]].flow.load()
         return getattr(flow, "fn", flow)(job, options)
 
     return anonymise
@@ -267,9 +266,10 @@ def test_wrong_settings_are_told(run: Anonymise, tmp_path: Path, key: str, sente
 def test_every_method_of_the_job_has_a_flow() -> None:
     assert set(METHODS) <= set(FLOWS)
     for method in FLOWS:
-        assert getattr(flow_of(method), "__name__", "") == method
+        assert getattr(FLOWS[method].flow.load(), "__name__", "") == method
 
 
+@pytest.mark.slow_under_prefect
 def test_the_command_line_runs_the_flow_of_the_method(skald: CommandLine, tmp_path: Path) -> None:
     job = job_for(tmp_path / "job", "rayden")
     done = skald("run", job)

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 from core.charts.colours import COLOURS, DARK_STYLE
-from flows.methods import flow_of
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.report import Report
 from tasks.publication.staging import write_report
@@ -108,7 +108,7 @@ def test_a_report_tells_what_the_files_hold(anonymise: Anonymise, tmp_path: Path
 @pytest.mark.parametrize("method", sorted(FLOWS))
 def test_every_method_writes_both_reports_before_it_publishes(tmp_path: Path, method: str) -> None:
     job = people_job(tmp_path, TABLE, method={"name": method}, suppression={"limit": 0.2})
-    flow: Any = flow_of(method)
+    flow: Any = METHODS[method].flow.load()
     made = getattr(flow, "fn", flow)(job)
     assert {path.name for path in made.folder.iterdir()} == {"data", "manifest.json", "report.html", "report.json"}
     report, page = report_of(made.folder)
