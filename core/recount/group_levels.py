@@ -17,7 +17,7 @@ import pyarrow as pa
 from core.recount.listed_groups import listed_rows
 from core.recount.value_texts import local_moments, written
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import HierarchySpec, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.hierarchy import DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy
 
 Levels: TypeAlias = list[list[Hashable]]
 """Per level above the values themselves, finest first, the group of each value."""

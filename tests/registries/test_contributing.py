@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from flows.methods import flow_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.privacy.models import Spread
 from docs.reference_pages import job_page
-from flows.methods import flow_of
 from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
