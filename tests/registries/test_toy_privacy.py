@@ -12,12 +12,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 import pytest
+from flows.methods import flow_of
 from pydantic import AfterValidator
 
 from core.columns.domains import Domain
 from core.privacy.models import SLACK, AllOf, Failing, PrivacyModel, Spreads
 from docs.reference_pages import job_page
-from flows.methods import flow_of
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_json_schema, load_job
 from schemas.privacy.kinds import DISTANCES, DIVERSITIES, DistanceKind, DiversityKind, Promise
