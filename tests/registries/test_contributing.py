@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flows.methods import flow_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -91,7 +90,7 @@ def test_the_method_is_one_entry_and_keeps_the_promise(tmp_path: Path, shown: Sh
     job = people_job(tmp_path, TABLE)
     with METHODS.having(shown("Add a method").METHOD):
         assert "A block has so many times k records." in json.dumps(job_json_schema())
-        flow = flow_of("blocks")
+        flow = METHODS["blocks"].flow.load()
         made = getattr(flow, "fn", flow)(job, ("method={name: blocks, times: 2}",))
         assert made.manifest.search["partitions"] == 240 // 10
         assert min(class_sizes(released(made.folder), QIDS).values()) >= 10

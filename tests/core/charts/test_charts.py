@@ -158,7 +158,7 @@ def test_every_colour_is_one_of_the_table_and_print_is_light(picture: Picture) -
     assert all(f".{name}{{" in DARK_STYLE for name in classes)
     drawn = set(re.findall(r"#[0-9A-F]{6}", svg.replace(DARK_STYLE, "")))
     assert drawn <= {light for light, _ in COLOURS.values()}
-    assert re.findall(r"@media ([^{]*)\{", svg) == ["screen and (prefers-color-scheme: dark)"]
+    assert re.findall(r"@media ([^{]*)\{", svg) == ["screen and (prefers-color-scheme: dark)", "print"]
 
 
 @pytest.mark.parametrize("dark", [0, 1], ids=["light", "dark"])
