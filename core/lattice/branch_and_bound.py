@@ -20,8 +20,8 @@ T = Σ max(c, k) over all records, which is Σ c · max(c, k) over the cells of 
   (``core.privacy.models.relaxed``).
 - DM* is never below Σ over all cells |E|², because s² ≥ Σ |E|² over the suppressed; the larger bound of the two counts.
 
-Where persons count, k of them have k records at least, so that all of this holds but for what k-anonymity alone adds: a class that fails may
-have any number of records.
+Where persons count, k of them have k records at least, so that all of this holds but for what k-anonymity alone adds: a class that fails
+may have any number of records.
 
 A region whose bound is above the best value is cut. If they are equal, ties decide (``core.lattice.search.Rank``): no node of the region
 suppresses less than ``high`` or is more precise than ``low``. So without a limit to the effort the outcome is that of a full enumeration.
