@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
 from schemas.hierarchies.kinds import Hierarchy
+from schemas.job.person import Person
 from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
 from schemas.reading.model import StrictModel, fault
 
@@ -82,6 +83,10 @@ class QuasiIdentifier(StrictModel):
 class Columns(StrictModel):
     """Which column has which role; one without a role is an error when the source is read."""
 
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"person"})
+    person: Person = Field(default_factory=list)
+    """Whose record it is: a column, or several that name a person together. k counts different persons then, and a null is nobody; left
+    out, every record is a person of its own. It is published only if it is listed elsewhere too."""
     identifiers: Annotated[list[Entry], BeforeValidator(identifier_entries)] = Field(default_factory=list)
     """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]

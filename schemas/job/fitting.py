@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.job.columns import hidden
-from schemas.job.method import one_level
+from schemas.errors.base import listed
+from schemas.job.columns import hidden, names
+from schemas.job.method import METHODS, one_level
 from schemas.job.suppression import SUPPRESSIONS
 
 
@@ -39,4 +40,25 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
     ]
     if intervals == "bounds":
         faults += [f"intervals: '{name}' may not be published exactly; bounds of it need method: {{name: skald}}" for name in concerned]
+    return faults
+
+
+def named_persons(columns: Mapping[str, Any]) -> list[str]:
+    """Returns the columns that name a person, of ``columns`` that are read or not yet read."""
+    person = columns.get("person")
+    return list(names([person] if isinstance(person, str) else person))
+
+
+def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], suppression: Mapping[str, Any]) -> list[str]:
+    """Returns where persons would be told by what is published, and where they are not counted yet, each with its place."""
+    person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
+    faults = []
+    if person and set(person) <= raw:
+        faults.append(f"columns.person: {listed(person)} is published as it is, and tells whose record it is; list it under identifiers")
+    entry = METHODS.get(str(method.get("name", "skald")))
+    if person and entry and not entry.counts_persons:
+        faults.append(f"columns.person: method {entry.name} does not count persons yet; use skald, or leave it out and count records")
+    treatment = SUPPRESSIONS.get(str(suppression.get("treatment", "drop")))
+    if person and (suppression.get("rounds") or (treatment and treatment.stars)):
+        faults.append("columns.person: rounds and stars do not count persons yet; use treatment drop or mask, without rounds")
     return faults

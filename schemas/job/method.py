@@ -41,6 +41,7 @@ class MethodEntry:
         suppressed: Why it suppresses records, where it does not count reasons.
         one_level: Whether it publishes one level for each whole column, so that stars and rounds go with it.
         replays: Whether its releases can be applied to other data.
+        counts_persons: Whether k is of persons where the job names them.
         partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
             `tasks.records.partitions.Partitioned`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
@@ -53,6 +54,7 @@ class MethodEntry:
     suppressed: str = "in no class that keeps the promise"
     one_level: bool = False
     replays: bool = False
+    counts_persons: bool = False
     partition: Callable[..., Any] | None = None
     faults: Callable[[Mapping[str, Any], object, object], list[str]] = lambda method, qids, intervals: []
 
@@ -67,6 +69,7 @@ METHODS = Registry(
         "One level for each whole column: of all combinations of levels that keep the promise, the one with the least loss.",
         one_level=True,
         replays=True,
+        counts_persons=True,
     ),
     MethodEntry(
         "mondrian",

@@ -1,0 +1,55 @@
+"""Who a record belongs to is said by one column or several, and never where k would go on counting records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from schemas.errors.base import JobError
+from schemas.job.digest import job_digest
+from schemas.job.job import Job, load_job
+from tests.schemas.job.test_job import SHORT
+
+
+def loaded(folder: Path, person: object, **changes: Any) -> Job:
+    data = yaml.safe_load(SHORT)
+    data["columns"] |= {"identifiers": ["visitor"], "sensitive": ["illness"], "person": person}
+    path = folder / "job.yaml"
+    path.write_text(yaml.safe_dump(data | changes))
+    return load_job(path)
+
+
+@pytest.mark.parametrize(
+    ("person", "columns"), [("visitor", ["visitor"]), (["site", "visitor", "year"], ["site", "visitor", "year"]), ([], [])]
+)
+def test_a_person_is_one_column_or_several(tmp_path: Path, person: object, columns: list[str]) -> None:
+    job = loaded(tmp_path, person)
+    assert job.columns.person == columns
+    assert "person" not in job.columns.roles().values()
+
+
+def test_one_column_alone_and_in_a_list_are_the_same_job_and_naming_none_changes_no_digest(tmp_path: Path) -> None:
+    alone, listed, nobody = (loaded(tmp_path, person) for person in ("visitor", ["visitor"], []))
+    assert job_digest(alone) == job_digest(listed) != job_digest(nobody)
+    assert "person" not in nobody.canonical()["columns"]
+
+
+@pytest.mark.parametrize("person", [7, "", ["visitor", "visitor"], ["visitor", None], {"visitor": 1}, "illness", ["illness"]])
+def test_what_is_no_key_or_would_be_published_is_refused(tmp_path: Path, person: object) -> None:
+    with pytest.raises(JobError, match="person"):
+        loaded(tmp_path, person)
+
+
+@pytest.mark.parametrize("method", ["mondrian", "rayden", "canon", "mondrian_cof", "clustering"])
+def test_a_method_that_would_count_records_refuses_persons(tmp_path: Path, method: str) -> None:
+    with pytest.raises(JobError, match="does not count persons"):
+        loaded(tmp_path, "visitor", method={"name": method})
+
+
+@pytest.mark.parametrize("suppression", [{"limit": 0.1, "treatment": "cell"}, {"limit": 0.1, "rounds": 1}])
+def test_so_do_rounds_and_stars(tmp_path: Path, suppression: dict[str, Any]) -> None:
+    with pytest.raises(JobError, match="do not count persons"):
+        loaded(tmp_path, "visitor", suppression=suppression)
