@@ -48,7 +48,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
         {
             "columns": (0, 1),
             "hierarchies": (1, 1),
-            "recount": (2, 0),
+            "recount": (5, 0),
             "histograms": (2, 1),
             "losses": (2, 2),
             "privacy": (3, 0),
