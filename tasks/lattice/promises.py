@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,20 @@ from core.hierarchies.hierarchy import build_hierarchy
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread, all_of
 from schemas.errors.base import PrivacyError
 from schemas.job.columns import QuasiIdentifier
+from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from tasks.counting.coding import Coding
+
+
+def most_suppressed(job: Job, records: int) -> int:
+    """Returns how many records the limit allows to suppress, exactly."""
+    return floor(Fraction(job.suppression.limit) * records)
+
+
+def asked(job: Job, coding: Coding) -> tuple[object, ...]:
+    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
+    promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
+    return coding.key, *promise, job.method.canonical(), job.intervals
 
 
 def privacy_model(job: Job, coding: Coding) -> PrivacyModel:

@@ -18,8 +18,9 @@ from tasks.engine.steps import map_groups, map_step, run_step
 from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments, workers
 from tasks.records.recodings import LocalOutcome, read_local_outcome
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Chunk, Source
+from tasks.store.keys import Key
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 from tasks.writing.phases import rewrite, write_files
 
@@ -39,7 +40,7 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
         histogram = merge_histograms(run, domain, coding.finest, parts)
         sizes = count_sizes(run, domain, coding.finest, histogram, parts)
     with run.phase("mondrian"):
-        key = key_of(mondrian.recoding_key(run.job, coding), histogram.sha256)
+        key = mondrian.cuts_key(run.job, coding, histogram, sizes)
         recoding = run_step(run, "cuts", mondrian.recode, Call(key, "cut cells", (run.job, domain, histogram, sizes, run.store)))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
@@ -97,8 +98,7 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
         if known and not last and _census(run, coding, tree, known).records.max() > most:
             continue
-        parting = (fragments.VERSION, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
-        parts = map_groups(run, "part", _part, source.chunks, parting, run.job, domain, source, tree, run.store)
+        parts = _parts(run, source, domain, tree)
         census = _census(run, coding, tree, parts[1::2])
         if last or census.records.max() <= most:
             break
@@ -113,9 +113,22 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
     return Fragments(groups, [fragments.lots(parts[::2], counted, group, limit) for group in groups], tree.leaves, sampled)
 
 
+def _parts(run: Run, source: Source, domain: Artifact, tree: Tree) -> Artifacts:
+    coding = load_coding(run.job, domain, run.store)
+
+    def key(chunk: Chunk) -> Key:
+        return fragments.part_key(coding, source, tree, chunk)
+
+    return map_groups(run, "part", _part, source.chunks, key, run.job, domain, source, tree, run.store)
+
+
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:
     """The sample of every chunk."""
-    key = (fragments.VERSION, load_coding(run.job, domain, run.store).key, share)
+    coding = load_coding(run.job, domain, run.store)
+
+    def key(chunk: Chunk) -> Key:
+        return fragments.sample_key(run.job, coding, share, chunk)
+
     return map_groups(run, "sample", _sample, source.chunks, key, run.job, domain, share, run.store)
 
 

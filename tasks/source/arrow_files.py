@@ -11,9 +11,10 @@ from pyarrow import ipc
 
 from schemas.errors.base import SourceError
 from tasks.source.batches import kept_schema, write_batches
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+STEP = Step("arrow", __name__)
 MAGIC = b"ARROW1"
 
 
@@ -37,7 +38,7 @@ def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:
         except pa.ArrowException:
             raise SourceError.unreadable(name, "arrow") from None
 
-    return store.make("converted", key_of("arrow", VERSION, digest), ".parquet", write)
+    return store.make("converted", STEP.key(digest), ".parquet", write)
 
 
 @contextmanager

@@ -16,9 +16,11 @@ from schemas.job.connection import is_address
 from schemas.job.job import Job
 from tasks.source.object_store import Stat, fetch, matching, remote_stat
 from tasks.store.files import write_whole
-from tasks.store.store import Store, key_of
+from tasks.store.keys import Step
+from tasks.store.store import Store
 
-VERSION = 1
+# Bytes are copied as they are, whatever is read into them: nothing here, which knows the whole job, is worth fetching them again for.
+FETCHED = Step("fetched", "tasks.source.object_store")
 
 
 class Located(NamedTuple):
@@ -99,7 +101,7 @@ def located(job: Job, store: Store) -> list[Located]:
 
 def _fetched(address: str, stat: Stat, store: Store) -> Path:
     ending = "".join(PurePosixPath(address).suffixes[-2:])
-    return store.path(store.make("fetched", key_of(VERSION, address, stat), ending, lambda part: fetch(address, part, stat[0])))
+    return store.path(store.make("fetched", FETCHED.key(address, stat), ending, lambda part: fetch(address, part, stat[0])))
 
 
 def stat_of(name: str) -> Stat | None:
