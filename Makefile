@@ -22,7 +22,7 @@ check: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_imports.py
+	$(BIN)/python -m pytest -q tests/test_house.py
 
 docs: $(VENV)/installed
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html

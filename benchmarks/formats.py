@@ -36,9 +36,10 @@ ROLES = {
 IN = """
 from pathlib import Path
 import flows.skald
-from schemas.job import load_job
-from tasks.artifacts import Store, owner_only
-from tasks.sources import read_source
+from schemas.job.job import load_job
+from tasks.store.files import owner_only
+from tasks.store.store import Store
+from tasks.source.sources import read_source
 owner_only()
 job = load_job(Path("job.yaml"))
 store = Store.at(job.work_path)
@@ -47,9 +48,9 @@ if RUN: read_source(job, store)
 OUT = """
 from pathlib import Path
 import flows.skald
-from schemas.job import load_job
-from tasks.artifacts import Artifact, Store
-from tasks.outputs import stage_output
+from schemas.job.job import load_job
+from tasks.store.store import Artifact, Store
+from tasks.publication.outputs import stage_output
 job = load_job(Path("job.yaml"))
 store, staging = Store(Path(".")), Path("staging")
 (staging / "data").mkdir(parents=True)

@@ -41,8 +41,8 @@ def values_of(count: int) -> pa.Array:
 
 def work(name: str, count: int, folder: Path) -> None:
     """Does one kind of work on distinct values."""
-    from core.pseudonyms.keyed_hash import keyed_hash, offsets
-    from core.pseudonyms.treatments import encrypted, masked, shifted
+    from core.pseudonyms.keyed_hash import day_shifts, keyed_hash
+    from core.pseudonyms.treatments import covered_text, encrypted, shifted
     from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings
 
     values, place = values_of(count), {"env": "KEY"}
@@ -53,11 +53,11 @@ def work(name: str, count: int, folder: Path) -> None:
         case "hash":
             keyed_hash(values, KEY, 64)
         case "mask":
-            masked(values, MaskSettings.model_validate({"keep": 3}))
+            covered_text(values, MaskSettings.model_validate({"keep": 3}))
         case "pattern":
-            masked(values, MaskSettings.model_validate({"pattern": r"(\w+)-\d+", "replacement": r"\1-*"}))
+            covered_text(values, MaskSettings.model_validate({"pattern": r"(\w+)-\d+", "replacement": r"\1-*"}))
         case "shift":
-            shifted(pa.array(np.zeros(count, np.int32)).cast(pa.date32()), offsets(values, KEY, 30))
+            shifted(pa.array(np.zeros(count, np.int32)).cast(pa.date32()), day_shifts(values, KEY, 30))
         case "encrypt":
             numbers = pa.array(np.arange(count))
             encrypted(numbers, EncryptSettings.model_validate({"key": place, "alphabet": "digits", "width": 9}), KEY)

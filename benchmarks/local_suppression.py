@@ -25,7 +25,7 @@ from benchmarks.census import QIDS, levels_of
 from benchmarks.measure import measure, skald
 from benchmarks.rayden import ADULT_QIDS
 from core.columns.domains import DomainCounter, read_domains
-from flows.demo import prepare
+from flows.demo import make_patients
 
 ROOT = Path(__file__).parent.parent
 DATA = ROOT.parent / "shared" / "data"
@@ -113,7 +113,7 @@ def medical(rows: int) -> Path:
     folder = Path(__file__).parent / ".data" / f"medical-{rows}"
     if not (folder / "medical").exists():
         folder.mkdir(parents=True)
-        prepare(folder, rows)
+        make_patients(folder, rows)
     return folder / "medical.yaml"
 
 

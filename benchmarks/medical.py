@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.measure import Cost, measure, print_table, skald
-from flows.demo import prepare
+from flows.demo import make_patients
 
 DATA = Path(__file__).parent / ".data"
 ROOT = Path(__file__).parent.parent
@@ -24,9 +24,9 @@ import duckdb
 duckdb.sql("COPY (SELECT {COLUMNS} FROM 'medical/*.parquet') TO 'copy.parquet' (FORMAT parquet, COMPRESSION zstd)")
 """
 START = """
-from flows.quiet_prefect import api, prepare
+from flows.server.local_api import api, prepare
 with api(prepare()):
-    from tasks.steps import as_flow
+    from tasks.engine.flows import as_flow
     from prefect import flow
     import flows.skald
     flow(lambda: 1, name="nothing")()
@@ -41,7 +41,7 @@ def main() -> None:
     folder = DATA / f"medical-{rows}"
     if not (folder / "medical").exists():
         folder.mkdir(parents=True)
-        prepare(folder, rows)
+        make_patients(folder, rows)
     python = [sys.executable, "-c"]
     with tempfile.TemporaryDirectory() as cache:
         environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": cache}

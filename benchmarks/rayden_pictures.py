@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from core.charts.chart import Chart
+from core.charts.lines import lines
 from core.charts.scales import short
-from core.charts.svg import Chart, alone, lines
 
 Series = Mapping[str, Sequence[float | None]]
 
@@ -25,7 +26,7 @@ def picture(
     if folder is None:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.svg").write_text(alone(lines(Chart(title, note, series, spelt), places, axis)), "utf-8")
+    (folder / f"{name}.svg").write_text(lines(Chart(title, note, series, spelt), places, axis).alone(), "utf-8")
 
 
 def share(value: float) -> str:

@@ -13,36 +13,41 @@ import typer
 from pydantic import BaseModel
 
 from flows.cli import app
-from schemas.hierarchies.hierarchy import HIERARCHIES
+from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
-from schemas.pseudonyms.treatments import TREATMENTS
+from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
+from schemas.pseudonyms.kinds import TREATMENTS
+from schemas.reading.registry import Schemas
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures, QidTerms, Terms
 
 Schema = Mapping[str, Any]
-PLACES = {
-    "Source": "source",
-    "Connection": "source.connection",
-    "Columns": "columns",
-    "QuasiIdentifier": "columns.quasi_identifiers",
-    "Privacy": "privacy",
-    "Diversity": "privacy.l",
-    "Recursive": "privacy.l: recursive",
-    "ClosenessSpec": "privacy.t",
-    "Suppression": "suppression",
-    "Output": "output",
-    "Fragments": "method: fragments",
-    "Identifier": "columns.identifiers",
-    "Secret": "key, vault",
-    **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
-    **{model.__name__: f"treatment: {kind}" for kind, model in TREATMENTS.items()},
-    **{model.__name__: f"hierarchy: {kind}" for kind, model in HIERARCHIES.items()},
-    **{model.__name__: f"method: {name}" for name, model in METHODS.items()},
-}
-"""Where a model stands in a job."""
 BOUNDS = {"minimum": "{} or more", "maximum": "{} or less", "exclusiveMinimum": "more than {}", "minItems": "{} at least", "pattern": ""}
 NOTE = "% Made from the code when the documentation is built; changes here are lost.\n\n"
+
+
+def places() -> dict[str, str]:
+    """Returns where each model stands in a job."""
+    return {
+        "Source": "source",
+        "Connection": "source.connection",
+        "Columns": "columns",
+        "QuasiIdentifier": "columns.quasi_identifiers",
+        "Privacy": "privacy",
+        "Recursive": "privacy.l: recursive: its numbers",
+        **{model.__name__: f"privacy.l: {name}" for name, model in DIVERSITY_SCHEMAS.items()},
+        **{model.__name__: f"privacy.t: {name} distance" for name, model in DISTANCE_SCHEMAS.items()},
+        "Suppression": "suppression",
+        "Output": "output",
+        "Fragments": "method: fragments",
+        "Identifier": "columns.identifiers",
+        "Secret": "key, vault",
+        **{f"{kind.title()}Settings": f"treatment: {kind}: settings" for kind in TREATMENTS},
+        **{model.__name__: f"treatment: {kind}" for kind, model in Schemas(TREATMENTS).items()},
+        **{model.__name__: f"hierarchy: {kind}" for kind, model in Schemas(HIERARCHIES).items()},
+        **{model.__name__: f"method: {name}" for name, model in Schemas(METHODS).items()},
+    }
 
 
 def write_pages(folder: Path) -> None:
@@ -74,7 +79,7 @@ def job_page() -> str:
         *_section("Job", schema, "The whole job"),
     ]
     for name in _in_order(schema):
-        parts += _section(name, schema["$defs"][name], PLACES.get(name, name))
+        parts += _section(name, schema["$defs"][name], places().get(name, name))
     return "".join(parts)
 
 
@@ -115,7 +120,7 @@ def _takes(one: Schema) -> str:
     """Returns what a key takes, in words and links."""
     if "$ref" in one:
         name = one["$ref"].rpartition("/")[2]
-        return f"[{PLACES.get(name, name)}](#job-{name.lower()})"
+        return f"[{places().get(name, name)}](#job-{name.lower()})"
     if choices := one.get("anyOf") or one.get("oneOf"):
         return " or ".join(dict.fromkeys(_takes(choice) for choice in choices if choice.get("type") != "null"))
     if values := one.get("enum") or [one[key] for key in ("const",) if key in one]:

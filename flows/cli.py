@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from flows.commands.compare import compare
+from flows.commands.compare import compare_command
 from flows.commands.init import init
 from flows.commands.lattice import lattice
 from flows.commands.report import report
@@ -121,17 +121,17 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
         from tasks.engine.flows import SWITCH
 
         os.environ[SWITCH] = "1"
-        from flows.methods import flow_of
+        from schemas.job.method import METHODS
 
-        yield flow_of(method)
+        yield METHODS[method].flow.load()
         return
     from flows.server.local_api import api, prepare
     from schemas.job.run_parameters import RunParameters
 
     with api(prepare()):
-        from flows.methods import flow_of
+        from schemas.job.method import METHODS
 
-        flow = flow_of(method).with_options(flow_run_name=name)
+        flow = METHODS[method].flow.load().with_options(flow_run_name=name)
         yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 
@@ -220,7 +220,7 @@ def _print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
-app.command()(compare)
+app.command("compare")(compare_command)
 app.command()(init)
 app.command()(utility)
 app.command()(lattice)

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.evaluation.per_chunk_baseline import layout
-from flows.comparison_picture import draw
 from schemas.job.job import load_job
 from tasks.comparison.chunk_phases import count_units, find_optima, optima_of_chunks, portion_of, recount
+from tasks.comparison.chunk_picture import draw
 from tasks.comparison.chunk_results import Comparison, comparison_folder, make_case, make_comparison, write_comparison
 from tasks.comparison.chunks import check_experiment, check_objective, read_optimum
 from tasks.counting.coding import load_coding
@@ -22,11 +22,10 @@ KS = (10, 50, 250, 1000)
 
 @dataclass(frozen=True)
 class Compared:
-    """A comparison, where its figures lie, and how many pictures are among them (none without the extra ``plots``)."""
+    """A comparison, and where its figures lie."""
 
     comparison: Comparison
     folder: Path
-    pictures: int
 
 
 @as_flow
@@ -81,4 +80,5 @@ def compare(
         comparison = make_comparison(job, source, coding, cases, run.seconds, cut=cut)
     folder = comparison_folder(job, to)
     write_comparison(folder, comparison)
-    return Compared(comparison, folder, len(draw(folder, comparison)))
+    draw(folder, comparison)
+    return Compared(comparison, folder)

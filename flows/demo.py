@@ -14,7 +14,7 @@ ROWS = 1_000_000
 FOLDER = Path(".demo")
 
 
-def prepare(folder: Path, rows: int) -> Path:
+def make_patients(folder: Path, rows: int) -> Path:
     """Makes the data and puts the job file beside it.
 
     Returns:
@@ -30,7 +30,7 @@ def demo() -> None:
     """Makes the data and runs ``skald run`` on it."""
     console = Console(soft_wrap=True, highlight=False)
     console.print(f"Making {ROWS:,} synthetic patients in {FOLDER / 'medical'} …")
-    job = prepare(FOLDER, ROWS)
+    job = make_patients(FOLDER, ROWS)
     console.print(f"skald run {job}\n")
     sys.argv = ["skald", "run", str(job), *sys.argv[1:]]
     main()

@@ -1,10 +1,15 @@
-"""What the flows of all algorithms that recode single records have in common: everything but the algorithm."""
+"""The flows of all algorithms that recode single records: they have everything in common but the algorithm.
+
+RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, and semantic clustering (papers/semantic-clustering.txt).
+"""
 
 from pathlib import Path
+from typing import Any
 
 from schemas.job.job import load_job
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
+from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
 from tasks.mondrian.phases import anonymise_fragments
@@ -50,3 +55,20 @@ def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[A
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
     return files, read_local_outcome(recoding, run.store)
+
+
+def record_flow(method: str) -> Any:
+    """Returns the flow of an algorithm that recodes single records, under the algorithm's name."""
+
+    def run(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+        return anonymise_records(job_file, settings)
+
+    run.__name__ = run.__qualname__ = method
+    run.__doc__ = f"Runs a job with ``method: {{name: {method}}}``: its records as codes, classes of them, a verified release."
+    return as_job_flow(run)
+
+
+rayden = record_flow("rayden")
+canon = record_flow("canon")
+mondrian_cof = record_flow("mondrian_cof")
+clustering = record_flow("clustering")

@@ -8,8 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,18 +18,10 @@ import httpx
 import psutil
 
 from tests.conftest import CommandLine
+from tests.patience import SECONDS, until
 from tests.places import ROOT
 
 FINAL = {"COMPLETED", "FAILED", "CRASHED", "CANCELLED"}
-
-
-def until(true: Callable[[], Any], seconds: float = 120) -> Any:
-    """Waits for something, and returns it."""
-    deadline = time.monotonic() + seconds
-    while not (found := true()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return found
 
 
 @dataclass
@@ -52,9 +43,8 @@ class PrefectServer:
     def prefect(self, *arguments: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
         """Runs ``prefect`` to its end."""
         options = self.line.options(**self.environment) | {"cwd": folder}
-        return subprocess.run(
-            [sys.executable, "-m", "prefect", *arguments], **options, capture_output=True, text=True, check=False, timeout=180
-        )
+        command = [sys.executable, "-m", "prefect", *arguments]
+        return subprocess.run(command, **options, capture_output=True, text=True, check=False, timeout=SECONDS)
 
     def start_worker(self) -> psutil.Process:
         """Starts a worker of the pool ``skald``, which it makes."""
@@ -65,7 +55,7 @@ class PrefectServer:
 
     def ask(self, method: str, path: str, content: Any = None) -> httpx.Response:
         """Asks the API."""
-        return httpx.request(method, f"http://127.0.0.1:{self.port}/api{path}", json=content, timeout=60)
+        return httpx.request(method, f"http://127.0.0.1:{self.port}/api{path}", json=content, timeout=SECONDS)
 
     def state(self, run: str) -> dict[str, Any]:
         """The state of a flow run."""

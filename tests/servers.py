@@ -16,7 +16,7 @@ from tempfile import mkdtemp
 
 import fsspec
 
-PATIENCE = 60
+from tests.patience import SECONDS
 
 
 def programs_in(folder: Path) -> Path:
@@ -55,7 +55,7 @@ def postgresql() -> Iterator[str]:
         made = [*owner, str(programs / "initdb"), "-D", str(folder / "data"), "-A", "trust", "-U", "reader", "-E", "UTF8", "--no-sync"]
         subprocess.run([*made, "--locale=C"], check=True, capture_output=True, cwd=folder)
         control = [*owner, str(programs / "pg_ctl"), "-D", str(folder / "data"), "-l", str(folder / "log")]
-        subprocess.run([*control, "-w", "-t", str(PATIENCE), "-o", settings, "start"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
+        subprocess.run([*control, "-w", "-t", str(SECONDS), "-o", settings, "start"], check=True, stdout=subprocess.DEVNULL, cwd=folder)
         try:
             yield f"postgresql:///postgres?host={folder}&user=reader"
         finally:
@@ -73,7 +73,7 @@ def s3() -> Iterator[dict[str, str]]:
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + SECONDS
         while True:
             try:
                 socket.create_connection(("127.0.0.1", port), timeout=1).close()

@@ -14,13 +14,14 @@ import psutil
 import pytest
 import yaml
 
-from flows.methods import FLOWS
 from schemas.job.job import load_job
+from schemas.job.method import METHODS as FLOWS
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
+from tests.patience import SECONDS, until
 from tests.places import ROOT
-from tests.prefect_server import PrefectServer, serving, until
+from tests.prefect_server import PrefectServer, serving
 
 FOLDER = ROOT / "deployments"
 TABLE = people(1500)
@@ -52,6 +53,7 @@ def start(server: PrefectServer, parameters: dict[str, Any]) -> tuple[int, dict[
     return answer.status_code, answer.json()
 
 
+@pytest.mark.slow
 def test_every_method_is_deployed_with_one_form_off_until_switched_on_and_one_run_at_a_time(server: PrefectServer) -> None:
     for method in FLOWS:
         found = deployment(server, method)
@@ -73,6 +75,7 @@ def test_every_method_is_deployed_with_one_form_off_until_switched_on_and_one_ru
         }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "parameters",
     [
@@ -108,6 +111,7 @@ def running_process(worker: psutil.Process, folder: Path) -> psutil.Process:
     return found[-1]
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_continues_by_retry_to_the_same_bytes_and_a_second_one_meanwhile_is_refused(
     server: PrefectServer, anonymise: Anonymise, tmp_path: Path
 ) -> None:
@@ -164,7 +168,7 @@ def test_a_server_that_dies_ends_the_run_in_one_sentence_and_what_is_finished_st
     made = folder / "other" / "artifacts" / "histograms"
     until(lambda: process.poll() is not None or (made.is_dir() and any(made.glob("*.record"))))
     server.process.kill()
-    _, told = process.communicate(timeout=90)
+    _, told = process.communicate(timeout=SECONDS)
     assert process.returncode == 2, told
     assert told.startswith("Prefect's server")
     assert "the same command continues" in told
@@ -179,9 +183,9 @@ def test_a_server_that_dies_ends_the_run_in_one_sentence_and_what_is_finished_st
 
 def test_the_container_holds_every_package_and_runs_as_no_root() -> None:
     lines = (FOLDER / "Containerfile").read_text().splitlines()
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]["find"]["include"]
     copied = {line.split()[1] for line in lines if line.startswith("COPY")}
-    assert {package.split(".")[0] for package in packages} <= copied
+    assert {package.rstrip("*") for package in packages} <= copied
     assert all(Path(ROOT, name).exists() for name in copied if name != "pyproject.toml")
     assert "USER skald" in lines
 

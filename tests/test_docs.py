@@ -22,6 +22,7 @@ from flows.cli import app
 from schemas.job.job import job_json_schema
 from tests.conftest import CommandLine
 from tests.jobs import job_of
+from tests.patience import SECONDS
 from tests.places import ROOT
 
 DOCS = ROOT / "docs"
@@ -59,7 +60,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=SECONDS,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return folder / "html"
@@ -130,22 +131,14 @@ def test_the_schema_for_editors_takes_jobs_and_refuses_what_is_none(direct: Comm
 
 
 def test_the_tutorial_is_what_happens(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    skald = tmp_path / "bin" / "skald"
-    skald.write_text(f'#!/bin/sh\nexec {sys.executable} -m flows.cli "$@"\n')
-    skald.chmod(0o755)
-    work, given = tmp_path / "work", CommandLine("direct", tmp_path).options(COLUMNS="200")["env"]
-    work.mkdir()
-    environment = given | {"PATH": f"{skald.parent}:{os.environ['PATH']}"}
-    ran = 0
+    skald, ran = CommandLine("direct", tmp_path), 0
     for language, options, text in BLOCK.findall((DOCS / "tutorial.md").read_text("utf-8")):
         if caption := re.search(r":caption: (\S+)", options):
-            (work / caption[1]).write_text(text)
+            (tmp_path / caption[1]).write_text(text)
         if language == "console":
             for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
-                done = subprocess.run(
-                    ["bash", "-c", command], cwd=work, env=environment, capture_output=True, text=True, check=False, timeout=180
-                )
+                words = skald.ended(["bash", "-c", f"printf '%s\\0' {command}"]).stdout.split("\0")[:-1]
+                done = skald(*words[1:]) if words[0] == "skald" else skald.ended(words)
                 assert done.returncode == 0, f"{command}: {done.stderr}"
                 assert_shown(shown, done.stdout)
                 ran += 1

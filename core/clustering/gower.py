@@ -77,7 +77,7 @@ class Points:
         return type(self)(np.ascontiguousarray(self.rows[rows]), self.metric)
 
 
-def positions(domain: Domain) -> Rows:
+def places_in_range(domain: Domain) -> Rows:
     """Returns where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
     numbers = as_numbers(domain.values)
     assert numbers is not None
@@ -109,7 +109,7 @@ def gower_points(
         hierarchies: One per QID, if categories are to be compared by them.
     """
     qids = range(len(domains))
-    columns = [positions(domains[qid])[records[:, qid]] for qid in qids if is_numerical(domains[qid])]
+    columns = [places_in_range(domains[qid])[records[:, qid]] for qid in qids if is_numerical(domains[qid])]
     numerical, weights = len(columns), [UNIT] * len(columns)
     for qid in qids:
         if not is_numerical(domains[qid]):
@@ -137,7 +137,7 @@ def euclidean_points(records: NDArray[np.integer], domains: Sequence[Domain]) ->
         records: Shape (n, QIDs), the code of each value.
         domains: One per QID; categorical ones play no part.
     """
-    columns = [positions(domain)[records[:, qid]] for qid, domain in enumerate(domains) if is_numerical(domain)]
+    columns = [places_in_range(domain)[records[:, qid]] for qid, domain in enumerate(domains) if is_numerical(domain)]
     rows = np.column_stack(columns) if columns else np.empty((len(records), 0), np.int32)
     return Points(np.ascontiguousarray(rows), Metric(len(columns), UNIT, True, np.empty(0, np.int64)))
 

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.gower import positions
+from core.clustering.gower import places_in_range
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
@@ -93,7 +93,7 @@ class Clustering:
                 assert numbers is not None
                 beyond = numbers[-1:] - numbers[:1] + 1
                 raw = np.append(numbers - numbers[:1], beyond if len(beyond) else 0.0)[: domain.size]
-                total += (positions(domain).astype(np.float64) if self.scaled else raw)[records[:, qid]]
+                total += (places_in_range(domain).astype(np.float64) if self.scaled else raw)[records[:, qid]]
         return total
 
 

@@ -10,6 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from schemas.errors.base import counted
+from schemas.job.method import METHODS
 from schemas.release.method_comparison import Advice, Figures, MethodRun
 
 KEPT = 0.99
@@ -33,9 +34,6 @@ RULES = (
     f"them; CPU time and memory, which change from run to run: by {percent(SAME_COST)}).",
 )
 """How the advice is made, as it is shown with it."""
-
-ONE_LEVEL = {"skald"}
-"""Methods that publish one level per column."""
 
 
 class Measure(NamedTuple):
@@ -144,7 +142,7 @@ def _reason(best: str, eligible: Mapping[str, Figures]) -> str:
 
 def _other(name: str, mine: Figures, best: str, chosen: Figures, *, left_out: bool) -> str:
     better = [measure.says(mine, chosen) for measure in MEASURES if _better(measure, mine, chosen)]
-    if name in ONE_LEVEL and best not in ONE_LEVEL:
+    if METHODS[name].one_level and not METHODS[best].one_level:
         better.append("one level per column, so that equal values are published alike in all records")
     told = f"{name} is better for: {'; '.join(better)}." if better else f"{name} is better for nothing that was measured here."
     same = _same(mine.gcp, chosen.gcp, SAME) and not left_out

@@ -91,7 +91,7 @@ def _numbered(labels: Sequence[pa.Array]) -> tuple[tuple[NDArray[np.int64], ...]
     return tuple(np.split(numbers, np.cumsum([len(level) for level in labels])[:-1])), len(coded.dictionary)
 
 
-def recount_sql(files: Sequence[str], words: int) -> str:
+def concatenated_sql(files: Sequence[str], words: int) -> str:
     """Returns the statement that counts the classes of concatenated releases: how many there are, and Σ|E|².
 
     It is right because a class of the concatenated table is the union of the chunks' classes with the same published combination, so

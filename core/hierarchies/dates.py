@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +18,7 @@ from schemas.hierarchies.hierarchy import DateHierarchy
 _EPOCH = 1970
 
 
-def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy) -> Ladder:
+def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> Ladder:
     """Groups dates by calendar unit; a timestamp with a time zone counts by the local calendar of that zone.
 
     ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight.

@@ -13,10 +13,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.hierarchies.spelling import is_text
-from core.hierarchies.table import LabelTable, read_table
-from core.hierarchies.tree import tree_table
-from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
+from core.hierarchies.table import LabelTable
+from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
 Flags = NDArray[np.bool_]
@@ -41,19 +40,13 @@ def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
         return len(known)
     texts = known.cast(pa.large_string())
     texts = texts.filter(pc.not_equal(texts, _STAR))
-    match qid.hierarchy:
-        case WidthsHierarchy() as spec:
-            return int((~_in_bins(texts, spec, exact=qid.exact)).sum())
-        case PrefixHierarchy() as spec:
-            return int(_beyond_prefix(texts, spec, exact=qid.exact).sum())
-        case DateHierarchy() as spec:
-            # A day has ten characters, and what is finer more.
-            allowed = 10 if "day" in spec.date else 9
-            return int(pc.sum(pc.greater(pc.utf8_length(pc.utf8_ltrim(texts, "-")), allowed)).as_py() or 0)
-        case CsvHierarchy() as spec:
-            return _leaves(texts, read_table(qid.name, spec, folder))
-        case TreeHierarchy() as spec:
-            return _leaves(texts, tree_table(qid.name, spec))
+    kind = entry_of(qid.hierarchy)
+    if kind.telling:
+        return int(kind.telling(texts, qid).sum())
+    if kind.table:
+        return _leaves(texts, kind.table(qid.name, qid.hierarchy, folder))
+    # Nothing is known of the kind that could excuse a label.
+    return len(texts)
 
 
 def telling_bounds(qid: QuasiIdentifier, low: pa.Array, high: pa.Array) -> int:
@@ -63,6 +56,22 @@ def telling_bounds(qid: QuasiIdentifier, low: pa.Array, high: pa.Array) -> int:
     first, last = (np.asarray(bound.cast(pa.float64(), safe=False)).astype(np.float64) for bound in (low, high))
     told = np.zeros(len(first), np.bool_) if qid.exact else first == last
     return int((told | _outside(first, last, spec)).sum())
+
+
+def telling_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+    """Tells which labels of bins tell what the job hides: shape (m,)."""
+    spec = qid.hierarchy
+    assert isinstance(spec, WidthsHierarchy)
+    return ~_in_bins(texts, spec, exact=qid.exact)
+
+
+def telling_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+    """Tells which labels of calendar units are finer than the job's finest one allows: shape (m,)."""
+    spec = qid.hierarchy
+    assert isinstance(spec, DateHierarchy)
+    # A day has ten characters, and what is finer more.
+    allowed = 10 if "day" in spec.date else 9
+    return np.asarray(pc.greater(pc.utf8_length(pc.utf8_ltrim(texts, "-")), allowed)).astype(np.bool_)
 
 
 def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:
@@ -98,11 +107,13 @@ def _outside(low: NDArray[np.float64], high: NDArray[np.float64], spec: WidthsHi
     return told
 
 
-def _beyond_prefix(texts: pa.Array, spec: PrefixHierarchy, *, exact: bool) -> Flags:
-    """Tells which labels keep more characters than the job's finest level, a sparse beginning, or unless ``exact`` all characters."""
+def telling_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
+    """Tells which labels keep more characters than the finest level, a sparse beginning, or all unless values may be told."""
+    spec = qid.hierarchy
+    assert isinstance(spec, PrefixHierarchy)
     kept = pc.utf8_length(pc.utf8_rtrim(texts, spec.mask))
     told = np.asarray(pc.greater(kept, spec.prefix[0])).astype(np.bool_)
-    if not exact:
+    if not qid.exact:
         told |= np.asarray(pc.equal(kept, pc.utf8_length(texts))).astype(np.bool_)
     if spec.beginnings:
         length = len(spec.beginnings[0])

@@ -11,15 +11,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.hierarchies.dates import dates_ladder
 from core.hierarchies.disclosing_labels import telling
 from core.hierarchies.levels import Bounds, Ladder, Level
-from core.hierarchies.prefix import prefix_ladder
-from core.hierarchies.table import read_table, table_ladder
-from core.hierarchies.tree import tree_table
-from core.hierarchies.widths import widths_ladder
-from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
+from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
 
@@ -87,7 +81,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         HierarchyError: As for :func:`check_static`, or the hierarchy does not fit the type or does not cover the values.
     """
     values = domain.values
-    ladder = _ladder(qid, domain, folder)
+    ladder: Ladder = entry_of(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
     exact = Level(np.arange(len(values), dtype=np.uint32), values, ladder.axis, (values, values) if ladder.numeric else None)
     levels = [_with_null(level) if domain.nulls else level for level in (exact, *ladder.levels)]
     levels.append(_star(domain.size, levels[-1].bounds))
@@ -116,25 +110,8 @@ def check_static(qid: QuasiIdentifier, folder: Path) -> None:
     Raises:
         HierarchyError: A CSV file cannot be read, rows differ in length, a value has two places, or labels do not nest.
     """
-    match qid.hierarchy:
-        case CsvHierarchy() as spec:
-            read_table(qid.name, spec, folder)
-        case TreeHierarchy() as spec:
-            tree_table(qid.name, spec)
-
-
-def _ladder(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Ladder:
-    match qid.hierarchy:
-        case CsvHierarchy() as spec:
-            return table_ladder(qid.name, domain, read_table(qid.name, spec, folder))
-        case TreeHierarchy() as spec:
-            return table_ladder(qid.name, domain, tree_table(qid.name, spec))
-        case WidthsHierarchy() as spec:
-            return widths_ladder(qid.name, domain, spec)
-        case PrefixHierarchy() as spec:
-            return prefix_ladder(qid.name, domain, spec)
-        case DateHierarchy() as spec:
-            return dates_ladder(qid.name, domain, spec)
+    if table := entry_of(qid.hierarchy).table:
+        table(qid.name, qid.hierarchy, folder)
 
 
 def _with_null(level: Level) -> Level:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,7 +16,7 @@ from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import PrefixHierarchy
 
 
-def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy) -> Ladder:
+def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path | None = None) -> Ladder:
     """Groups text (or the decimal text of integers) by its prefix and its length, counted in Unicode code points.
 
     The first length becomes level 0 where no value is longer. Values with a sparse beginning share the group ``000``.

@@ -76,6 +76,15 @@ def checked_table(qid: str, where: str, rows: Sequence[Sequence[str]]) -> LabelT
     return LabelTable(where, columns)
 
 
+def csv_ladder(qid: str, domain: Domain, spec: CsvHierarchy, folder: Path) -> Ladder:
+    """Looks the domain up in a CSV hierarchy.
+
+    Raises:
+        HierarchyError: As for :func:`read_table` and :func:`table_ladder`.
+    """
+    return table_ladder(qid, domain, read_table(qid, spec, folder))
+
+
 def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
     """Looks the domain up in a table; a last column of one single label is the ``*`` of the hierarchy.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +35,7 @@ class _Grid:
     top: int | None = None
 
 
-def widths_ladder(qid: str, domain: Domain, spec: WidthsHierarchy) -> Ladder:
+def widths_ladder(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path | None = None) -> Ladder:
     """Bins a numerical domain by each width, aligned to multiples of it from the origin.
 
     The first width becomes level 0 where it can merge no two values of the domain's resolution (1 for integers and ranks, else the last

@@ -17,13 +17,14 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import RollUps
 from core.lattice.lattice import Lattice
-from core.lattice.objectives import ROUNDING, Prices
-from core.lattice.search import KEPT_CELLS, Objective, Rank
+from core.lattice.objectives import ROUNDING, Counting, Prices, Region, measured_by_name, objective_of
+from core.lattice.search import KEPT_CELLS, Rank
 from core.losses.losses import Loss, loss_of
 from core.privacy.class_tables import classes_of
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel, relaxed
 from schemas.errors.signals import SpentError
 
+NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
 KEPT_NODES = 50_000
 
 Steps = tuple[int, ...]
@@ -75,7 +76,7 @@ class Evaluations:
     hierarchies: Sequence[Hierarchy]
     model: PrivacyModel
     most_suppressed: int
-    objective: Objective
+    objective: str
     effort: int
     kept_cells: int = KEPT_CELLS
     sensitive: Sequence[Domain] = ()
@@ -85,6 +86,9 @@ class Evaluations:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
         self.lattice = Lattice(tuple(sizes), self.root.node)
         self.levels = [_differing(hierarchy, first) for hierarchy, first in zip(self.hierarchies, self.root.node, strict=True)]
+        objective = objective_of(self.objective)
+        # Prices are asked first wherever an objective has them.
+        self._counting = objective if isinstance(objective, Counting) else NOTHING_COUNTED
         self.bottom: Steps = (0,) * len(sizes)
         self.top: Steps = tuple(len(levels) - 1 for levels in self.levels)
         self.k = _fewest(self.model)
@@ -109,7 +113,7 @@ class Evaluations:
     def measured(self) -> dict[str, float]:
         """The best value by the name of its objective, as ``core.lattice.search.Found`` has it."""
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
-        return {self.objective: self.value / values} if self.objective in {"gcp_covered", "entropy"} else {}
+        return {self.objective: self.value / values} if measured_by_name(self.objective) else {}
 
     def node(self, steps: Steps) -> Node:
         """Returns the level of each QID."""
@@ -163,9 +167,7 @@ class Evaluations:
     def _value(self, node: Node, loss: Loss, classes: int, codes: NDArray[np.unsignedinteger[Any]], lost: NDArray[np.int64]) -> int | float:
         if self.prices:
             return self.prices.cost(node, codes, lost)
-        if self.objective == "c_avg":
-            return (self.root.records - loss.suppressed) / classes if classes else inf
-        return loss.dm_star if self.objective == "dm_star" else loss.dm_all
+        return self._counting.value(loss, self.root.records, classes)
 
     def passes(self, steps: Steps) -> bool:
         """Tells whether a node may pass; one that may not takes every finer node with it."""
@@ -181,7 +183,7 @@ class Evaluations:
         if self.prices:
             return self.prices.cost(self.node(steps), np.empty((0, 0), np.uint16), np.empty(0, np.int64))
         seen = self.see(steps)
-        return 1 / seen.cells if self.objective == "c_avg" else float(seen.loss.dm_all)
+        return self._counting.growth(seen.loss, seen.cells)
 
     def bound(self, low: Steps, high: Steps) -> int | float:
         """Returns a lower bound of the value of every passing node from ``low`` to ``high``; proof in core/lattice/branch_and_bound.py.
@@ -193,16 +195,11 @@ class Evaluations:
         if self.prices:
             return self.cost(low) * ROUNDING
         seen, least = self.see(low, keep=True), self.see(high).least
-        if self.objective == "c_avg":
-            return max(float(np.nextafter((self.root.records - self.most_suppressed) / seen.cells, 0)), float(self.k))
-        bound = seen.floor - seen.spared
-        if self.objective == "dm_all":
-            return bound
+        records, most = self.root.records, self.most_suppressed
+        if self._counting.region is None:
+            return self._counting.floor(seen.loss, records, seen.cells, most)
         alone = isinstance(self.model, KAnonymity)
-        most = min(self.most_suppressed, seen.least) if alone else self.most_suppressed
-        suppressed = min(max(self.k // 2, least), most)
-        more = suppressed * (suppressed - self.k)
-        return max(bound, seen.floor + (more if alone else min(more, 0)))
+        return self._counting.region(Region(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
 
     def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
         """Tells whether no node from ``low`` to ``high`` can be better than the best, ties included: a node of the value ``bound``

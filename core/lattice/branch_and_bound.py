@@ -44,7 +44,7 @@ from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.greedy_walks import changed, hunt
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices
-from core.lattice.search import KEPT_CELLS, Found, Objective
+from core.lattice.search import KEPT_CELLS, Found
 from core.privacy.models import PrivacyModel
 from schemas.errors.signals import SpentError
 
@@ -77,7 +77,7 @@ class Branching:
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], model: PrivacyModel, most_suppressed: int,
-        objective: Objective = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
+        objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
         prices: Prices | None = None,
     ) -> None:  # fmt: skip
         self._nodes = Evaluations(root, hierarchies, model, most_suppressed, objective, effort, kept_cells, sensitive, prices)

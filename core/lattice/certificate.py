@@ -29,7 +29,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
 from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import Prices
-from core.lattice.search import Found, Objective, Rank, Search
+from core.lattice.search import Found, Rank, Search
 from core.privacy.models import PrivacyModel
 
 ROOTS_PER_PASS = 3
@@ -62,7 +62,7 @@ class Examination:
     records: int
     k: int
     most_suppressed: int
-    objective: Objective
+    objective: str
     most_cells: int
     kept_cells: int
     most_roots: int = MOST_ROOTS

@@ -1,16 +1,18 @@
-"""Objectives whose cost without suppression is a sum over QIDs, known for every node before a cell is counted.
+"""What the search minimises: objectives that need the counts of a node, and those that have prices.
 
-Precision, both certainty penalties and non-uniform entropy charge a record for each QID by the group that it is published with, so that Σ
-over QIDs and groups of price times marginal count needs the domains alone. It is monotone: a coarser group is never cheaper. A suppressed
-record costs no less than a published one, so the sum is a lower bound of the cost with suppression too, and a node whose bound is above the
-best cost is cut with everything coarser, uncounted.
+The cost without suppression of the latter is a sum over QIDs, known for every node before a cell is counted. Precision, both certainty
+penalties and non-uniform entropy charge a record for each QID by the group that it is published with, so that Σ over QIDs and groups of
+price times marginal count needs the domains alone. It is monotone: a coarser group is never cheaper. A suppressed record costs no less
+than a published one, so the sum is a lower bound of the cost with suppression too, and a node whose bound is above the best cost is cut
+with everything coarser, uncounted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log2
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +22,109 @@ from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.losses.losses import group_penalties
+from core.losses.losses import Loss, group_penalties
+from schemas.job.objectives import OBJECTIVES
 
 Floats = NDArray[np.float64]
 ROUNDING = 1 - 1e-12
-PRICED = ("precision", "gcp", "gcp_covered", "entropy")
+
+
+class Region(NamedTuple):
+    """The nodes between two, of which the finer was rolled up; all that a lower bound can be made of.
+
+    Attributes:
+        records: N.
+        most_suppressed: How many of them may be suppressed.
+        k: Fewest records that the model lets a class have.
+        alone: Whether the model is k-anonymity and nothing else.
+        floor: Σ over all cells |E|² at the finest node, with |E|·k for cells of fewer than k.
+        spared: By how much suppressing can lower ``floor`` at most.
+        cells: At the finest node.
+        least: Records that must be suppressed at the coarsest node, and ``least_fine`` at the finest.
+        least_fine: See ``least``.
+    """
+
+    records: int
+    most_suppressed: int
+    k: int
+    alone: bool
+    floor: int
+    spared: int
+    cells: int
+    least: int
+    least_fine: int
+
+
+@dataclass(frozen=True)
+class Counting:
+    """An objective that needs the counts of a node; lower is better, and no value is negative.
+
+    Attributes:
+        value: Of a node: ``(loss, N, published classes)``.
+        floor: What neither a node nor a coarser one is below: ``(loss, N, cells, most suppressed)``.
+        growth: What grows from finer to coarser nodes as the value does, suppression apart: ``(loss, cells)``.
+        region: A lower bound of all passing nodes of a region; ``floor`` of its finest node serves where there is none.
+    """
+
+    value: Callable[[Loss, int, int], int | float]
+    floor: Callable[[Loss, int, int, int], int | float]
+    growth: Callable[[Loss, int], float] = lambda loss, cells: float(loss.dm_all)
+    region: Callable[[Region], int | float] | None = None
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """An objective that charges a record for the group of each QID that it is published with; lower is better, no price is negative.
+
+    Attributes:
+        groups: The price of each group of a level, shape (groups,): ``(hierarchy, domain, level)``. Never lower at a coarser level. Left
+            out where ``levels`` says it of all groups alike and a suppressed record costs no more than a published one.
+        levels: The cost of each level of all hierarchies, shapes (levels,), without regard to counts.
+        withheld: The price of a suppressed value.
+        relative: Whether what the values themselves cost is taken off.
+        told: Whether the value is published under the objective's own name, because no loss of every release says it.
+    """
+
+    groups: Callable[[Hierarchy, Domain, int], Floats] | None = None
+    levels: Callable[[Sequence[Hierarchy]], list[Floats]] | None = None
+    withheld: Callable[[Domain], float] = lambda domain: 1.0
+    relative: bool = False
+    told: bool = False
+
+
+def _squares(region: Region) -> int | float:
+    """Bounds DM*: s² is as large as what must be suppressed at the coarsest node makes it (core/lattice/branch_and_bound.py)."""
+    most = min(region.most_suppressed, region.least_fine) if region.alone else region.most_suppressed
+    suppressed = min(max(region.k // 2, region.least), most)
+    more = suppressed * (suppressed - region.k)
+    return max(_all_cells(region), region.floor + (more if region.alone else min(more, 0)))
+
+
+def _all_cells(region: Region) -> int:
+    return region.floor - region.spared
+
+
+def _class_size(region: Region) -> float:
+    return max(float(np.nextafter((region.records - region.most_suppressed) / region.cells, 0)), float(region.k))
+
+
+DM_STAR = Counting(lambda loss, records, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares)
+"""Σ over published classes |E|² + s² (papers/skald.txt, eq. 4)."""
+DM_ALL = Counting(lambda loss, records, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells)
+"""Σ over all cells |E|² (El Emam et al. 2009; ARX)."""
+C_AVG = Counting(
+    # Without the constant 1/k; coarser nodes have no more cells.
+    value=lambda loss, records, classes: (records - loss.suppressed) / classes if classes else np.inf,
+    floor=lambda loss, records, cells, most: (records - most) / cells,
+    growth=lambda loss, cells: 1 / cells,
+    region=_class_size,
+)
+"""Mean class size."""
+
+
+def _steps(hierarchies: Sequence[Hierarchy]) -> list[Floats]:
+    unit = Lattice.whole([hierarchy.levels for hierarchy in hierarchies]).unit
+    return [np.arange(hierarchy.levels, dtype=np.float64) * (unit // max(hierarchy.top, 1)) for hierarchy in hierarchies]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,35 +169,29 @@ def prices_of(
     """Returns the prices of an objective, or None for one that needs counts.
 
     Args:
-        objective: ``precision`` (Sweeney 2002, 1 − Prec), ``gcp`` (Xu et al. 2006: range over range, else values covered over values),
-            ``gcp_covered`` (values covered over values for every type), ``entropy`` (non-uniform entropy, in bits: De Waal and
-            Willenborg 1999; Gionis and Tassa 2009), or another.
+        objective: Its name in a job.
         hierarchies: One per QID in job order.
         domains: One per QID, with the counts of all records.
         others: Axes of sensitive columns, which cost nothing.
         left: Cells of the records whose cost is asked for, all of them if left out. Nodes below theirs have no cost.
     """
-    if objective not in PRICED:
+    priced = objective_of(objective)
+    if not isinstance(priced, Pricing):
         return None
     free, nothing = np.zeros(1), tuple((np.zeros(0),) for _ in range(others))
-    if objective == "precision":
-        unit = Lattice.whole([hierarchy.levels for hierarchy in hierarchies]).unit
-        steps = [np.arange(hierarchy.levels, dtype=np.float64) * (unit // max(hierarchy.top, 1)) for hierarchy in hierarchies]
-        return Prices((*steps, *(free,) * others))
+    if priced.levels is not None:
+        return Prices((*priced.levels(hierarchies), *(free,) * others))
+    assert priced.groups is not None
     base: list[Floats] = []
     extra: list[tuple[Floats, ...]] = []
     for qid, (hierarchy, domain) in enumerate(zip(hierarchies, domains, strict=True)):
         first, records = _first_level(domain, qid, left)
         costs, more = [0.0] * first, [np.zeros(len(labels)) for labels in hierarchy.labels[:first]]
         for level in range(first, hierarchy.levels):
-            if objective == "entropy":
-                penalties, withheld = bits(hierarchy, domain, level), log2(domain.records)
-            else:
-                penalties = group_penalties(hierarchy, domain, level) if objective == "gcp" else covered(hierarchy, domain, level)
-                withheld = 1.0
+            penalties = priced.groups(hierarchy, domain, level)
             costs.append(float(np.dot(penalties, np.bincount(hierarchy.rolled(first, level), weights=records, minlength=len(penalties)))))
-            more.append(withheld - penalties)
-        if objective == "entropy":
+            more.append(priced.withheld(domain) - penalties)
+        if priced.relative:
             # What the finest level cannot tell is lost already.
             costs = [cost - costs[first] for cost in costs]
         base.append(np.array(costs))
@@ -124,3 +218,25 @@ def _first_level(domain: Domain, qid: int, left: Histogram | None) -> tuple[int,
     if left is None:
         return 0, np.append(domain.counts, domain.nulls)[: domain.size]
     return left.node[qid], np.bincount(left.codes[:, qid], weights=left.counts, minlength=left.packing.sizes[qid]).astype(np.int64)
+
+
+PRECISION = Pricing(levels=_steps)
+"""1 − Prec (Sweeney 2002)."""
+GCP = Pricing(groups=group_penalties)
+"""Certainty penalty, range over range (Xu et al. 2006)."""
+GCP_COVERED = Pricing(groups=covered, told=True)
+"""Certainty penalty, distinct values covered over those of the domain, for every type."""
+ENTROPY = Pricing(groups=bits, withheld=lambda domain: log2(domain.records), relative=True, told=True)
+"""Non-uniform entropy, in bits (De Waal and Willenborg 1999; Gionis and Tassa 2009)."""
+
+
+def objective_of(name: str) -> Counting | Pricing:
+    """Returns the code of an objective by the name that a job calls it."""
+    found: Counting | Pricing = OBJECTIVES[name].code.load()
+    return found
+
+
+def measured_by_name(name: str) -> bool:
+    """Tells whether a release tells the objective's value under its own name."""
+    objective = objective_of(name)
+    return isinstance(objective, Pricing) and objective.told

@@ -1,11 +1,13 @@
-"""The lattice drawn, as an SVG: how many nodes of each height pass, fail or were cut, and the nodes around the chosen one."""
+"""The lattice drawn: how many nodes of each height pass, fail or were cut, and the nodes around the chosen one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 
+from core.charts.colours import paint
+from core.charts.picture import Picture, text
 from core.columns.node import Node
 from core.lattice.map import STATUSES, LatticeMap
 
@@ -17,43 +19,8 @@ SAYS = {
     "cut": "cannot be better: cut by the bound",
     "unexamined": "not examined: memory",
 }
-FONT = "font-family='Helvetica, Arial, sans-serif'"
 BAR, TOP, MARGIN, ROW = 250, 118, 24, 20
 BOX_HEIGHT, ROW_GAP, LEGEND_GAP = 24, 62, 18
-
-
-@dataclass(frozen=True)
-class Palette:
-    """Colours, as SVG takes them; text on them has a contrast of 4.5 or more.
-
-    Attributes:
-        paper: Behind everything.
-        ink: Text; ``soft`` for what is less important.
-        line: Between nodes, and ``edge`` around them.
-        chosen: Whatever concerns the chosen node.
-        fill: Of a node by its status, and ``text`` on it.
-    """
-
-    paper: str
-    ink: str
-    soft: str
-    line: str
-    edge: str
-    chosen: str
-    fill: Mapping[str, str]
-    text: Mapping[str, str]
-
-
-LIGHT = Palette(
-    paper="#FFFFFF",
-    ink="#222222",
-    soft="#555555",
-    line="#AAAAAA",
-    edge="#777777",
-    chosen="#B34700",
-    fill={"fails": "#D9D9D9", "passes": "#00734F", "cut": "#B3DDF2", "unexamined": "#FFFFFF"},
-    text={"fails": "#444444", "passes": "#FFFFFF", "cut": "#0B4F76", "unexamined": "#333333"},
-)
 
 
 @dataclass(frozen=True)
@@ -88,71 +55,59 @@ class Frame:
         return cls(max(beside + abreast + MARGIN, 900), height, beside, TOP, (MARGIN, height - MARGIN - legend + 8), box)
 
 
-def lattice_svg(drawn: LatticeMap, palette: Palette = LIGHT, *, stacked: bool = False) -> str:
+def lattice_picture(drawn: LatticeMap, *, stacked: bool = False) -> Picture:
     """Returns the picture: all heights as bars, coarse at the top, and single nodes, levels in job order.
 
     Args:
         drawn: What is shown.
-        palette: Its colours.
         stacked: Whether the nodes are below the bars, which makes a narrower picture.
     """
     frame = Frame.of(drawn, stacked=stacked)
-    width, height = f"{frame.width:g}", f"{frame.height:g}"
-    parts = [
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' viewBox='0 0 {width} {height}' role='img'>",
-        f"<title>The lattice of {escape(drawn.name)}</title>",
-        f"<rect width='{width}' height='{height}' fill='{palette.paper}'/>",
-        *_heading(drawn, frame, palette),
-        *_bars(drawn, palette),
-        *_nodes(drawn, frame, palette),
-        *_legend(drawn, frame, palette),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    total = sum(sum(row.values()) for row in drawn.heights)
+    counts = (f"{sum(row[status] for row in drawn.heights):,} {SAYS[status]}" for status in STATUSES)
+    says = f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_chosen(drawn)}."
+    body = "\n".join([*_heading(drawn, frame, total), *_bars(drawn), *_nodes(drawn, frame), *_legend(drawn, frame)])
+    return Picture(f"The lattice of {drawn.name}", says, frame.width, frame.height, body)
+
+
+def _chosen(drawn: LatticeMap) -> str:
+    return ", ".join(f"{qid} {level}" for qid, level in zip(drawn.qids, drawn.node, strict=True))
 
 
 def _levels(node: Node) -> str:
     return " ".join(map(str, node))
 
 
-def _text(x: float, y: float, text: str, ink: str, size: int = 12, anchor: str = "start", weight: str = "normal") -> str:
-    style = f"{FONT} font-size='{size}' fill='{ink}' text-anchor='{anchor}' font-weight='{weight}'"
-    return f"<text x='{x:.1f}' y='{y:.1f}' {style}>{escape(text)}</text>"
-
-
-def _heading(drawn: LatticeMap, frame: Frame, palette: Palette) -> Iterator[str]:
-    total = sum(sum(row.values()) for row in drawn.heights)
-    chosen = ", ".join(f"{qid} {level}" for qid, level in zip(drawn.qids, drawn.node, strict=True))
-    yield _text(MARGIN, 34, f"The lattice of {drawn.name}: {total:,} nodes", palette.ink, 18, weight="bold")
-    yield _text(MARGIN, 56, f"Chosen levels: {chosen}", palette.chosen, 13, weight="bold")
-    yield _text(MARGIN, TOP - 28, "Nodes of each height, coarse at the top", palette.ink, 13, weight="bold")
-    yield _text(MARGIN + 34, TOP - 12, "height", palette.soft, 10, "end")
+def _heading(drawn: LatticeMap, frame: Frame, total: int) -> Iterator[str]:
+    yield text(MARGIN, 34, f"The lattice of {drawn.name}: {total:,} nodes", size=18, bold=True)
+    yield text(MARGIN, 56, f"Chosen levels: {_chosen(drawn)}", "chosen", size=13, bold=True)
+    yield text(MARGIN, TOP - 28, "Nodes of each height, coarse at the top", size=13, bold=True)
+    yield text(MARGIN + 34, TOP - 12, "height", "soft", "end", 10)
     around = "All nodes" if drawn.whole else "Around the chosen node"
-    yield _text(frame.left, frame.top - 28, f"{around}, levels in this order:", palette.ink, 13, weight="bold")
-    yield _text(frame.left, frame.top - 12, ", ".join(drawn.qids), palette.soft, 11)
+    yield text(frame.left, frame.top - 28, f"{around}, levels in this order:", size=13, bold=True)
+    yield text(frame.left, frame.top - 12, ", ".join(drawn.qids), "soft", size=11)
 
 
-def _bars(drawn: LatticeMap, palette: Palette) -> Iterator[str]:
+def _bars(drawn: LatticeMap) -> Iterator[str]:
     widest = max(sum(row.values()) for row in drawn.heights)
     for height, row in enumerate(drawn.heights):
         y = TOP + (len(drawn.heights) - 1 - height) * ROW
         here = height == sum(drawn.node)
-        ink, weight = (palette.chosen, "bold") if here else (palette.ink, "normal")
-        yield _text(MARGIN + 34, y + 13, str(height), ink, 12, "end", weight)
+        yield text(MARGIN + 34, y + 13, str(height), "chosen" if here else "ink", "end", bold=here)
         x = MARGIN + 40.0
         for status in STATUSES:
             size = BAR * row[status] / widest
             if size:
-                look = f"fill='{palette.fill[status]}' stroke='{palette.edge}' stroke-width='0.5' stroke-dasharray='{DASH[status]}'"
+                look = f"{paint(status, 'edge')} stroke-width='0.5' stroke-dasharray='{DASH[status]}'"
                 yield (
                     f"<rect x='{x:.2f}' y='{y}' width='{size:.2f}' height='{ROW - 4}' {look}>"
                     f"<title>height {height}: {row[status]:,} {SAYS[status]}</title></rect>"
                 )
             x += size
         if here:
-            yield _text(x + 6, y + 13, f"{sum(row.values()):,}, the chosen", palette.chosen, 11, weight="bold")
+            yield text(x + 6, y + 13, f"{sum(row.values()):,}, the chosen", "chosen", size=11, bold=True)
         else:
-            yield _text(x + 6, y + 13, f"{sum(row.values()):,}", palette.soft, 11)
+            yield text(x + 6, y + 13, f"{sum(row.values()):,}", "soft", size=11)
 
 
 def _rows(drawn: LatticeMap) -> list[list[tuple[Node, str]]]:
@@ -161,7 +116,7 @@ def _rows(drawn: LatticeMap) -> list[list[tuple[Node, str]]]:
     return [[(one.node, one.status) for one in drawn.drawn if sum(one.node) == height] for height in heights]
 
 
-def _nodes(drawn: LatticeMap, frame: Frame, palette: Palette) -> Iterator[str]:
+def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
     rows, width = _rows(drawn), frame.width - frame.left - MARGIN
     places: dict[Node, tuple[float, float]] = {}
     for number, row in enumerate(rows):
@@ -172,27 +127,26 @@ def _nodes(drawn: LatticeMap, frame: Frame, palette: Palette) -> Iterator[str]:
             if above in places:
                 over, up = places[above]
                 strong = drawn.node in (node, above)
-                ink, thick = (palette.chosen, 1.2) if strong else (palette.line, 0.8)
-                yield f"<line x1='{x:.1f}' y1='{y:.1f}' x2='{over:.1f}' y2='{up:.1f}' stroke='{ink}' stroke-width='{thick}'/>"
+                ink, thick = ("chosen", 1.2) if strong else ("quiet", 0.8)
+                yield f"<line x1='{x:.1f}' y1='{y:.1f}' x2='{over:.1f}' y2='{up:.1f}' {paint(stroke=ink)} stroke-width='{thick}'/>"
     for row in rows:
         for node, status in row:
-            yield from _node(drawn, node, status, places[node], frame.box, palette)
+            yield from _node(drawn, node, status, places[node], frame.box)
 
 
-def _node(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float], box: float, palette: Palette) -> Iterator[str]:
+def _node(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float], box: float) -> Iterator[str]:
     x, y = place
     chosen = node == drawn.node
-    border, thick = (palette.chosen, 3) if chosen else (palette.edge, 0.8)
+    border, thick = ("chosen", 3) if chosen else ("edge", 0.8)
     dash = "none" if chosen else DASH[status]
     levels = ", ".join(f"{qid} {level}" for qid, level in zip(drawn.qids, node, strict=True))
     shape = f"x='{x - box / 2:.1f}' y='{y - BOX_HEIGHT / 2:.1f}' width='{box:.1f}' height='{BOX_HEIGHT}' rx='5'"
-    look = f"fill='{palette.fill[status]}' stroke='{border}' stroke-width='{thick}' stroke-dasharray='{dash}'"
+    look = f"{paint(status, border)} stroke-width='{thick}' stroke-dasharray='{dash}'"
     yield f"<rect {shape} {look}><title>{escape(levels)}: {SAYS[status]}</title></rect>"
-    yield _text(x, y + 4.5, _levels(node), palette.text[status], 12, "middle", "bold" if chosen else "normal")
+    yield text(x, y + 4.5, _levels(node), f"on-{status}", "middle", bold=chosen)
     moved = [(qid, one - other) for qid, one, other in zip(drawn.qids, node, drawn.node, strict=True) if one != other]
     if len(moved) == 1 and not drawn.whole:
-        label = _text(x, y + BOX_HEIGHT / 2 + 11, f"{moved[0][0]} {moved[0][1]:+d}", palette.soft, 10, "middle")
-        yield label.replace("<text ", f"<text paint-order='stroke' stroke='{palette.paper}' stroke-width='3' ")
+        yield text(x, y + BOX_HEIGHT / 2 + 11, f"{moved[0][0]} {moved[0][1]:+d}", "soft", "middle", 10, halo=True)
 
 
 def _used(drawn: LatticeMap) -> int:
@@ -200,15 +154,15 @@ def _used(drawn: LatticeMap) -> int:
     return sum(any(row[status] for row in drawn.heights) for status in STATUSES)
 
 
-def _legend(drawn: LatticeMap, frame: Frame, palette: Palette) -> Iterator[str]:
+def _legend(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
     x, y = frame.legend
-    yield f"<rect x='{x}' y='{y}' width='16' height='11' rx='2' fill='none' stroke='{palette.chosen}' stroke-width='3'/>"
-    yield _text(x + 24, y + 10, "the chosen node", palette.ink, 11)
+    yield f"<rect x='{x}' y='{y}' width='16' height='11' rx='2' {paint(stroke='chosen')} stroke-width='3'/>"
+    yield text(x + 24, y + 10, "the chosen node", size=11)
     for status in STATUSES:
         count = sum(row[status] for row in drawn.heights)
         if not count:
             continue
         y += LEGEND_GAP
-        look = f"fill='{palette.fill[status]}' stroke='{palette.edge}' stroke-width='0.8' stroke-dasharray='{DASH[status]}'"
+        look = f"{paint(status, 'edge')} stroke-width='0.8' stroke-dasharray='{DASH[status]}'"
         yield f"<rect x='{x}' y='{y}' width='16' height='11' rx='2' {look}/>"
-        yield _text(x + 24, y + 10, f"{SAYS[status]}: {count:,}", palette.ink, 11)
+        yield text(x + 24, y + 10, f"{SAYS[status]}: {count:,}", size=11)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +19,11 @@ from core.histograms.histogram import Histogram
 from core.histograms.rollups import RollUps
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
-from core.lattice.objectives import PRICED, Prices
+from core.lattice.objectives import Counting, Prices, measured_by_name, objective_of
 from core.losses.losses import Loss, loss_of
 from core.privacy.class_tables import classes_of
 from core.privacy.models import PrivacyModel, relaxed
 
-Objective = Literal["dm_star", "dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"]
 KEPT_CELLS = 4_000_000
 
 
@@ -73,14 +71,14 @@ class Search:
         hierarchies: One per QID in job order.
         model: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
-        objective: ``dm_star`` (eq. 4), ``dm_all`` (El Emam, ARX), ``c_avg``, or one that has prices.
+        objective: The name of what is minimised, as in a job.
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups, about 16 bytes each.
         known: In the lattice's shape, what is known of its nodes beforehand: PASSES, FAILS, or CUT for one that need not be looked at.
         best: Rank of the best node known beforehand; only a better one is looked for.
         sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
         losses: What was evaluated.
-        values: The objective's values of that, but for ``dm_star`` and ``dm_all``.
+        values: The objective's values of that.
         tags: ``known`` and what was found out.
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
@@ -89,17 +87,19 @@ class Search:
     hierarchies: Sequence[Hierarchy]
     model: PrivacyModel
     most_suppressed: int
-    objective: Objective = "dm_star"
+    objective: str = "dm_star"
     kept_cells: int = KEPT_CELLS
     known: NDArray[np.int8] | None = None
     best: Rank | None = None
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
     losses: dict[Node, Loss] = field(default_factory=dict)
-    values: dict[Node, float] = field(default_factory=dict)
+    values: dict[Node, int | float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.objective in PRICED and not self.prices:
+        objective = objective_of(self.objective)
+        self._counting = objective if isinstance(objective, Counting) else None
+        if self._counting is None and not self.prices:
             raise ValueError(f"{self.objective} has prices")
         self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
         self._allowed = Lattice.allowed(self.hierarchies).root
@@ -132,7 +132,7 @@ class Search:
 
     def _measured(self, node: Node) -> dict[str, float]:
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
-        return {self.objective: self.values[node] / values} if self.objective in {"gcp_covered", "entropy"} else {}
+        return {self.objective: self.values[node] / values} if measured_by_name(self.objective) else {}
 
     def statuses(self) -> Statuses:
         """Returns what was found out about each node, in the lattice's shape."""
@@ -157,13 +157,11 @@ class Search:
         return self.losses[node]
 
     def _least_value(self, node: Node, counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> float:
-        """Returns what neither the node nor a coarser one is below: Σ over all cells |E|²; of C_avg, the fewest records in all cells."""
-        if self.objective != "c_avg":
-            return float(self.losses[node].dm_all)
-        records, classes = int(counts.sum()), int((~failing).sum())
-        # Without the constant 1/k; coarser nodes have no more cells.
-        self.values[node] = (records - self.losses[node].suppressed) / classes if classes else np.inf
-        return (records - self.most_suppressed) / len(counts)
+        """Returns what neither the node nor a coarser one is below, as the objective has it: of the two DM Σ over all cells |E|²."""
+        assert self._counting is not None
+        loss, records = self.losses[node], int(counts.sum())
+        self.values[node] = self._counting.value(loss, records, int((~failing).sum()))
+        return float(self._counting.floor(loss, records, len(counts), self.most_suppressed))
 
     def _failing(self, node: Node) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
         """Returns the sizes of a node's classes, which of them fail, and which fail what is tagged by."""
@@ -194,9 +192,7 @@ class Search:
     def rank(self, node: Node) -> Rank:
         """Returns what nodes are compared by, of one that was evaluated: the lowest is best, whichever root it was found from."""
         loss = self.losses[node]
-        exact = loss.dm_star if self.objective == "dm_star" else loss.dm_all
-        value = self.values.get(node, exact)
-        return value, loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
+        return self.values[node], loss.suppressed, int(self.lattice.imprecision[self.lattice.position(node)]), node
 
     def _minimise(self, passing: NDArray[np.bool_]) -> Node | None:
         open_nodes = passing.copy()

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
-from core.lattice.objectives import bits, covered
+from core.lattice.objectives import Pricing, objective_of
 from core.local_suppression.recoding import Part
 from core.losses.losses import c_avg, dm, group_penalties, sum_of_squares
 
@@ -104,15 +103,16 @@ def measured(
 ) -> dict[str, float]:
     """Returns the value of an objective that is none of the losses that every release tells, per record and QID, by its name."""
     records = domains[0].records
-    prices: dict[str, tuple[Price, float]] = {"gcp_covered": (covered, 1.0), "entropy": (bits, log2(records))}
-    if objective not in prices:
+    priced = objective_of(objective)
+    if not isinstance(priced, Pricing) or not priced.told or priced.groups is None:
         return {}
-    price, star = prices[objective]
     total = 0.0
     for qid, domain in enumerate(domains):
-        total += part_charge(parts, qid, price, star, domains, hierarchies) + dropped * star
-        if objective == "entropy":
-            total -= float(np.dot(np.append(domain.counts, domain.nulls)[: domain.size], bits(hierarchies[qid], domain, 0)))
+        star = priced.withheld(domain)
+        total += part_charge(parts, qid, priced.groups, star, domains, hierarchies) + dropped * star
+        if priced.relative:
+            values = np.append(domain.counts, domain.nulls)[: domain.size]
+            total -= float(np.dot(values, priced.groups(hierarchies[qid], domain, 0)))
     return {objective: total / (records * len(domains))}
 
 

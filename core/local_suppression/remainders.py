@@ -51,7 +51,7 @@ def treat(levels: Sequence[Level], left: Histogram, treatment: Treatment, levell
     if treatment != "drop" and len(over):
         lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:]]
         lenders.append(_lenders(cells, published, starred))
-        given = masked(cells.take(over), lenders, leveller)
+        given = masked_with(cells.take(over), lenders, leveller)
         if given is not None:
             parts[1:] = [Part(part.cells, part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
             starred[np.flatnonzero(published)[given[-1]]] = True
@@ -62,7 +62,7 @@ def treat(levels: Sequence[Level], left: Histogram, treatment: Treatment, levell
     return Treated(parts, rest.cells.counts[~published], least)
 
 
-def masked(left: Combinations, lenders: Sequence[Lenders], leveller: Leveller) -> list[NDArray[np.bool_]] | None:
+def masked_with(left: Combinations, lenders: Sequence[Lenders], leveller: Leveller) -> list[NDArray[np.bool_]] | None:
     """Returns what of each part is masked together with the given combinations, or None if no mask of them would be safe."""
     counts, spreads = left.pooled(np.zeros(len(left.counts), np.int64), 1)
     if not leveller.model.fails(counts, spreads)[0]:

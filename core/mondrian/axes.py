@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.table import LabelTable, listed_rows, read_table
-from core.hierarchies.tree import tree_table
+from core.hierarchies.table import LabelTable, listed_rows
 from core.mondrian.partition import Axis
-from schemas.hierarchies.hierarchy import CsvHierarchy
-from schemas.hierarchies.tree import TreeHierarchy
+from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
 
@@ -41,14 +39,11 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
 
 def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path) -> NDArray[np.intp]:
     """Returns the positions of the values in the order of a walk through the hierarchy, siblings as they are listed."""
-    match qid.hierarchy:
-        case CsvHierarchy() as spec:
-            keys = _listed(qid.name, domain, read_table(qid.name, spec, folder))
-        case TreeHierarchy() as spec:
-            keys = _listed(qid.name, domain, tree_table(qid.name, spec))
-        case _:
-            # Groups are numbered by first appearance, so that the values keep their order as far as groups allow.
-            keys = [groups[: len(domain.values)] for groups in hierarchy.groups]
+    if table := entry_of(qid.hierarchy).table:
+        keys = _listed(qid.name, domain, table(qid.name, qid.hierarchy, folder))
+    else:
+        # Groups are numbered by first appearance, so that the values keep their order as far as groups allow.
+        keys = [groups[: len(domain.values)] for groups in hierarchy.groups]
     return np.lexsort(keys)
 
 

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.mondrian.cuts import choose_cut
-from core.mondrian.partition import MODES, SCORES, Rules, narrowed, prices_for, room_for, scale_of
+from core.mondrian.partition import MODES, SCORES, Rules, axes_scale, narrowed, prices_for, room_for
 from core.mondrian.recoding import Cutting
 from core.mondrian.rows import ALL_TIES, Rows, split
+from core.privacy.kernels import is_compiled
 
 Ranks = NDArray[np.unsignedinteger[Any]]
 LEAF = -1
@@ -95,15 +96,17 @@ def multidimensional(
         codes: Shape (rows, QIDs and sensitive columns of the rules), the sample.
         weights: Shape (rows,), records per row.
         count: How many fragments are wanted.
-        share: Share of the records that the sample is; a half of a cut holds as much of k, and where all are in it, keeps the rules.
+        share: Share of the records that the sample is; a half of a cut holds as much of k, and where all are in it, keeps the rules
+            as far as kernels know them.
         most: Records of a fragment, as far as the sample tells.
     """
     depth = ceil(log2(count))
     ranks = cutting.ranks(codes)
-    rules = cutting.rules if share >= 1 else Rules(max(int(cutting.rules.k * share), 1))
+    whole = share >= 1 and is_compiled(cutting.rules.model)
+    rules = cutting.rules if whole else Rules(max(int(cutting.rules.k * share), 1))
     sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else scale_of(cutting.axes)
+    scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
     room, prices = room_for(cutting.axes, demands), prices_for(cutting.axes, len(codes)) if cutting.score == "ncp" else None
     besides = demands if rules.columns else None

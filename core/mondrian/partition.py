@@ -94,7 +94,7 @@ def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[n
     return ranks
 
 
-def scale_of(axes: Sequence[Axis]) -> Scale:
+def axes_scale(axes: Sequence[Axis]) -> Scale:
     """Returns what kernels measure the QIDs by."""
     starts = np.cumsum([0, *(axis.size for axis in axes)], dtype=np.int64)
     places = np.zeros(int(starts[-1]))
@@ -109,7 +109,7 @@ def scale_of(axes: Sequence[Axis]) -> Scale:
 
 def narrowed(axes: Sequence[Axis], ranks: NDArray[np.unsignedinteger[Any]]) -> Scale:
     """Returns the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
-    whole = scale_of(axes)
+    whole = axes_scale(axes)
     wholes, domains = whole.wholes.copy(), whole.domains.copy()
     for position, axis in enumerate(axes):
         seen = np.unique(ranks[:, position])
@@ -195,7 +195,7 @@ def partition(
     order = np.arange(rows, dtype=np.int32)
     given, demands = Rows(ranks, weights, codes, order), rules.demands
     room, prices = room_for(axes, demands), prices_for(axes, rows) if score == "ncp" else None
-    measured = scale_of(axes) if scale is None else scale
+    measured = axes_scale(axes) if scale is None else scale
     # What is None is not compiled, which takes seconds.
     besides = demands if rules.columns else None
     starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, room, prices)

@@ -16,7 +16,7 @@ from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.fragments import Tree
-from core.mondrian.partition import MODES, SCORES, Axis, Partition, narrowed, prices_for, room_for, scale_of
+from core.mondrian.partition import MODES, SCORES, Axis, Partition, axes_scale, narrowed, prices_for, room_for
 from core.mondrian.recoding import Codes, Cutting, Published, publish, total_losses
 from core.mondrian.rows import Rows
 from core.mondrian.trees import cut_tree
@@ -32,7 +32,7 @@ def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64]) -> Tree:
     ranks, demands = cutting.ranks(codes), rules.demands
     sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
-    scale = narrowed(axes, ranks) if cutting.of_fragment else scale_of(axes)
+    scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
     prices = prices_for(axes, len(codes)) if cutting.score == "ncp" else None
     besides = demands if rules.columns else None
     nodes = cut_tree(rows, scale, SCORES[cutting.score], MODES[cutting.mode], demands.k, besides, room_for(axes, demands), prices)

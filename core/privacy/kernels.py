@@ -14,6 +14,8 @@ from core.privacy.models import SLACK, AllOf, Closeness, DistinctDiversity, Entr
 
 kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.scores", "mondrian.cuts")
 NOT_ASKED = -1.0
+COMPILED = (KAnonymity, DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness)
+"""The models that kernels know; the entries that make them say so."""
 
 
 class Demands(NamedTuple):
@@ -75,6 +77,11 @@ def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDA
     for one in models:
         _demand(made, one, columns)
     return made
+
+
+def is_compiled(model: PrivacyModel | None) -> bool:
+    """Tells whether kernels know a model, or all of several; they know no model at all."""
+    return model is None or all(isinstance(one, COMPILED) for one in _single(model))
 
 
 def _single(model: PrivacyModel) -> list[PrivacyModel]:

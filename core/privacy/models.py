@@ -63,6 +63,11 @@ class PrivacyModel(Protocol):
         """
         ...
 
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """A weaker model under which a union with one safe part is safe, so that coarser nodes never suppress more."""
+        ...
+
 
 @dataclass(frozen=True)
 class KAnonymity:
@@ -76,6 +81,11 @@ class KAnonymity:
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Returns which classes have fewer than k records."""
         return counts < self.k
+
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """The model itself."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -91,6 +101,11 @@ class DistinctDiversity:
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Returns which classes have fewer than l values."""
         return np.bincount(_of(spreads, self.column).owners, minlength=len(counts)) < self.l
+
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """The model itself."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -111,6 +126,11 @@ class EntropyDiversity:
         records = np.maximum(counts, 1)
         failing: Failing = np.log(records) - sums / records < np.log(self.l) - SLACK
         return failing
+
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """An entropy of ln(l) takes l different values at least."""
+        return DistinctDiversity(self.column, ceil(self.l - SLACK))
 
 
 @dataclass(frozen=True)
@@ -137,6 +157,11 @@ class RecursiveDiversity:
         greatest[owners[rank == 0]] = sizes[rank == 0]
         # Python integers: neither side can overflow.
         return np.array(greatest.astype(object) * self.c.denominator >= tail.astype(object) * self.c.numerator, np.bool_)
+
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """A tail that is not empty takes l different values at least."""
+        return DistinctDiversity(self.column, self.l)
 
 
 @dataclass(frozen=True)
@@ -205,6 +230,11 @@ class Closeness:
             extra, below = net, groups
         return total
 
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """Nothing is known of a union by one of its parts."""
+        return AllOf(())
+
 
 @dataclass(frozen=True)
 class AllOf:
@@ -219,6 +249,11 @@ class AllOf:
             failing |= model.fails(counts, spreads)
         return failing
 
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """What each of them is at least."""
+        return AllOf(tuple(model.relaxed for model in self.models))
+
 
 def all_of(models: Sequence[PrivacyModel]) -> PrivacyModel:
     """Returns one model that asks for all of the given ones."""
@@ -226,20 +261,8 @@ def all_of(models: Sequence[PrivacyModel]) -> PrivacyModel:
 
 
 def relaxed(model: PrivacyModel) -> PrivacyModel:
-    """Returns a weaker model under which a union with one safe part is safe, so that coarser nodes never suppress more.
-
-    ln(l) of entropy takes l different values at least, and so does a tail of the recursive model that is not empty.
-    """
-    match model:
-        case EntropyDiversity(column, least):
-            return DistinctDiversity(column, ceil(least - SLACK))
-        case RecursiveDiversity(column, _, least):
-            return DistinctDiversity(column, least)
-        case Closeness():
-            return AllOf(())
-        case AllOf(models):
-            return AllOf(tuple(relaxed(one) for one in models))
-    return model
+    """Returns a weaker model under which a union with one safe part is safe, so that coarser nodes never suppress more."""
+    return model.relaxed
 
 
 def _of(spreads: Spreads | None, column: str) -> Spread:

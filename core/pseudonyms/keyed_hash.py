@@ -63,7 +63,7 @@ def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
     return fixed_width(digests(values, key).hex(), 64, length)
 
 
-def offsets(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
+def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
     """Returns by how many days the dates of each subject are shifted, shape (n,): from -days to days, evenly, never 0."""
     drawn = np.frombuffer(digests(subjects, derived(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
     shift = drawn.astype(np.int32) - days

@@ -1,4 +1,4 @@
-"""Pseudonyms of distinct values: what the treatments of identifiers make of a column, and what undoes those that can be undone.
+"""What pseudonyms are made with: texts of values, masks, format-preserving encryption, shifts of dates.
 
 Every function takes distinct values, so that no record is looked at twice; loops are over these, where the library has no call for many.
 """
@@ -13,31 +13,11 @@ import pyarrow.compute as pc
 from ffx import FF1
 from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import derived, keyed_hash
+from core.pseudonyms.keyed_hash import derived
 from schemas.errors.signals import UnfitError
-from schemas.pseudonyms.treatments import (
-    AnyTreatment,
-    EncryptSettings,
-    EncryptTreatment,
-    HashTreatment,
-    MaskSettings,
-    MaskTreatment,
-    ShiftTreatment,
-    whole,
-)
+from schemas.pseudonyms.treatments import EncryptSettings, MaskSettings, whole
 
 PER_DAY = {"s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
-
-
-def published_type(treatment: AnyTreatment, dtype: pa.DataType) -> pa.DataType | None:
-    """Returns the type of a column's pseudonyms, or None where the treatment makes no sense for the column's type."""
-    text, number = pa.types.is_string(dtype) or pa.types.is_large_string(dtype), pa.types.is_integer(dtype)
-    if isinstance(treatment, ShiftTreatment):
-        return dtype if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) else None
-    if isinstance(treatment, EncryptTreatment):
-        numeric = treatment.encrypt.width is not None
-        return pa.int64() if numeric and number else pa.string() if text and not numeric else None
-    return pa.string() if has_text(dtype) else None
 
 
 def has_text(dtype: pa.DataType) -> bool:
@@ -52,29 +32,7 @@ def texts(values: pa.Array) -> pa.Array:
     return values.cast(pa.string()).cast(pa.large_string())
 
 
-def pseudonyms(treatment: AnyTreatment, values: pa.Array, key: bytes) -> pa.Array:
-    """Returns a pseudonym for each value, shape (n,), as large text or whole numbers.
-
-    Args:
-        treatment: A hash, a mask or an encryption; tokens come from a vault, and a shift needs subjects.
-        values: Distinct values without nulls, shape (n,).
-        key: The key; empty for a mask.
-
-    Raises:
-        UnfitError: values that the treatment cannot take.
-    """
-    match treatment:
-        case HashTreatment():
-            return keyed_hash(texts(values), key, treatment.hash.length)
-        case MaskTreatment():
-            return masked(texts(values), treatment.mask)
-        case EncryptTreatment():
-            return encrypted(values, treatment.encrypt, key)
-    msg = f"no pseudonym is made of a value alone by '{treatment.kind}'"
-    raise TypeError(msg)
-
-
-def masked(values: pa.Array, mask: MaskSettings) -> pa.Array:
+def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
     """Returns text with its characters covered, or with the pattern's groups in the replacement.
 
     Raises:

@@ -8,14 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
-from schemas.job.privacy import ClosenessSpec, Diversity
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
-
-SLACK = 1e-9
 
 
 @dataclass(frozen=True)
@@ -72,87 +68,6 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
             coalesce(histogram(records), MAP {{}}){listed_sums}
         FROM classes
     """
-
-
-def diversity_sql(source: str, qids: Sequence[str], column: str, diversity: Diversity) -> str:
-    """Returns the statement that counts the classes without the promised l-diversity, all classes, and measures the worst.
-
-    The worst is the fewest distinct values, the least exp(entropy), or how many times as frequent as its tail a most frequent value is.
-
-    It is right because GROUP BY counts each sensitive value once per class, nulls as a value of their own, and the three definitions need
-    nothing but these counts.
-
-    Args:
-        source: What is read, such as ``read_parquet([…])``.
-        qids: Quoted names of the published QID columns.
-        column: Quoted name of the sensitive column.
-        diversity: What was promised.
-    """
-    keyed, classes = _keyed(qids)
-    if diversity.distinct is not None:
-        fails, worst = f"len(falling) < {diversity.distinct:d}", "min(len(falling))"
-    elif diversity.entropy is not None:
-        entropy = "ln(records) - list_sum(list_transform(falling, lambda r: r * ln(r))) / records"
-        fails, worst = f"{entropy} < ln({float(diversity.entropy)!r}) - {SLACK!r}", f"min(exp({entropy}))"
-    else:
-        assert diversity.recursive is not None
-        c, least = Fraction(diversity.recursive.c), diversity.recursive.l
-        tail = f"coalesce(list_sum(falling[{least:d}:]), 0)"
-        fails = f"falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
-        worst = f"max(falling[1] / {tail})"
-    return f"""
-        WITH pairs AS (SELECT {keyed}, {column} AS s, count(*) AS r FROM {source} GROUP BY ALL),
-        classes AS (SELECT sum(r)::BIGINT AS records, list(r ORDER BY r DESC) AS falling FROM pairs GROUP BY {classes})
-        SELECT count(*) FILTER ({fails}), count(*), {worst}::DOUBLE FROM classes
-    """
-
-
-def _keyed(qids: Sequence[str]) -> tuple[str, str]:
-    """Returns the published QIDs under names of our own, which no column of a job can be mistaken for, and these names."""
-    names = [f"qid_{number}" for number in range(len(qids))]
-    return ", ".join(f"{qid} AS {name}" for qid, name in zip(qids, names, strict=True)), ", ".join(names)
-
-
-def closeness_sql(source: str, qids: Sequence[str], column: str, closeness: ClosenessSpec, levels: int) -> str:
-    """Returns the statement that counts the classes farther than t from the whole, all classes, and measures the greatest distance.
-
-    Every class is written out over all values of the table ``whole`` (``value``, ``share``, ``place`` in ascending order and ``level_1`` …
-    ``level_<levels>``, the value's group at each level); the three distances are sums over that.
-
-    Args:
-        source: What is read.
-        qids: Quoted names of the published QID columns.
-        column: Quoted name of the sensitive column.
-        closeness: What was promised.
-        levels: Levels of the hierarchy above the values, for the hierarchical distance.
-    """
-    keyed, classes = _keyed(qids)
-    groups = "".join(f", level_{level}" for level in range(1, levels + 1))
-    extras = f"""
-        WITH pairs AS (SELECT {keyed}, {column} AS value, count(*) AS r FROM {source} GROUP BY ALL),
-        numbered AS (SELECT *, dense_rank() OVER (ORDER BY {classes}) AS class FROM pairs),
-        sizes AS (SELECT class, sum(r) AS records FROM numbered GROUP BY class),
-        extras AS (
-            SELECT sizes.class, whole.place{groups}, coalesce(numbered.r, 0) / sizes.records - whole.share AS extra
-            FROM sizes CROSS JOIN whole
-            LEFT JOIN numbered ON numbered.class = sizes.class AND numbered.value IS NOT DISTINCT FROM whole.value
-        )"""
-    if closeness.distance == "equal":
-        moved = "SELECT class, sum(abs(extra)) / 2 AS distance FROM extras GROUP BY class"
-    elif closeness.distance == "ordered":
-        moved = """
-            SELECT class, sum(abs(carried)) / greatest(count(*) - 1, 1) AS distance
-            FROM (SELECT class, sum(extra) OVER (PARTITION BY class ORDER BY place) AS carried FROM extras) GROUP BY class"""
-    else:
-        steps = []
-        for level in range(1, levels + 1):
-            below = "place" if level == 1 else f"level_{level - 1}"
-            steps.append(f"""
-                SELECT class, least(sum(greatest(net, 0)), sum(greatest(-net, 0))) * {level} / {levels} AS cost
-                FROM (SELECT class, level_{level}, {below}, sum(extra) AS net FROM extras GROUP BY ALL) GROUP BY class, level_{level}""")
-        moved = f"SELECT class, sum(cost) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
-    fails = f"distance > {float(closeness.t)!r} + {SLACK!r}"
-    return f"{extras} SELECT count(*) FILTER ({fails}), count(*), max(distance)::DOUBLE FROM ({moved})"
 
 
 def column_faults(job: Job, columns: Sequence[str]) -> list[str]:

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 
 from schemas.errors.base import counted
 from schemas.pseudonyms.identifiers import Identifier
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.manifest import MASK
 
 SPARSE = 500_000
 """An encryption may give one person another one's number. With fewer numbers than this in the source, half of the smallest domain, it
 does not happen to all, so that all of at least ``SAMPLE`` published ones being in the source means that they were not encrypted."""
 SAMPLE = 20
-UNMEETABLE = ("hash", "token")
 
 
 def forms_sql(source: str, qids: Sequence[str], column: str, one: Identifier) -> str:
@@ -29,10 +29,11 @@ def forms_sql(source: str, qids: Sequence[str], column: str, one: Identifier) ->
         column: Quoted name of the pseudonyms.
         one: How they are made.
     """
-    form = one.treatment.form.replace("'", "''")
+    entry = treatment_kind(one.treatment)
+    form = entry.form(one.treatment).replace("'", "''")
     wrong = f"NOT regexp_full_match({column}::VARCHAR, '{form}')"
-    if one.treatment.kind == "shift":
-        wrong += f" OR NOT (typeof({column}) = 'DATE' OR typeof({column}) LIKE 'TIMESTAMP%')"
+    if types := " OR ".join(f"typeof({column}) LIKE '{dtype}'" for dtype in entry.types):
+        wrong += f" OR NOT ({types})"
     starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '{MASK}'" for qid in qids)
     return f"""
         SELECT count(*) FILTER ({column} IS NOT NULL AND ({wrong})), count(*) FILTER ({column} IS NOT NULL AND {starred}) FROM {source}
@@ -59,7 +60,7 @@ def shared_sql(source: str, reference: str, column: str) -> str:
 
 def is_compared(one: Identifier) -> bool:
     """Tells whether the treatment promises that no value of the source is published, so that the two are to be compared."""
-    return one.treatment.kind in (*UNMEETABLE, "encrypt")
+    return treatment_kind(one.treatment).meets != "often"
 
 
 def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shared: tuple[int, int, int] | None) -> list[str]:
@@ -71,15 +72,15 @@ def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shar
         counts: From ``forms_sql``.
         shared: From ``shared_sql``, where the source is at hand.
     """
-    malformed, revealed = counts
+    (malformed, revealed), entry = counts, treatment_kind(one.treatment)
     faults = []
     if malformed:
-        faults.append(f"{counted(malformed, 'record')} in '{one.name}' without the form of its treatment ({one.treatment.words})")
+        faults.append(f"{counted(malformed, 'record')} in '{one.name}' without the form of its treatment ({entry.words})")
     if masks and revealed:
         faults.append(f"{counted(revealed, 'masked record')} with a pseudonym in '{one.name}', which links them")
     if shared is not None:
         published, same, originals = shared
-        unchanged = one.treatment.kind == "encrypt" and SAMPLE <= published == same and originals < SPARSE
-        if unchanged or (one.treatment.kind in UNMEETABLE and same):
+        unchanged = entry.meets == "by chance" and SAMPLE <= published == same and originals < SPARSE
+        if unchanged or (entry.meets == "never" and same):
             faults.append(f"{counted(same, 'value')} of the source's '{one.name}' published as pseudonyms")
     return faults

@@ -17,7 +17,7 @@ from schemas.errors.base import listed, nearest
 CHUNKS, KS = "1,5,25,125", "10,50,250,1000"
 
 
-def compare(
+def compare_command(
     job: Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)],
     methods: Annotated[
         str | None,
@@ -58,7 +58,7 @@ def compare(
     else:
         from flows.terminal.comparisons import comparison_summary
 
-        Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder), compared.pictures))
+        Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder)))
 
 
 def _compare_methods(
@@ -77,13 +77,15 @@ def _compare_methods(
 
 
 def _methods(text: str) -> tuple[str, ...]:
-    from flows.methods import FLOWS
+    from schemas.job.method import METHODS
 
     asked = tuple(dict.fromkeys(part.strip() for part in text.split(",")))
     if asked == ("all",):
-        return tuple(FLOWS)
-    if strange := [name for name in asked if name not in FLOWS]:
-        raise typer.BadParameter(f"--methods: there is no method '{strange[0]}'{nearest(strange[0], FLOWS)}; there are {listed(FLOWS, 9)}")
+        return tuple(METHODS)
+    if strange := [name for name in asked if name not in METHODS]:
+        raise typer.BadParameter(
+            f"--methods: there is no method '{strange[0]}'{nearest(strange[0], METHODS)}; there are {listed(METHODS, 9)}"
+        )
     return asked
 
 

@@ -21,7 +21,7 @@ def lattice(
     as_json: Annotated[bool, typer.Option("--json", help="Prints JSON instead, and writes a picture only with --to.")] = False,
 ) -> None:
     """Draws the lattice: which nodes pass, fail, were cut by the bound, and the chosen one. Publishes nothing."""
-    from core.lattice.picture import lattice_svg
+    from core.lattice.picture import lattice_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
     from tasks.comparison.chunk_results import write_figure
@@ -33,7 +33,7 @@ def lattice(
         drawn = lattice_of(loaded)
     path = to or Path(f"{loaded.name}-lattice.svg")
     if to or not as_json:
-        write_figure(path, lambda part: part.write_text(lattice_svg(drawn), encoding="utf-8"))
+        write_figure(path, lambda part: part.write_text(lattice_picture(drawn).alone(), encoding="utf-8"))
     if as_json:
         sys.stdout.write(map_json(drawn).decode() + "\n")
     else:

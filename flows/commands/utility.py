@@ -1,11 +1,17 @@
-"""``skald utility``: the command alone."""
+"""``skald utility``: the command, and the tables that it shows."""
+
+from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from tasks.utility.utility import Utility
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -25,7 +31,6 @@ def utility(
 ) -> None:
     """Measures what a release is worth: groups, marginals, counts and a classifier, against the source. Publishes nothing."""
     from flows.terminal.runs import progress_bars
-    from flows.terminal.utility import utility_summary
     from schemas.job.job import load_job
     from tasks.utility.utility import measure
 
@@ -35,3 +40,28 @@ def utility(
         sys.stdout.write(measured.model_dump_json(indent=2) + "\n")
     else:
         Console(soft_wrap=True, highlight=False).print(utility_summary(measured))
+
+
+def utility_summary(utility: Utility) -> RenderableType:
+    """Returns the figures of a release's utility as two tables."""
+    columns = Table("quasi-identifier", "generalised (NCP)", "marginal moved (total variation)", box=None, header_style="bold")
+    for qid, figures in utility.columns.items():
+        columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}")
+    facts = Table(box=None, show_header=False)
+    facts.add_column(style="bold")
+    facts.add_column()
+    suppressed = "" if utility.suppressed is None else f", {utility.suppressed:,} suppressed"
+    facts.add_row("records", f"{utility.released:,} of {utility.records:,} in the files{suppressed}")
+    asked = utility.queries
+    facts.add_row(
+        "count queries",
+        f"relative error: median {asked.median:.4f}, mean {asked.mean:.4f} of {asked.queries:,} queries"
+        f" (range and category, seed {asked.seed})",
+    )
+    if told := utility.classifier:
+        facts.add_row(
+            f"'{told.target}' told",
+            f"rightly for {told.release:.2%} of the records from the release, {told.source:.2%} from the source, "
+            f"{told.majority:.2%} from nothing",
+        )
+    return Group(columns, "", facts)

@@ -13,18 +13,16 @@ from schemas.errors.base import counted
 from tasks.comparison.chunk_results import Alone, Case, ComparedQid, Comparison
 
 
-def comparison_summary(comparison: Comparison, folder: str, pictures: int) -> RenderableType:
+def comparison_summary(comparison: Comparison, folder: str) -> RenderableType:
     """Returns a comparison as tables that fit 80 columns.
 
     Args:
         comparison: The figures.
         folder: Where they lie.
-        pictures: How many pictures were drawn.
     """
     names = ", ".join(qid.name for qid in comparison.qids)
     most = max(comparison.cases, key=lambda case: case.chunks)
     size = "the same records in more chunks" if comparison.data == "cut" else f"chunks of {most.records // most.chunks:,} records"
-    drawn = "" if pictures else " No picture was drawn: matplotlib is missing (pip install 'skald[plots]')."
     return Group(
         f"One node for all chunks (SKALD) against a node for each chunk alone: {size}, limit {comparison.limit}.",
         "",
@@ -41,7 +39,7 @@ def comparison_summary(comparison: Comparison, folder: str, pictures: int) -> Re
         "[bold]Whatever the way of counting[/]: GCP, records suppressed, and finer nodes that memory left unexamined (0: certified optima)",
         _releases(comparison),
         "",
-        Text(f"Figures: {folder}.{drawn}"),
+        Text(f"Figures: {folder}."),
     )
 
 

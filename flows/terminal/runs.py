@@ -138,6 +138,7 @@ def plan_summary(plan: Plan) -> RenderableType:
         for chunks, what in ((plan.domains_to_scan, "domains"), (counted_now, "histogram"))
         if chunks
     ]
+    table.add_row("method", f"{plan.method}: {plan.aim}")
     table.add_row("scanned now", f"{', '.join(now)}; a run does not scan them again" if now else "nothing: all was counted before")
     if plan.local:
         _add_local(table, plan, plan.local)
@@ -170,10 +171,12 @@ def _left(plan: Plan) -> int:
 def _planned_qids(plan: Plan) -> Table:
     shown = any(qid.without for qid in plan.qids)
     columns = ["unique without it", "below k without it"] if shown else []
-    qids = Table("quasi-identifier", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
+    qids = Table("quasi-identifier", "grouped as", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
     for qid in plan.qids:
         told = [_share(number, plan) for number in (qid.without.unique, qid.without.below_k)] if qid.without else [""] * len(columns)
-        qids.add_row(Text(qid.name), f"{qid.values:,}", f"{qid.nulls:,}", *told, " → ".join(f"{groups:,}" for groups in qid.groups))
+        qids.add_row(
+            Text(qid.name), qid.hierarchy, f"{qid.values:,}", f"{qid.nulls:,}", *told, " → ".join(f"{groups:,}" for groups in qid.groups)
+        )
     return qids
 
 
@@ -209,7 +212,7 @@ def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
         table.add_row("left to scan", f"{chunks} to code the records, {chunks} to rewrite")
     table.add_row("sampled now", counted(local.samples_to_scan, "chunk"))
     table.add_row("distinct", f"{local.distinct:.1%}: combinations per record, of {counted(local.sampled, 'sampled record')}")
-    table.add_row(plan.method, f"works on {local.rows}, {local.most_rows:,} at most: about {local.needed / 1e6:,.0f} MB for all at once")
+    table.add_row("rows", f"works on {local.rows}, {local.most_rows:,} at most: about {local.needed / 1e6:,.0f} MB for all at once")
     many = f", each of {local.most_records:,} records at most; workers take them from a queue" if local.parted else ""
     table.add_row("fragments", f"{local.fragments:,}{many} ({local.reason})")
 

@@ -75,9 +75,6 @@ class NoLatticeError(SkaldError):
         return cls("The lattice was searched without keeping what is known of every node, so there is nothing to draw.")
 
 
-MOST_CLASSES = 100
-
-
 class UtilityError(SkaldError):
     """What was asked for cannot be measured."""
 
@@ -87,9 +84,9 @@ class UtilityError(SkaldError):
         return cls(f"--target '{column}' is not among the sensitive and insensitive columns of the job{nearest(column, columns)}.")
 
     @classmethod
-    def no_classes(cls, column: str, values: int) -> UtilityError:
+    def no_classes(cls, column: str, values: int, most: int) -> UtilityError:
         """Telling it is no classification."""
-        return cls(f"--target '{column}' has {counted(values, 'value')}; a classifier tells a column of 2 to {MOST_CLASSES}.")
+        return cls(f"--target '{column}' has {counted(values, 'value')}; a classifier tells a column of 2 to {most}.")
 
     @classmethod
     def too_few_records(cls, column: str, needed: int) -> UtilityError:

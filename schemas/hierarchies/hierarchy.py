@@ -1,25 +1,43 @@
-"""The five ways to say how the values of a quasi-identifier are grouped, recognised by their key."""
+"""How the values of a quasi-identifier are grouped: what a job may say of bins, prefixes, dates and files."""
 
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from schemas.hierarchies.tree import TreeHierarchy
-from schemas.reading.model import MOST_DIGITS, Character, Choice, ExactDecimal, PathText, StrictModel, fault, kind_named, one_named
+from schemas.reading.model import MOST_DIGITS, Character, ExactDecimal, PathText, StrictModel, fault
 
 DateUnit = Literal["day", "month", "quarter", "year", "decade"]
 DATE_UNITS: tuple[DateUnit, ...] = get_args(DateUnit)
 """The calendar units of a date hierarchy, finest first."""
 
 
-class CsvHierarchy(StrictModel):
+class HierarchySpec(StrictModel):
+    """What a job says of one hierarchy, of whatever kind.
+
+    A kind has a field of its own name, by which it is recognised.
+    """
+
+    kind: ClassVar[str]
+    """The name of the kind in `schemas.hierarchies.kinds.HIERARCHIES`."""
+    ranged: ClassVar[bool] = False
+    """Whether its groups are ranges of numbers, which can be published as two columns of bounds."""
+    listed_in: ClassVar[str | None] = None
+    """The field that names a file of groups, if one does."""
+
+    @property
+    def hides(self) -> bool:
+        """Whether some values are never published."""
+        return False
+
+
+class CsvHierarchy(HierarchySpec):
     """Groups from a CSV file without a header: column 0 holds the value, the next ones its groups, finest first."""
 
     kind: ClassVar[str] = "csv"
-    hides: ClassVar[bool] = False
+    listed_in: ClassVar[str | None] = "csv"
     uncounted: ClassVar[frozenset[str]] = frozenset({"csv"})
     csv: PathText
     """The file, relative to the job file."""
@@ -27,10 +45,11 @@ class CsvHierarchy(StrictModel):
     """What separates the fields of the file."""
 
 
-class WidthsHierarchy(StrictModel):
+class WidthsHierarchy(HierarchySpec):
     """Numerical bins, one width per level, aligned to multiples of the width from ``origin`` (papers/skald.txt, section III)."""
 
     kind: ClassVar[str] = "widths"
+    ranged: ClassVar[bool] = True
     widths: Annotated[list[ExactDecimal], Field(min_length=1)]
     """Bin widths, finest first, each a multiple of the one before so that the levels nest."""
     origin: ExactDecimal = Decimal(0)
@@ -97,7 +116,7 @@ Sparse = Annotated[
 ]
 
 
-class PrefixHierarchy(StrictModel):
+class PrefixHierarchy(HierarchySpec):
     """Leading characters that are kept, one number per level; the rest is masked."""
 
     kind: ClassVar[str] = "prefix"
@@ -129,11 +148,10 @@ class PrefixHierarchy(StrictModel):
         return prefix
 
 
-class DateHierarchy(StrictModel):
+class DateHierarchy(HierarchySpec):
     """Calendar units, one per level."""
 
     kind: ClassVar[str] = "date"
-    hides: ClassVar[bool] = False
     date: Annotated[list[DateUnit], Field(min_length=1)]
     """Units, finest first: day, month, quarter, year, decade."""
 
@@ -157,39 +175,16 @@ def decimals(number: Decimal) -> int:
 def width_faults(widths: list[Decimal]) -> list[str]:
     """Returns what keeps bin widths from nesting, with the positions at fault counted from 0."""
     if low := [position for position, width in enumerate(widths) if width <= 0]:
-        return [f"widths must be positive; at fault: {entries(low)}"]
+        return [f"widths must be positive; at fault: {places_of_widths(low)}"]
     exact = [Fraction(width) for width in widths]
     steps = list(enumerate(pairwise(exact), 1))
     if falling := [position for position, (fine, coarse) in steps if coarse <= fine]:
-        return [f"widths must grow from level to level; at fault: {entries(falling)}"]
+        return [f"widths must grow from level to level; at fault: {places_of_widths(falling)}"]
     if odd := [position for position, (fine, coarse) in steps if (coarse / fine).denominator != 1]:
-        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {entries(odd)}"]
+        return [f"each width must be a multiple of the one before, or the levels do not nest; at fault: {places_of_widths(odd)}"]
     return []
 
 
-def entries(positions: list[int]) -> str:
+def places_of_widths(positions: list[int]) -> str:
     """Returns ``widths[3], widths[5]``."""
     return ", ".join(f"widths[{position}]" for position in positions)
-
-
-AnyHierarchy: TypeAlias = CsvHierarchy | TreeHierarchy | WidthsHierarchy | PrefixHierarchy | DateHierarchy
-HIERARCHIES: dict[str, type[StrictModel]] = {
-    model.kind: model for model in (CsvHierarchy, TreeHierarchy, WidthsHierarchy, PrefixHierarchy, DateHierarchy)
-}
-
-
-def kind_of(value: object) -> str | None:
-    """Returns the kind whose key a hierarchy's mapping holds."""
-    return kind_named(value, HIERARCHIES)
-
-
-def check_kind(value: Any) -> Any:
-    """Returns ``value`` unchanged if exactly one kind of hierarchy is named in it.
-
-    Raises:
-        PydanticCustomError: not a mapping, no kind, or several.
-    """
-    return one_named(value, HIERARCHIES, "kind of hierarchy", "kinds of hierarchy")
-
-
-Hierarchy = Annotated[AnyHierarchy, Choice(HIERARCHIES, kind_of), BeforeValidator(check_kind)]

@@ -12,7 +12,8 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 from pydantic import BeforeValidator, WithJsonSchema
 
 from schemas.errors.base import counted
-from schemas.reading.model import StrictModel, fault
+from schemas.hierarchies.hierarchy import HierarchySpec
+from schemas.reading.model import fault
 
 Route: TypeAlias = tuple[str, ...]
 """A leaf's place in the tree: the value itself, then its groups from the finest to the coarsest."""
@@ -127,11 +128,10 @@ def texts(node: Any) -> Any:
 TREE_SCHEMA = {"type": "object", "minProperties": 1, "description": "groups, coarsest first, that end in lists of values"}
 
 
-class TreeHierarchy(StrictModel):
+class TreeHierarchy(HierarchySpec):
     """Groups written out in the job, the coarsest outermost; all leaves at the same depth."""
 
     kind: ClassVar[str] = "tree"
-    hides: ClassVar[bool] = False
     tree: Annotated[dict[str, Any], BeforeValidator(read_tree), WithJsonSchema(TREE_SCHEMA)]
     """Nested groups that end in lists of values; keys and leaves are compared as text, as they are written."""
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
-from schemas.hierarchies.hierarchy import Hierarchy
-from schemas.pseudonyms.identifiers import Entry, Identifier, entries
+from schemas.hierarchies.kinds import Hierarchy
+from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
 from schemas.reading.model import StrictModel, fault
 
 ROLES = ("identifiers", "quasi_identifiers", "sensitive", "insensitive")
@@ -82,7 +82,7 @@ class QuasiIdentifier(StrictModel):
 class Columns(StrictModel):
     """Which column has which role; one without a role is an error when the source is read."""
 
-    identifiers: Annotated[list[Entry], BeforeValidator(entries)] = Field(default_factory=list)
+    identifiers: Annotated[list[Entry], BeforeValidator(identifier_entries)] = Field(default_factory=list)
     """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
     """Columns that are generalised; their order is the order of importance for ties."""

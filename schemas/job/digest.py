@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 from schemas.errors.base import JobError
-from schemas.hierarchies.hierarchy import CsvHierarchy, Hierarchy
+from schemas.hierarchies.kinds import Hierarchy
 from schemas.job.job import Job
 
 
@@ -77,12 +78,13 @@ def privacy_content(job: Job) -> dict[str, Any]:
 
 def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], place: str) -> list[str]:
     """Puts the digest of a hierarchy's file in the place of its path; returns what is wrong with the file."""
-    if not isinstance(hierarchy, CsvHierarchy):
+    if hierarchy is None or hierarchy.listed_in is None:
         return []
+    file: Path = getattr(hierarchy, hierarchy.listed_in)
     try:
-        content["hierarchy"]["csv"] = hashlib.sha256(job.resolve(hierarchy.csv).read_bytes()).hexdigest()
+        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(job.resolve(file).read_bytes()).hexdigest()
     except OSError as error:
-        return [f"{place}: hierarchy file '{hierarchy.csv}': {error.strerror or 'it cannot be read'}; check the path"]
+        return [f"{place}: hierarchy file '{file}': {error.strerror or 'it cannot be read'}; check the path"]
     return []
 
 

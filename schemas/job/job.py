@@ -10,19 +10,21 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
 
 from schemas.errors.base import JobError, nearest
-from schemas.job.columns import REST, ROLES, Columns, names, role_faults
+from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
 from schemas.job.connection import Target
-from schemas.job.method import Method
-from schemas.job.mondrian import hidden_faults, mondrian_faults
+from schemas.job.fitting import hidden_faults, suppression_faults
+from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
-from schemas.job.privacy import Privacy
+from schemas.job.privacy import Privacy, uncompiled_faults
 from schemas.job.source import Source
-from schemas.job.suppression import Suppression, suppression_faults
-from schemas.pseudonyms.identifiers import subject_faults
+from schemas.job.suppression import Suppression
+from schemas.privacy.kinds import DISTANCE_SCHEMAS
+from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, fault
 from schemas.reading.overrides import apply_overrides
+from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
 
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
@@ -141,30 +143,29 @@ class Job(StrictModel):
         return self.folder / path
 
 
-REPLAYED = ("skald", "mondrian")
-"""Methods whose releases can be applied to other data."""
-
-
 def fit_faults(job: Mapping[str, Any]) -> list[str]:
     """Returns what does not fit between parts of a job, read or not yet read, each with its place."""
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
+    entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
     known = {name for role in ROLES for name in names(columns.get(role))}
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
+    faults += uncompiled_faults(privacy, _mapping(job.get("method")))
     faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
-    faults += mondrian_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    if entry:
+        faults += entry.faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     if isinstance(wanted := _mapping(job.get("output")).get("partition_by"), list) and wanted:
         published = published_names(columns.get("quasi_identifiers"), job.get("intervals") == "bounds")
         others = [name for role in ROLES if role != "quasi_identifiers" for name in names(columns.get(role))]
         faults += partition_faults([name for name in wanted if isinstance(name, str)], published, others)
-    method = _mapping(job.get("method")).get("name")
-    if job.get("replay") is not None and method not in REPLAYED:
-        faults.append(f"replay: {method} recodes single records, and its classes say nothing of others; leave replay out")
+    if job.get("replay") is not None and not (entry and entry.replays):
+        name = _mapping(job.get("method")).get("name")
+        faults.append(f"replay: {name} recodes single records, and its classes say nothing of others; leave replay out")
     if columns.get("insensitive") != REST and known:
         typed = [name for name in _mapping(source.get("types")) if name not in known]
         faults += [f"source.types: column '{name}' has no role in columns{nearest(name, known)}; give it one" for name in typed]
@@ -203,6 +204,17 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
     if faults or job is None:
         raise JobError(str(path), list(dict.fromkeys(faults)))
     return job
+
+
+def _rebuild() -> None:
+    """Makes the models of a job anew, those first that others hold."""
+    for distance in DISTANCE_SCHEMAS.values():
+        distance.model_rebuild(force=True)
+    for model in (Privacy, QuasiIdentifier, Identifier, Columns, Source, SkaldMethod, Job):
+        model.model_rebuild(force=True)
+
+
+watch(_rebuild)
 
 
 def job_json_schema() -> dict[str, Any]:

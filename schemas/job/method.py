@@ -1,22 +1,26 @@
 """The algorithms that a job can ask for, one model each, told apart by their name."""
 
-from typing import Annotated, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from schemas.job.mondrian import MondrianMethod
+from schemas.job.mondrian import MondrianMethod, mondrian_faults
+from schemas.job.objectives import OBJECTIVES
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
-from schemas.reading.model import Choice, StrictModel
+from schemas.reading.model import Choice, MethodSpec
+from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
 
 
-class SkaldMethod(StrictModel):
+class SkaldMethod(MethodSpec):
     """The optimal full-domain node under a memory budget (papers/skald.txt)."""
 
     name: Literal["skald"] = "skald"
     """Chooses this algorithm."""
     root: Literal["occupied", "dense"] = "occupied"
     """What bounds the root histogram: its occupied cells, or the paper's product of the axes (eq. 3)."""
-    objective: Literal["dm_star", "dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"] = "dm_star"
+    objective: Annotated[str, OneOf(OBJECTIVES)] = "dm_star"
     """What is best: eq. 4 of the paper, the sum over all cells as El Emam and ARX have it, mean class size, precision, certainty penalty
     (range over range, or values covered), non-uniform entropy."""
     roots: Annotated[int, Field(ge=1, le=100)] = 3
@@ -25,21 +29,97 @@ class SkaldMethod(StrictModel):
     """Nodes that are rolled up at most in a lattice too large to hold; then the best found is taken, with a bound on what it misses."""
 
 
-# A further algorithm is one more model above, one more member of the union and one more entry of the table.
-AnyMethod: TypeAlias = SkaldMethod | MondrianMethod | RaydenMethod | CanonMethod | MondrianCofMethod | ClusteringMethod
-METHODS: dict[str, type[StrictModel]] = {
-    "skald": SkaldMethod,
-    "mondrian": MondrianMethod,
-    "rayden": RaydenMethod,
-    "canon": CanonMethod,
-    "mondrian_cof": MondrianCofMethod,
-    "clustering": ClusteringMethod,
-}
-"""The known methods by name."""
+@dataclass(frozen=True)
+class MethodEntry:
+    """An algorithm.
 
-Method = Annotated[AnyMethod, Choice(METHODS, "name")]
+    Attributes:
+        name: How a job calls it; its deployment has the same name.
+        schema: Its settings; the docstrings are its part of the reference.
+        flow: The flow that runs a job with it: ``(job_file, settings)`` to a `tasks.publication.verify_and_publish.Published`.
+        words: What it does, a sentence for report and comparison.
+        suppressed: Why it suppresses records, where it does not count reasons.
+        one_level: Whether it publishes one level for each whole column, so that stars and rounds go with it.
+        replays: Whether its releases can be applied to other data.
+        partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
+            `tasks.records.partitions.Partitioned`.
+        faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
+    """
+
+    name: str
+    schema: type[MethodSpec]
+    flow: Loadable
+    words: str
+    suppressed: str = "in no class that keeps the promise"
+    one_level: bool = False
+    replays: bool = False
+    partition: Callable[..., Any] | None = None
+    faults: Callable[[Mapping[str, Any], object, object], list[str]] = lambda method, qids, intervals: []
 
 
-def full_domain(method: AnyMethod) -> SkaldMethod:
+ALONE = "too few like them for a class, or in a class that could not keep a further promise"
+METHODS = Registry(
+    "method",
+    MethodEntry(
+        "skald",
+        SkaldMethod,
+        Code("flows.skald:skald"),
+        "One level for each whole column: of all combinations of levels that keep the promise, the one with the least loss.",
+        one_level=True,
+        replays=True,
+    ),
+    MethodEntry(
+        "mondrian",
+        MondrianMethod,
+        Code("flows.mondrian:mondrian"),
+        "Mondrian: the records are cut again and again along one quasi-identifier, as long as both sides keep the promise.",
+        replays=True,
+        faults=mondrian_faults,
+    ),
+    MethodEntry(
+        "rayden",
+        RaydenMethod,
+        Code("flows.records:rayden"),
+        "RAYDEN: a tree of nearest records under Gower's distance; outliers are parted among themselves.",
+        ALONE,
+        partition=Code("tasks.records.partitions:partition_by_rayden"),
+    ),
+    MethodEntry(
+        "canon",
+        CanonMethod,
+        Code("flows.records:canon"),
+        "CANON: a tree of nearest records under the distance of the numerical quasi-identifiers.",
+        ALONE,
+        partition=Code("tasks.records.partitions:partition_by_canon"),
+    ),
+    MethodEntry(
+        "mondrian_cof",
+        MondrianCofMethod,
+        Code("flows.records:mondrian_cof"),
+        "Mondrian, then outliers of its classes are parted among themselves.",
+        ALONE,
+        partition=Code("tasks.records.partitions:partition_by_mondrian_cof"),
+    ),
+    MethodEntry(
+        "clustering",
+        ClusteringMethod,
+        Code("flows.records:clustering"),
+        "Semantic clustering: records with equal groups are taken together, level by level.",
+        ALONE,
+        partition=Code("tasks.records.partitions:partition_by_clustering"),
+    ),
+)
+"""The known methods by name. A further one is one more entry."""
+
+Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name")]
+
+
+def one_level(method: Mapping[str, Any]) -> bool:
+    """Tells whether a method, read or not yet read, publishes one level for each whole column; one that is not known might."""
+    entry = METHODS.get(str(method.get("name", "skald")))
+    return entry is None or entry.one_level
+
+
+def full_domain(method: MethodSpec) -> SkaldMethod:
     """Returns the settings of the lattice search: the job's own, or the defaults where it asks for another algorithm."""
     return method if isinstance(method, SkaldMethod) else SkaldMethod()

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from schemas.errors.base import counted, nearest
-from schemas.hierarchies.hierarchy import kind_of
-from schemas.job.columns import hidden, names
-from schemas.reading.model import ExactDecimal, StrictModel, alternatives, fault
+from schemas.hierarchies.kinds import HIERARCHIES, kind_of
+from schemas.job.columns import names
+from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, alternatives, fault
 
 Generalisation: TypeAlias = Literal["hierarchy", "prefix", "set", "interval"]
 GENERALISATIONS: tuple[Generalisation, ...] = ("hierarchy", "prefix", "set", "interval")
@@ -63,7 +63,7 @@ class Fragments(StrictModel):
     """Which records are in the sample."""
 
 
-class MondrianMethod(StrictModel):
+class MondrianMethod(MethodSpec):
     """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
 
     name: Literal["mondrian"] = "mondrian"
@@ -86,8 +86,6 @@ class MondrianMethod(StrictModel):
 
 def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
     """Returns what does not fit between Mondrian's settings and the rest of a job, read or not yet read, each with its place."""
-    if method.get("name") != "mondrian":
-        return []
     ways, known, faults = method.get("generalisation"), list(names(qids)), []
     if isinstance(ways, Mapping):
         strange = [str(name) for name in ways if name not in known]
@@ -100,24 +98,9 @@ def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) 
     return faults
 
 
-def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
-    """Returns where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
-    if method.get("name") == "skald":
-        return []
-    ways, concerned = method.get("generalisation"), list(hidden(qids))
-    chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in concerned}
-    faults = [
-        f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"
-        for name, way in chosen.items()
-        if method.get("name") == "mondrian" and way not in {None, "hierarchy"}
-    ]
-    if intervals == "bounds":
-        faults += [f"intervals: '{name}' may not be published exactly; bounds of it need method: {{name: skald}}" for name in concerned]
-    return faults
-
-
 def _with_bounds(qids: object) -> Iterator[str]:
     for qid, name in zip(qids if isinstance(qids, list) else [], names(qids), strict=False):
         hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
-        if kind_of(hierarchy) == "widths":
+        kind = kind_of(hierarchy)
+        if kind is not None and HIERARCHIES[kind].schema.ranged:
             yield name

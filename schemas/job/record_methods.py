@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from schemas.job.mondrian import Fragments
-from schemas.reading.model import ExactDecimal, StrictModel, fault
+from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, fault
 
 
 def deviations(value: Decimal) -> Decimal:
@@ -20,7 +20,7 @@ def deviations(value: Decimal) -> Decimal:
     return value
 
 
-class _Shared(StrictModel):
+class _Shared(MethodSpec):
     """What becomes of records that are too many to be held at once."""
 
     fragments: Fragments = Field(default_factory=Fragments)

@@ -7,16 +7,11 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 
 from schemas.errors.base import listed, nearest
 from schemas.job.connection import Connection, address_faults
+from schemas.job.formats import FORMATS, ROWS, foreign_keys, format_of_connection, format_of_suffix
 from schemas.reading.model import Character, StrictModel, alternatives, fault
+from schemas.reading.registry import OneOf
 
 TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timestamp")
-Format = Literal["parquet", "csv", "arrow", "duckdb", "postgresql"]
-SUFFIXES: dict[str, Format] = {
-    ".csv": "csv", ".tsv": "csv", ".arrow": "arrow", ".ipc": "arrow", ".feather": "arrow", ".arrows": "arrow",
-    ".duckdb": "duckdb", ".ddb": "duckdb",
-}  # fmt: skip
-CSV_KEYS = ("delimiter", "null_values", "types")
-QUERY_KEYS = ("table", "query")
 _DECIMAL = re.compile(r"decimal\(([0-9]{1,2}), *([0-9]{1,2})\)")
 _TYPE_PATTERN = r"^(text|integer|double|boolean|date|timestamp|decimal\([0-9]{1,2}, *[0-9]{1,2}\))$"
 _COMPRESSION = (".gz", ".zst")
@@ -77,11 +72,11 @@ def suffix(path: str) -> str:
     return "." + name.rsplit(".", 1)[-1] if "." in name else ""
 
 
-def inferred_format(read: dict[str, Any]) -> Format:
+def inferred_format(read: dict[str, Any]) -> str:
     """Returns the format that the first path's suffix tells; Parquet where it tells none, PostgreSQL for a connection without a path."""
-    if not read["path"]:
-        return "postgresql" if read.get("connection") else "parquet"
-    return SUFFIXES.get(suffix(read["path"][0]), "parquet")
+    if not read["path"] and read.get("connection"):
+        return format_of_connection().name
+    return format_of_suffix(suffix(read["path"][0]) if read["path"] else "").name
 
 
 def inferred_delimiter(read: dict[str, Any]) -> str:
@@ -116,7 +111,7 @@ class Source(StrictModel):
     """A path or pattern relative to the job file, an address such as s3://bucket/data/*.parquet, or a list of them."""
     connection: Connection | None = None
     """Where the PostgreSQL server is; its own variables and files say so where this is left out."""
-    format: Format = Field(default_factory=inferred_format)
+    format: Annotated[str, OneOf(FORMATS)] = Field(default_factory=inferred_format)
     """Known from the suffix unless it is said: .csv and .tsv are CSV, .arrow, .ipc, .feather and .arrows Arrow, .duckdb and .ddb DuckDB."""
     delimiter: Character = Field(default_factory=inferred_delimiter)
     """What separates the fields of a CSV file; a tab for .tsv."""
@@ -142,33 +137,23 @@ class Source(StrictModel):
         return self
 
     def _faults(self) -> list[str]:
-        faults = []
+        faults, entry = [], FORMATS[self.format]
         told = {suffix(path) for path in self.path}
-        if "format" not in self.model_fields_set and len({SUFFIXES.get(ending, "parquet") for ending in told}) > 1:
+        if "format" not in self.model_fields_set and len({format_of_suffix(ending).name for ending in told}) > 1:
             faults.append("the paths are of different formats; give one format, or make a job for each")
         if "delimiter" not in self.model_fields_set and ".tsv" in told and len(told) > 1:
             faults.append("the paths differ in their delimiter (.tsv has tabs); give the delimiter, or make a job for each")
-        if self.format == "postgresql" and self.path:
-            faults.append("format: postgresql has no path; give connection instead, or leave both out and set PGHOST, PGDATABASE and so on")
-        if self.format != "postgresql" and not self.path:
+        if entry.pathless and self.path:
+            faults.append(f"format: {entry.name} has no path; {entry.pathless}")
+        if not entry.pathless and not self.path:
             faults.append("path is missing; add it")
-        return faults + self._keys() + self._statements()
-
-    def _keys(self) -> list[str]:
-        """Returns which keys are given that the format has no use for."""
-        known = {"csv": CSV_KEYS, "postgresql": ("types",), "parquet": ("types",) if self.hive else ()}.get(self.format, ())
-        faults = []
-        if given := [key for key in CSV_KEYS if key in self.model_fields_set and key not in known]:
-            faults.append(f"{listed(given)} only fit CSV files, but the format is {self.format}; remove them or say format: csv")
-        if self.hive and self.format != "parquet":
-            faults.append(f"'hive' only fits Parquet files, but the format is {self.format}; remove it")
-        given = [key for key, left_out in (("connection", None), ("extract", "each_run")) if getattr(self, key) != left_out]
-        if given and self.format != "postgresql":
-            faults.append(f"{listed(given)} only fit PostgreSQL, but the format is {self.format}; remove them or say format: postgresql")
+        given = {name for name in self.model_fields_set if self._says(name)}
+        faults += [f"{listed(names)} {only}" for names, only in foreign_keys(entry, given, folders=self.hive)]
+        if entry.asks and len(given.intersection(ROWS.names)) != 1:
+            faults.append(f"format: {entry.name} needs either table or query")
         return faults
 
-    def _statements(self) -> list[str]:
-        given = [key for key in QUERY_KEYS if getattr(self, key) is not None]
-        if self.format in {"duckdb", "postgresql"}:
-            return [] if len(given) == 1 else [f"format: {self.format} needs either table or query"]
-        return [f"{listed(given)} only fit databases, but the format is {self.format}; remove them"] if given else []
+    def _says(self, name: str) -> bool:
+        """Tells whether a key that is written says anything but what holds without it."""
+        field = type(self).model_fields[name]
+        return bool(getattr(self, name) != field.default)

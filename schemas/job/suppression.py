@@ -1,6 +1,5 @@
 """Suppression: how many records the privacy model may take out, and what becomes of them."""
 
-from collections.abc import Mapping
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
@@ -9,7 +8,7 @@ from pydantic import AfterValidator, Field
 from schemas.reading.model import ExactDecimal, StrictModel, fault
 
 
-def share(value: Decimal) -> Decimal:
+def share_of_records(value: Decimal) -> Decimal:
     """Returns a share of the records.
 
     Raises:
@@ -23,7 +22,7 @@ def share(value: Decimal) -> Decimal:
 class Suppression(StrictModel):
     """How many records may be taken out, and how."""
 
-    limit: Annotated[ExactDecimal, AfterValidator(share)] = Decimal(0)
+    limit: Annotated[ExactDecimal, AfterValidator(share_of_records)] = Decimal(0)
     """The greatest share of all records that may be suppressed at the chosen levels, whatever becomes of them afterwards."""
     treatment: Literal["drop", "mask", "cell"] = "drop"
     """Whether suppressed records are left out, published with * in every quasi-identifier, or with as few * as bring them into a class."""
@@ -48,21 +47,3 @@ class Suppression(StrictModel):
     def canonical(self) -> dict[str, Any]:
         """Returns the fields in canonical form; a job without rounds is the job that it was before there were any."""
         return {name: value for name, value in super().canonical().items() if name != "rounds" or value}
-
-
-def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
-    """Returns what does not fit between suppression, method and intervals, read or not yet read, each with its place."""
-    treatment, faults = suppression.get("treatment"), []
-    if treatment in ("mask", "cell") and intervals == "bounds":
-        what = "masked record" if treatment == "mask" else "starred value"
-        faults.append(f"suppression.treatment: bounds cannot tell a {what} from a null; use intervals: text")
-    if suppression.get("rounds") and intervals == "bounds":
-        faults.append("suppression.rounds: bounds cannot tell a value withheld in a later round from a null; use intervals: text")
-    if method.get("name", "skald") == "skald":
-        return faults
-    why = "only method skald chooses levels for whole columns"
-    if treatment == "cell":
-        faults.append(f"suppression.treatment: cell stars values at chosen levels, and {why}; use drop or mask")
-    if suppression.get("rounds"):
-        faults.append(f"suppression.rounds: every round chooses levels, and {why}; leave it out")
-    return faults

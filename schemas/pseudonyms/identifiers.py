@@ -8,7 +8,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from schemas.errors.base import nearest
-from schemas.pseudonyms.treatments import Treatment
+from schemas.pseudonyms.kinds import TREATMENTS, Treatment, treatment_of
 from schemas.reading.model import StrictModel, fault
 
 DROP = "drop"
@@ -20,10 +20,10 @@ class Identifier(StrictModel):
     name: str
     """The column."""
     treatment: Treatment
-    """What is published instead: one of hash, mask, token, encrypt and shift."""
+    """What is published instead: one treatment, by its key."""
 
 
-def entries(value: object) -> object:
+def identifier_entries(value: object) -> object:
     """Returns the list of identifiers unchanged.
 
     Raises:
@@ -81,13 +81,16 @@ else:
 
 
 def subject_faults(identifiers: object, known: Collection[str] | None) -> list[str]:
-    """Returns a sentence per shift, read or not yet read, whose subject is no column of the job; ``known`` is None where all are."""
+    """Returns a sentence per treatment, read or not yet read, whose subject is no column of the job; ``known`` is None where all are."""
     faults = []
     for entry in identifiers if isinstance(identifiers, list) and known is not None else []:
-        subject = _inside(entry, "treatment", "shift", "subject")
+        kind = treatment_of(_inside(entry, "treatment"))
+        if kind is None or not TREATMENTS[kind].per_subject:
+            continue
+        subject = _inside(entry, "treatment", kind, "subject")
         if isinstance(subject, str) and subject not in (known or ()):
             place = f"columns.identifiers '{_inside(entry, 'name')}'"
-            faults.append(f"{place}: shift.subject: column '{subject}' has no role in columns{nearest(subject, known or ())}")
+            faults.append(f"{place}: {kind}.subject: column '{subject}' has no role in columns{nearest(subject, known or ())}")
     return faults
 
 

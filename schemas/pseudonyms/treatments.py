@@ -1,13 +1,13 @@
-"""How a column that names a person is published as pseudonyms: five treatments, recognised by their key."""
+"""How a column that names a person is published as pseudonyms: what a job may say of each treatment."""
 
 import re
 import string
-from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from schemas.pseudonyms.secret_places import SecretPlace
-from schemas.reading.model import Character, Choice, StrictModel, fault, kind_named, one_named
+from schemas.pseudonyms.secret_places import Secret, SecretPlace
+from schemas.reading.model import Character, StrictModel, fault
 
 ALPHABETS = {
     "digits": string.digits,
@@ -138,107 +138,86 @@ class ShiftSettings(StrictModel):
     """Where the key lies: 128 random bits at least."""
 
 
-def _characters(text: str) -> str:
-    return "".join(f"\\x{{{ord(character):x}}}" for character in text)
+class TreatmentSpec(StrictModel):
+    """What a job says of one treatment, of whatever kind.
+
+    A kind has a field of its own name, by which it is recognised.
+    """
+
+    kind: ClassVar[str]
+    """The name of the kind in `schemas.pseudonyms.kinds.TREATMENTS`."""
+
+    @property
+    def secret(self) -> Secret | None:
+        """Where its key or vault lies, if it has one."""
+        return None
+
+    @property
+    def subject(self) -> str | None:
+        """The column that tells whose value it is, for kinds that treat all values of a person alike."""
+        return None
 
 
-class HashTreatment(StrictModel):
+class HashTreatment(TreatmentSpec):
     """Publishes a keyed hash."""
 
     kind: ClassVar[str] = "hash"
-    words: ClassVar[str] = "keyed hash (HMAC-SHA-256)"
     hash: HashSettings
     """Its settings."""
 
     @property
-    def form(self) -> str:
-        """The regular expression (RE2) that every pseudonym matches."""
-        return f"[0-9a-f]{{{self.hash.length}}}"
+    def secret(self) -> Secret:
+        """Where its key lies."""
+        return self.hash.key
 
 
-class MaskTreatment(StrictModel):
+class MaskTreatment(TreatmentSpec):
     """Publishes part of a value."""
 
     kind: ClassVar[str] = "mask"
-    words: ClassVar[str] = "masked in part"
     mask: MaskSettings
     """Its settings."""
 
-    @property
-    def form(self) -> str:
-        """The regular expression (RE2) that every pseudonym matches."""
-        mask = self.mask
-        if mask.replacement is not None:
-            parts = enumerate(re.split(r"\\([1-9\\])", mask.replacement))
-            written = (part if place % 2 == 0 else "\\" if part == "\\" else None for place, part in parts)
-            read = (".*" if part is None else _characters(part) for part in written)
-            return "(?s)" + "".join(read)
-        covered, kept = f"{_characters(mask.character)}+", f".{{0,{mask.keep}}}"
-        return f"(?s)(|{covered}{kept})" if mask.side == "end" else f"(?s)(|{kept}{covered})"
 
-
-class TokenTreatment(StrictModel):
+class TokenTreatment(TreatmentSpec):
     """Publishes a random token."""
 
     kind: ClassVar[str] = "token"
-    words: ClassVar[str] = "random token from a vault"
     token: TokenSettings
     """Its settings."""
 
     @property
-    def form(self) -> str:
-        """The regular expression (RE2) that every pseudonym matches."""
-        return f"[0-9a-f]{{{TOKEN_DIGITS}}}"
+    def secret(self) -> Secret:
+        """Where its vault lies."""
+        return self.token.vault
 
 
-class EncryptTreatment(StrictModel):
+class EncryptTreatment(TreatmentSpec):
     """Publishes a value of the same form."""
 
     kind: ClassVar[str] = "encrypt"
-    words: ClassVar[str] = "format-preserving encryption (FF1)"
     encrypt: EncryptSettings
     """Its settings."""
 
     @property
-    def form(self) -> str:
-        """The regular expression (RE2) that every pseudonym matches."""
-        if self.encrypt.width is not None:
-            return f"[0-9]{{1,{self.encrypt.width}}}"
-        return f"[{_characters(self.encrypt.letters + self.encrypt.separators)}]{{{self.encrypt.least},}}"
+    def secret(self) -> Secret:
+        """Where its key lies."""
+        return self.encrypt.key
 
 
-class ShiftTreatment(StrictModel):
+class ShiftTreatment(TreatmentSpec):
     """Publishes another date."""
 
     kind: ClassVar[str] = "shift"
-    words: ClassVar[str] = "dates shifted per person"
     shift: ShiftSettings
     """Its settings."""
 
     @property
-    def form(self) -> str:
-        """The regular expression (RE2) that every pseudonym matches, written as DuckDB does."""
-        return r"[0-9]{4,}-[0-9]{2}-[0-9]{2}( .*)?"
+    def secret(self) -> Secret:
+        """Where its key lies."""
+        return self.shift.key
 
-
-AnyTreatment: TypeAlias = HashTreatment | MaskTreatment | TokenTreatment | EncryptTreatment | ShiftTreatment
-TREATMENTS: dict[str, type[StrictModel]] = {
-    model.kind: model for model in (HashTreatment, MaskTreatment, TokenTreatment, EncryptTreatment, ShiftTreatment)
-}
-
-
-def treatment_of(value: object) -> str | None:
-    """Returns the treatment whose key a mapping holds."""
-    return kind_named(value, TREATMENTS)
-
-
-def check_treatment(value: Any) -> Any:
-    """Returns ``value`` unchanged if exactly one treatment is named in it.
-
-    Raises:
-        PydanticCustomError: not a mapping, no treatment, or several.
-    """
-    return one_named(value, TREATMENTS, "treatment", "treatments", "the word drop or a mapping")
-
-
-Treatment = Annotated[AnyTreatment, Choice(TREATMENTS, treatment_of), BeforeValidator(check_treatment)]
+    @property
+    def subject(self) -> str:
+        """The column that tells whose date it is."""
+        return self.shift.subject

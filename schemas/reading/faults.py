@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args, get_origin
 
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -102,23 +102,36 @@ def walk(loc: Loc, root: type[StrictModel]) -> tuple[Loc, type[StrictModel] | No
     model: type[StrictModel] | None = root
     owner = model
     choice: Choice | None = None
+    named = False
     for part in loc:
+        if named:
+            # The name of a column, say, which leads to what the mapping holds for it.
+            kept.append(part)
+            named = False
+            continue
         if choice is not None and part in choice.models:
             model, choice = choice.models[str(part)], None
             continue
         kept.append(part)
         if isinstance(part, str):
             owner = model
-            model, choice = inner(model.model_fields.get(part) if model else None)
+            model, choice, named = inner(model.model_fields.get(part) if model else None)
     return tuple(kept), owner
 
 
-def inner(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None]:
-    """Returns the model that a field holds, or the choice among models."""
+def inner(field: FieldInfo | None) -> tuple[type[StrictModel] | None, Choice | None, bool]:
+    """Returns the model that a field holds, or the choice among models, and whether it holds them by name."""
     if field is None:
-        return None, None
-    choice = next((entry for entry in field.metadata if isinstance(entry, Choice)), None)
-    return (None, choice) if choice else (held_model(field.annotation), None)
+        return None, None, False
+    choice = next((entry for entry in field.metadata if isinstance(entry, Choice)), None) or held_choice(field.annotation)
+    return None if choice else held_model(field.annotation), choice, get_origin(field.annotation) is dict
+
+
+def held_choice(annotation: Any) -> Choice | None:
+    """Returns the choice inside an annotation such as ``dict[str, Annotated[…, Choice(…)]]``."""
+    if isinstance(annotation, Choice):
+        return annotation
+    return next((choice for choice in map(held_choice, get_args(annotation)) if choice), None)
 
 
 def held_model(annotation: Any) -> type[StrictModel] | None:

@@ -46,6 +46,13 @@ class StrictModel(BaseModel):
         return {name: plain(getattr(self, name)) for name in names if name not in late}
 
 
+class MethodSpec(StrictModel):
+    """The settings of an algorithm, of whichever."""
+
+    name: str
+    """Chooses the algorithm."""
+
+
 def plain(value: object) -> Any:
     """Returns ``value`` as JSON-able data; decimals become their shortest text, models their canonical form."""
     if isinstance(value, StrictModel):

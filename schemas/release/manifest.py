@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
 from schemas.release.terms import Band, LatticeFigures, Terms
 
@@ -167,7 +167,7 @@ def published_qids(job: Job) -> list[str]:
 
 def published_columns(job: Job, qid: QuasiIdentifier) -> list[str]:
     """Returns the columns under which one QID is published: itself, or two of bounds."""
-    two = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+    two = job.intervals == "bounds" and qid.hierarchy.ranged
     return [f"{qid.name}_low", f"{qid.name}_high"] if two else [qid.name]
 
 
@@ -180,4 +180,4 @@ def published_payload(job: Job) -> list[str] | None:
 
 def pseudonym_words(job: Job) -> dict[str, str]:
     """Returns what is published in the place of identifiers, in words, by column."""
-    return {one.name: one.treatment.words for one in job.columns.pseudonyms}
+    return {one.name: treatment_kind(one.treatment).words for one in job.columns.pseudonyms}

@@ -12,7 +12,7 @@ from core.columns.node import Node
 from core.evaluation.per_chunk_baseline import Spread, pooled, ratio
 from core.hierarchies.hierarchy import Hierarchy
 from schemas.errors.base import StorageError
-from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -168,9 +168,9 @@ def make_comparison(job: Job, source: Source, coding: Coding, cases: Sequence[Ca
 
 def spelt_levels(qid: QuasiIdentifier, hierarchy: Hierarchy) -> tuple[str, ...]:
     """Returns how the levels of a QID are spelt: by bin width as in the paper's Table III, or by number."""
-    if not isinstance(qid.hierarchy, WidthsHierarchy):
+    widths = entry_of(qid.hierarchy).marks(qid.hierarchy)
+    if not widths:
         return (*(f"L{level}" for level in range(hierarchy.top)), "*")
-    widths = [str(plain(width)) for width in qid.hierarchy.widths]
     # The first width is level 0 where it merges no values; else level 0 holds the values themselves.
     return (*(widths if len(widths) == hierarchy.top else ["values", *widths]), "*")
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.node import Node
-from core.evaluation.per_chunk_baseline import Published, recount_sql
+from core.evaluation.per_chunk_baseline import Published, concatenated_sql
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import roll_up
 from core.lattice.roots import dense_root, occupied_root
@@ -27,11 +27,12 @@ from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.methods import ComparisonError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
+from schemas.job.objectives import OBJECTIVES
 from schemas.tables import histogram_schema
 from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints, load_histogram
-from tasks.lattice.examination import Sought, below, examine
+from tasks.lattice.optimum import Sought, below, examine
 from tasks.lattice.promises import most_suppressed
 from tasks.source.chunks import Chunk, Source
 from tasks.store.database import connect, literal
@@ -111,8 +112,9 @@ def check_objective(job_file: Path, job: Job) -> None:
         JobError: another objective.
     """
     objective = full_domain(job.method).objective
-    if objective not in {"dm_star", "dm_all"}:
-        raise JobError(str(job_file), [f"method.objective: skald compare takes dm_star or dm_all, not {objective}"])
+    if not OBJECTIVES[objective].of_classes:
+        taken = " or ".join(name for name, one in OBJECTIVES.items() if one.of_classes)
+        raise JobError(str(job_file), [f"method.objective: skald compare takes {taken}, not {objective}"])
 
 
 def check_experiment(source: Source, chunks: Sequence[int], ks: Sequence[int], *, cut: bool) -> None:
@@ -252,7 +254,7 @@ def recount(job: Job, domain: Artifact, releases: Sequence[OptimumArtifacts], st
     words = len(Published.of(load_coding(job, domain, store).hierarchies).packing.words)
 
     def write(path: Path) -> int:
-        statement = recount_sql([literal(str(store.path(release.optima_classes))) for release in releases], words)
+        statement = concatenated_sql([literal(str(store.path(release.optima_classes))) for release in releases], words)
         with connect(job, spill) as connection:
             found = connection.execute(statement).fetchone()
         assert found is not None

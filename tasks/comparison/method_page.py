@@ -6,11 +6,14 @@ from collections.abc import Callable
 from operator import attrgetter
 from typing import NamedTuple
 
+from core.charts.bars import bars
+from core.charts.chart import Chart
+from core.charts.colours import DARK_STYLE
+from core.charts.lines import lines
 from core.charts.scales import short
-from core.charts.svg import DARK_STYLE, Chart, bars, lines
+from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
-from tasks.report.words import METHODS
 
 TEMPLATE = "methods.html"
 
@@ -76,14 +79,19 @@ def charts(comparison: MethodComparison) -> list[str]:
     found = {(run.method, run.k): run.figures for run in comparison.runs}
     drawn = []
     for one in measured(comparison.threshold):
-        series = {
+        figures = {
             method: [one.of(figures) if (figures := found.get((method, k))) else None for k in comparison.ks]
             for method in comparison.methods
         }
-        chart = Chart(one.title, one.note, series, one.marked)
-        if one.pictured and chart.known:
-            chosen = comparison.advice[0].method
-            drawn.append(bars(chart, chosen) if len(comparison.ks) == 1 else lines(chart, [f"{k:,}" for k in comparison.ks], "k"))
+        over_ks = Chart(one.title, one.note, figures, one.marked)
+        if not one.pictured or not over_ks.known:
+            continue
+        if len(comparison.ks) > 1:
+            picture = lines(over_ks, [f"{k:,}" for k in comparison.ks], "k")
+        else:
+            at_one = Chart(one.title, one.note, {one.title: [value for [value] in figures.values()]}, one.marked)
+            picture = bars(at_one, comparison.methods, chosen=comparison.advice[0].method)
+        drawn.append(picture.inline())
     return drawn
 
 
@@ -95,6 +103,6 @@ def render(comparison: MethodComparison) -> str:
         columns=measured(comparison.threshold),
         charts=charts(comparison),
         dark=DARK_STYLE,
-        words=METHODS,
+        words={name: method.words for name, method in METHODS.items()},
         chosen={one.k: one.method for one in comparison.advice},
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schemas.job.digest import job_digest
+from schemas.job.method import METHODS
 from schemas.release.method_comparison import MethodRun
 from tasks.comparison.method_runs import Asked, run_method
 from tasks.engine.calls import Call
@@ -36,7 +37,7 @@ def measure_methods(
     try:
         for done, (k, method) in enumerate(wanted, start=1):
             # A method is its flow, which runs in a process of its own; what counts its release is here.
-            of_method = Step(method, f"flows.{method}").key(job_digest(run.job), source.digest, versions(), k)
+            of_method = Step(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
             key = STEP.key(of_method)
             call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
             artifact = run_step(run, MEASURED, measure, call)

@@ -26,6 +26,7 @@ from core.privacy.risk import release_risk, without_masked
 from core.recount.classes import Recount
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, load_job
+from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.method_comparison import Figures, MethodRun
 from tasks.counting.coding import load_coding
@@ -70,7 +71,7 @@ class Asked:
     def settings_of(self, method: str, k: int, scratch: Path) -> tuple[str, ...]:
         """Returns the overrides of one run, which keeps everything in a folder."""
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
-        if self.treatment and method != "skald":
+        if self.treatment and not METHODS[method].one_level:
             other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
         dropped = (f"columns.identifiers={json.dumps(self.identifiers, ensure_ascii=False)}",) if self.identifiers else ()
         folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))

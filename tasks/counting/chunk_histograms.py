@@ -46,7 +46,7 @@ def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) ->
         words, counts = counter.result()
         return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
 
-    return store.make(OF_CHUNK, chunk_key(chunk.key, names), ".parquet", write)
+    return store.make(OF_CHUNK, chunk_key(job, chunk.key), ".parquet", write)
 
 
 def cell_table(words: Words, counts: pa.Array) -> pa.Table:

@@ -47,14 +47,9 @@ def schema_of(job: Job) -> pandera.DataFrameSchema:
     return domain_schema([value_column(position) for position in range(len(axis_names(job)))])
 
 
-def chunk_key(chunk: Sequence[str | int], names: Sequence[str]) -> Key:
-    """Returns the key of what is counted of a chunk: its domains and its histogram.
-
-    Args:
-        chunk: What its content depends on.
-        names: The columns that are counted.
-    """
-    return COUNTED.key(chunk, names)
+def chunk_key(job: Job, chunk: Sequence[str | int]) -> Key:
+    """Returns the key of what is counted of a chunk, its domains and its histogram; a chunk is what its content depends on."""
+    return COUNTED.key(chunk, axis_names(job))
 
 
 def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
@@ -75,7 +70,7 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
         _check_finite(table, names, types)
         return write_table(path, table, schema_of(job), "domains")
 
-    return store.make("domains", chunk_key(chunk.key, names), ".parquet", write)
+    return store.make("domains", chunk_key(job, chunk.key), ".parquet", write)
 
 
 def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store) -> Artifact:

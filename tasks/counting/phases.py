@@ -23,12 +23,11 @@ Artifacts = list[Artifact]
 
 def count_domains(run: Run, source: Source) -> Artifacts:
     """Phase 1: the domain tables of all chunks."""
-    return map_groups(run, "domains", _count_domains, source.chunks, _key(run.job), run.job, source.columns, run.store)
+    return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store)
 
 
-def _key(job: Job) -> Callable[[Chunk], Key]:
-    names = domains.axis_names(job)
-    return lambda chunk: domains.chunk_key(chunk.key, names)
+def _key_of(run: Run) -> Callable[[Chunk], Key]:
+    return lambda chunk: domains.chunk_key(run.job, chunk.key)
 
 
 def _count_domains(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
@@ -43,7 +42,7 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
 
 def count_histograms(run: Run, source: Source) -> Artifacts:
     """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
-    return map_groups(run, "histograms", _count_histograms, source.chunks, _key(run.job), run.job, source.columns, run.store)
+    return map_groups(run, "histograms", _count_histograms, source.chunks, _key_of(run), run.job, source.columns, run.store)
 
 
 def _count_histograms(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera", "pydantic")
@@ -10,10 +11,12 @@ PACKAGES = ("skald", "prefect", "duckdb", "polars", "pyarrow", "numpy", "pandera
 
 def versions() -> dict[str, str]:
     """Returns the version of Python and of each package, by name."""
-    found = {"python": sys.version.split()[0]}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "unknown"
-    return found
+    return {"python": sys.version.split()[0]} | {package: _version(package) for package in PACKAGES}
+
+
+@cache
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "unknown"

@@ -25,8 +25,8 @@ from schemas.job.method import full_domain
 from schemas.release.manifest import Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
-from tasks.lattice.examination import examine_left
 from tasks.lattice.node_recodings import Local, Made
+from tasks.lattice.optimum import examine_left
 from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 

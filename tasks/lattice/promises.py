@@ -8,12 +8,11 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from core.hierarchies.hierarchy import build_hierarchy
-from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread, all_of
+from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of
 from schemas.errors.base import PrivacyError
-from schemas.job.columns import QuasiIdentifier
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
+from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
 
 
@@ -35,22 +34,8 @@ def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
         HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
     models: list[PrivacyModel] = [KAnonymity(job.privacy.k)]
-    for column, diversity in job.privacy.l.items():
-        if diversity.distinct is not None:
-            models.append(DistinctDiversity(column, diversity.distinct))
-        elif diversity.entropy is not None:
-            models.append(EntropyDiversity(column, float(diversity.entropy)))
-        elif diversity.recursive is not None:
-            models.append(RecursiveDiversity(column, Fraction(diversity.recursive.c), diversity.recursive.l))
     domains = {domain.qid: domain for domain in coding.sensitive}
-    for column, closeness in job.privacy.t.items():
-        domain = domains[column]
-        ranks = np.arange(domain.size, dtype=np.int64) if closeness.distance == "ordered" else None
-        groups: tuple[NDArray[np.int64], ...] = ()
-        if closeness.hierarchy is not None:
-            hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), domain, job.folder)
-            groups = tuple(level.astype(np.int64) for level in hierarchy.groups[1:])
-        models.append(Closeness(column, float(closeness.t), ranks, groups))
+    models += [kind.model(column, spec, domains[column], job.folder) for kind, column, spec in models_asked(dict(job.privacy))]
     return all_of(models)
 
 

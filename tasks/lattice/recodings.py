@@ -23,11 +23,11 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints, load_histogram
-from tasks.lattice.examination import Sought, below, examine
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
+from tasks.lattice.optimum import Sought, below, examine
 from tasks.lattice.promises import asked, nothing_left, privacy_model
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key, Step

@@ -14,7 +14,7 @@ from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
-from tasks.lattice.examination import Sought
+from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed
 from tasks.release.manifest import read_manifest
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from core.mondrian.fragments import Group, Tree, merge_thin
@@ -19,7 +20,6 @@ from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments, workers
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Chunk, Source
-from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 from tasks.writing.phases import rewrite, write_files
@@ -98,7 +98,8 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
         if known and not last and _census(run, coding, tree, known).records.max() > most:
             continue
-        parts = _parts(run, source, domain, tree)
+        key = partial(fragments.part_key, coding, source, tree)
+        parts = map_groups(run, "part", _part, source.chunks, key, run.job, domain, source, tree, run.store)
         census = _census(run, coding, tree, parts[1::2])
         if last or census.records.max() <= most:
             break
@@ -113,22 +114,9 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
     return Fragments(groups, [fragments.lots(parts[::2], counted, group, limit) for group in groups], tree.leaves, sampled)
 
 
-def _parts(run: Run, source: Source, domain: Artifact, tree: Tree) -> Artifacts:
-    coding = load_coding(run.job, domain, run.store)
-
-    def key(chunk: Chunk) -> Key:
-        return fragments.part_key(coding, source, tree, chunk)
-
-    return map_groups(run, "part", _part, source.chunks, key, run.job, domain, source, tree, run.store)
-
-
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:
     """The sample of every chunk."""
-    coding = load_coding(run.job, domain, run.store)
-
-    def key(chunk: Chunk) -> Key:
-        return fragments.sample_key(run.job, coding, share, chunk)
-
+    key = partial(fragments.sample_key, run.job, load_coding(run.job, domain, run.store), share)
     return map_groups(run, "sample", _sample, source.chunks, key, run.job, domain, share, run.store)
 
 

@@ -17,7 +17,7 @@ from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import axis_names, chunk_key
+from tasks.counting.domains import chunk_key
 from tasks.counting.histograms import fingerprints, load_histogram, merge_histograms
 from tasks.counting.phases import Artifacts, count_histograms, count_sizes
 from tasks.counting.phases import merge_histograms as merged_histogram
@@ -72,7 +72,7 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
 def _earlier(job: Job, store: Store) -> tuple[Entry, Artifacts]:
     """Returns what is kept of the release that is replayed, and the histograms of its chunks."""
     release = replayed(job).release
-    entry, names = read_entry(release, store), axis_names(job)
+    entry = read_entry(release, store)
     if entry is None or not entry.is_readable:
         raise ReplayError.not_kept(release)
     if entry.settings != settings_of(job):
@@ -82,7 +82,7 @@ def _earlier(job: Job, store: Store) -> tuple[Entry, Artifacts]:
     # Its cuts are made again, which another way of cutting would make otherwise.
     if not CUTS.made(entry.recoded.recoding.outcome.key):
         raise ReplayError.not_kept(release)
-    found = [store.find(OF_CHUNK, chunk_key(chunk, names)) for chunk in entry.chunks]
+    found = [store.find(OF_CHUNK, chunk_key(job, chunk)) for chunk in entry.chunks]
     parts = [part for part in found if part is not None]
     if len(parts) < len(found) or not store.whole(entry.recoded.domain):
         raise ReplayError.not_kept(release)

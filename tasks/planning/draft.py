@@ -99,9 +99,11 @@ def _to_do(out: Path, undecided: Sequence[Proposal]) -> str:
 
 def _source(patterns: Sequence[str], profiled: Profiled, undecided: Sequence[Proposal]) -> str:
     paths = yaml_name(patterns[0]) if len(patterns) == 1 else f"[{', '.join(map(yaml_name, patterns))}]"
-    if profiled.delimiter is None:
+    if not profiled.sample.keys:
         return f"source: {{path: {paths}}}"
-    lines = ["source:", f"  path: {paths}", "  format: csv", f"  delimiter: {json.dumps(profiled.delimiter)}"]
+    lines = ["source:", f"  path: {paths}", *(f"  {key}: {yaml_name(value)}" for key, value in profiled.sample.keys.items())]
+    if not profiled.sample.texts:
+        return "\n".join(lines)
     # A type makes the job name every column that has no role yet, and not only those that are no text.
     waiting = {proposal.profile.name for proposal in undecided}
     typed = [column for column in profiled.columns if column.kind not in {"text", "other"} or column.name in waiting]

@@ -11,11 +11,12 @@ from core.lattice.lattice import Lattice
 from core.lattice.roots import bins, most_cells
 from core.privacy.risk import Figures
 from schemas.job.job import Job
-from schemas.job.method import SkaldMethod
+from schemas.job.method import METHODS, SkaldMethod
+from schemas.job.objectives import OBJECTIVES
 from schemas.release.manifest import Manifest
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import axis_names, chunk_key
+from tasks.counting.domains import chunk_key
 from tasks.counting.drivers import Drivers, Exposed, uniqueness
 from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import MOST_ROWS
@@ -26,6 +27,7 @@ from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
+from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
 from tasks.source.extracts import forget_extract
 from tasks.source.locations import find_names
@@ -35,13 +37,14 @@ from tasks.store.store import Artifact
 
 
 class PlannedQid(BaseModel):
-    """One QID: distinct values, nulls, the number of groups per level, and who would stand out without it, where that was counted."""
+    """One QID: how its values are grouped, how many there are, groups per level, and who would stand out without it, if counted."""
 
     model_config = ConfigDict(frozen=True)
 
     name: str
     values: int
     nulls: int
+    hierarchy: str
     groups: tuple[int, ...]
     without: Exposed | None = None
 
@@ -52,7 +55,7 @@ class Plan(BaseModel):
     Attributes:
         release: The id that the release would have.
         exists: Whether it is published already.
-        method: Name of the algorithm.
+        method: Name of the algorithm, and its ``aim``: what it makes as small as can be, or how it works.
         files: Number of files, and ``chunks`` they are cut into.
         domains_to_scan: Chunks that phase 1 had not yet counted when the plan was made.
         histograms_to_scan: Chunks that phase 2 had not yet counted when the plan was made; null for methods that need no histogram.
@@ -74,6 +77,7 @@ class Plan(BaseModel):
     release: str
     exists: bool
     method: str
+    aim: str
     files: int
     chunks: int
     domains_to_scan: int
@@ -134,8 +138,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     check_hierarchies(job)
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
-        names = axis_names(job)
-        uncounted = sum(run.store.find("domains", chunk_key(chunk.key, names)) is None for chunk in source.chunks)
+        uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))
         coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
@@ -145,12 +148,13 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             release=release,
             exists=is_published(job, release),
             method=job.method.name,
+            aim=aim_of(job),
             files=len(source.files),
             chunks=len(source.chunks),
             domains_to_scan=uncounted,
             records=source.records,
             most_suppressed=most_suppressed(job, source.records),
-            qids=_qids(coding, unique),
+            qids=_qids(job, coding, unique),
             memory=job.memory,
             source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size for file in source.files),
             exposed=unique.drivers.whole if unique.drivers else None,
@@ -160,18 +164,26 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         )
 
 
-def _qids(coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...]:
+def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...]:
     without = unique.drivers.without if unique.drivers else {}
     return tuple(
         PlannedQid(
             name=domain.qid,
             values=len(domain.values),
             nulls=domain.nulls,
+            hierarchy=hierarchy_words(qid.hierarchy),
             groups=tuple(map(len, hierarchy.labels)),
             without=without.get(domain.qid),
         )
-        for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
+        for qid, domain, hierarchy in zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
     )
+
+
+def aim_of(job: Job) -> str:
+    """Returns what the job's method makes as small as can be, or how it works, in words."""
+    if isinstance(job.method, SkaldMethod):
+        return f"the least {OBJECTIVES[job.method.objective].measure}"
+    return METHODS[job.method.name].words
 
 
 def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
@@ -194,8 +206,7 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
 
 
 def _uncounted(run: Run, source: Source) -> int:
-    names = axis_names(run.job)
-    return sum(run.store.find(OF_CHUNK, chunk_key(chunk.key, names)) is None for chunk in source.chunks)
+    return sum(run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key)) is None for chunk in source.chunks)
 
 
 def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:

@@ -10,13 +10,13 @@ import duckdb
 
 from core.formats.proposals import Kind, Profile
 from schemas.errors.base import SourceError
+from schemas.job.formats import SourceFormat, format_of_suffix
 from schemas.job.source import suffix
-from tasks.store.database import literal, quote
+from tasks.planning.samples import Sample
+from tasks.store.database import quote
 
 MOST_RECORDS = 1_000_000
 """Records that are looked at."""
-CSV = frozenset({".csv", ".tsv"})
-SUFFIXES = frozenset({".parquet", *CSV})
 KINDS: Mapping[str, Kind] = {
     "BOOLEAN": "boolean", "DATE": "date", "VARCHAR": "text", "FLOAT": "double", "DOUBLE": "double",
     **dict.fromkeys(("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT"), "integer"),
@@ -34,11 +34,11 @@ READINGS: Mapping[Kind, str] = {
 
 @dataclass(frozen=True)
 class Profiled:
-    """The columns of a source in its order, the records that were looked at, and the delimiter of CSV files (None for Parquet)."""
+    """The columns of a source in its order, the records that were looked at, and how the files were read."""
 
     columns: tuple[Profile, ...]
     records: int
-    delimiter: str | None
+    sample: Sample
 
 
 def source_files(paths: Sequence[Path]) -> list[Path]:
@@ -50,16 +50,26 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
     folders = [path for path in paths if path.is_dir()]
     files = sorted(
         {path for path in paths if path.is_file()}
-        | {path for folder in folders for path in folder.iterdir() if path.is_file() and suffix(path.name) in SUFFIXES}
+        | {path for folder in folders for path in folder.iterdir() if path.is_file() and _is_sampled(path)}
     )
     if not files or not all(path.is_dir() or path.is_file() for path in paths):
         raise SourceError.no_files(" ".join(map(str, paths)))
-    kinds = {suffix(path.name) if suffix(path.name) in CSV else ".parquet" for path in files}
+    kinds = {suffix(path.name) if _is_sampled(path) else format_of_suffix("").suffixes[0] for path in files}
     if len(kinds) > 1:
         raise SourceError(
             f"The files are of different formats ({', '.join(sorted(kinds))}). Name those of one format, and make a job for each."
         )
     return files
+
+
+def _format_of(path: Path) -> SourceFormat:
+    """Returns the format of a file that a job is drafted from; what its name does not tell is taken for Parquet."""
+    entry = format_of_suffix(suffix(path.name))
+    return entry if entry.sample else format_of_suffix("")
+
+
+def _is_sampled(path: Path) -> bool:
+    return suffix(path.name) in _format_of(path).suffixes
 
 
 def profile(files: Sequence[Path]) -> Profiled:
@@ -68,42 +78,31 @@ def profile(files: Sequence[Path]) -> Profiled:
     Raises:
         SourceError: the files cannot be read, differ, or hold no record.
     """
-    csv = suffix(files[0].name) in CSV
+    entry = _format_of(files[0])
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
     }  # fmt: skip
     connection = duckdb.connect(config=settings)
     try:
-        delimiter = _delimiter(connection, files[0]) if csv else None
-        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {_reader(files, delimiter)} LIMIT {MOST_RECORDS}")
+        assert entry.sample is not None
+        sample: Sample = entry.sample(connection, files)
+        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {sample.relation} LIMIT {MOST_RECORDS}")
         types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
-        kinds = _read_as(connection, list(types)) if csv else {name: _kind(dtype) for name, dtype in types.items()}
+        kinds = _read_as(connection, list(types)) if sample.texts else {name: _kind(dtype) for name, dtype in types.items()}
         counts = connection.execute(profile_sql(kinds)).fetchone()
     except duckdb.Error:
-        raise SourceError.unreadable(str(files[0]), "csv" if csv else "parquet") from None
+        raise SourceError.unreadable(str(files[0]), entry.name) from None
     finally:
         connection.close()
     if counts is None or not counts[0]:
         raise SourceError.empty(len(files))
     each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
     columns = tuple(Profile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True))
-    return Profiled(columns, int(counts[0]), delimiter)
+    return Profiled(columns, int(counts[0]), sample)
 
 
 def _kind(dtype: str) -> Kind:
     return "double" if dtype.startswith("DECIMAL") else KINDS.get(dtype, "other")
-
-
-def _delimiter(connection: duckdb.DuckDBPyConnection, path: Path) -> str:
-    found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(path))})").fetchone()
-    return str(found[0]) if found else ","
-
-
-def _reader(files: Sequence[Path], delimiter: str | None) -> str:
-    listed = ", ".join(literal(str(path)) for path in files)
-    if delimiter is None:
-        return f"read_parquet([{listed}])"
-    return f"read_csv([{listed}], delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"')"
 
 
 def _read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:

@@ -6,44 +6,32 @@ A key is read where a chunk is, and what it is must be what the run began with. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from core.columns.column_types import plain_type
-from core.pseudonyms.keyed_hash import fingerprint, offsets
-from core.pseudonyms.treatments import pseudonyms, shifted, texts
+from core.pseudonyms.keyed_hash import fingerprint
+from core.pseudonyms.kinds import Means
+from core.pseudonyms.treatments import texts
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.secret_places import Secret
-from schemas.pseudonyms.treatments import AnyTreatment, EncryptTreatment, HashTreatment, MaskTreatment, ShiftTreatment, TokenTreatment
+from schemas.pseudonyms.treatments import TreatmentSpec
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import BATCH_ROWS, read_chunk
 
 
-def secret_of(treatment: AnyTreatment) -> Secret | None:
-    """Returns where the key or vault of a treatment lies."""
-    match treatment:
-        case HashTreatment():
-            return treatment.hash.key
-        case TokenTreatment():
-            return treatment.token.vault
-        case EncryptTreatment():
-            return treatment.encrypt.key
-        case ShiftTreatment():
-            return treatment.shift.key
-    return None
-
-
 def in_prefect(job: Job) -> bool:
     """Tells whether a key or the path of a vault is kept by Prefect."""
-    secrets = (secret_of(one.treatment) for one in job.columns.pseudonyms)
+    secrets = (one.treatment.secret for one in job.columns.pseudonyms)
     return any(secret is not None and secret.prefect_block is not None for secret in secrets)
 
 
@@ -56,7 +44,7 @@ def fingerprints(job: Job) -> dict[str, str]:
     found, faults = {}, []
     for one in job.columns.pseudonyms:
         try:
-            if (secret := secret_of(one.treatment)) is not None:
+            if (secret := one.treatment.secret) is not None:
                 found[one.name] = _fingerprint(job, one.treatment, secret)
         except RefusedError as error:
             faults.append(f"column '{one.name}': {error}")
@@ -65,8 +53,8 @@ def fingerprints(job: Job) -> dict[str, str]:
     return found
 
 
-def _fingerprint(job: Job, treatment: AnyTreatment, secret: Secret) -> str:
-    if isinstance(treatment, TokenTreatment):
+def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
+    if treatment_kind(treatment).vaulted:
         return vault_id(vault_path(job, secret), secret)
     return fingerprint(read_key(job, secret))
 
@@ -91,8 +79,8 @@ def give_tokens(job: Job, source: Source, spill: Path) -> Source:
     fingerprints(job)
     vaults: dict[Path, list[str]] = {}
     for one in job.columns.pseudonyms:
-        if isinstance(one.treatment, TokenTreatment):
-            vaults.setdefault(vault_path(job, one.treatment.token.vault), []).append(one.name)
+        if (secret := one.treatment.secret) is not None and treatment_kind(one.treatment).vaulted:
+            vaults.setdefault(vault_path(job, secret), []).append(one.name)
     for path, names in vaults.items():
         issue(job, path, _values(source, names), spill)
     return with_keys(job, source)
@@ -135,17 +123,17 @@ def _others(chunk: Chunk, names: Sequence[str]) -> Iterator[tuple[int, pa.Record
 
 def _pseudonyms(job: Job, source: Source, chunk: Chunk, treated: Sequence[Identifier]) -> Mapping[str, pa.Array]:
     """Returns the pseudonyms of a chunk's records by column, each of shape (rows,)."""
-    subjects = {one.name: one.treatment.shift.subject for one in treated if isinstance(one.treatment, ShiftTreatment)}
-    wanted = list(dict.fromkeys([*(one.name for one in treated), *subjects.values()]))
+    subjects = [subject for one in treated if (subject := one.treatment.subject) is not None]
+    wanted = list(dict.fromkeys([*(one.name for one in treated), *subjects]))
     table = pa.Table.from_batches([_plain_batch(batch) for batch in read_chunk(chunk, wanted)])
     made = {}
     for one in treated:
         try:
-            if isinstance(one.treatment, ShiftTreatment):
-                made[one.name] = _shifted(job, source, one, table, chunk)
+            if one.treatment.subject is not None:
+                made[one.name] = _of_records(job, source, one, table, chunk)
             else:
                 values, places = _distinct(table, one.name)
-                made[one.name] = _of_values(job, source, one, values).take(places)
+                made[one.name] = _made(one, values, _means(job, source, one)).take(places)
         except UnfitError as error:
             raise PseudonymError.unfit(one.name, chunk.file.name, error.count, error.reason) from None
     return made
@@ -167,28 +155,36 @@ def _distinct(table: pa.Table, name: str) -> tuple[pa.Array, pa.Array]:
     return coded.dictionary, coded.indices
 
 
-def _of_values(job: Job, source: Source, one: Identifier, values: pa.Array) -> pa.Array:
-    secret = secret_of(one.treatment)
-    if secret is None or isinstance(one.treatment, MaskTreatment):
-        return pseudonyms(one.treatment, values, b"")
-    if not isinstance(one.treatment, TokenTreatment):
-        return pseudonyms(one.treatment, values, _key(job, source, one.name, secret))
+def _of_records(job: Job, source: Source, one: Identifier, table: pa.Table, chunk: Chunk) -> pa.Array:
+    """Returns the pseudonyms of all records, which take their subjects too."""
+    assert one.treatment.subject is not None
+    subjects, values = (table[name].combine_chunks() for name in (one.treatment.subject, one.name))
+    if lacking := pc.sum(pc.and_(subjects.is_null(), values.is_valid())).as_py():
+        raise PseudonymError.no_subject(one.name, one.treatment.subject, chunk.file.name, lacking)
+    return _made(one, values, replace(_means(job, source, one), subjects=subjects))
+
+
+def _made(one: Identifier, values: pa.Array, means: Means) -> pa.Array:
+    made: pa.Array = treatment_kind(one.treatment).pseudonyms(one.treatment, values, means)
+    return made
+
+
+def _means(job: Job, source: Source, one: Identifier) -> Means:
+    """Returns the key of a treatment, or what looks up its vault."""
+    secret = one.treatment.secret
+    if secret is None:
+        return Means()
+    if not treatment_kind(one.treatment).vaulted:
+        return Means(_key(job, source, one.name, secret))
     path = _vault(job, source, one.name, secret)
-    tokens = tokens_of(job, path, texts(values), job.work_path / "spill")
-    if tokens.null_count:
-        raise PseudonymError.not_in_vault(one.name, tokens.null_count)
-    return tokens
 
+    def look_up(values: pa.Array) -> pa.Array:
+        tokens = tokens_of(job, path, values, job.work_path / "spill")
+        if tokens.null_count:
+            raise PseudonymError.not_in_vault(one.name, tokens.null_count)
+        return tokens
 
-def _shifted(job: Job, source: Source, one: Identifier, table: pa.Table, chunk: Chunk) -> pa.Array:
-    assert isinstance(one.treatment, ShiftTreatment)
-    shift = one.treatment.shift
-    subjects, places = _distinct(table, shift.subject)
-    dates = table[one.name].combine_chunks()
-    if lacking := pc.sum(pc.and_(places.is_null(), dates.is_valid())).as_py():
-        raise PseudonymError.no_subject(one.name, shift.subject, chunk.file.name, lacking)
-    days = offsets(texts(subjects), _key(job, source, one.name, shift.key), shift.days)
-    return shifted(dates, np.append(days, np.int32(0))[places.fill_null(len(days)).to_numpy(zero_copy_only=False)])
+    return Means(look_up=look_up)
 
 
 def _key(job: Job, source: Source, column: str, secret: Secret) -> bytes:

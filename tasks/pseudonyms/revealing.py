@@ -5,27 +5,22 @@ from __future__ import annotations
 import csv
 import os
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from core.pseudonyms.keyed_hash import offsets
-from core.pseudonyms.treatments import decrypted, shifted
+from core.pseudonyms.kinds import Means
 from schemas.errors.base import nearest
 from schemas.errors.pseudonyms import PseudonymError
-from schemas.errors.signals import RefusedError, UnfitError
+from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
-from schemas.pseudonyms.treatments import EncryptTreatment, ShiftTreatment, TokenTreatment, whole
+from schemas.pseudonyms.kinds import treatment_kind
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import MISSING, values_of, vault_id, vault_path
 from tasks.store.files import PRIVATE_FILE
-
-DATE_LENGTH = 10
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
@@ -44,7 +39,7 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
     if column not in known:
         raise PseudonymError.no_pseudonyms(column, nearest(column, known))
     one = known[column]
-    if isinstance(one.treatment, ShiftTreatment) != (subjects is not None):
+    if (one.treatment.subject is not None) != (subjects is not None):
         wanted = "a subject and a date" if subjects is None else "one pseudonym"
         raise PseudonymError.unreadable_list(f"'{column}' needs {wanted} in each line")
     try:
@@ -56,45 +51,28 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
 
 
 def needs_subjects(job: Job, column: str) -> bool:
-    """Tells whether a column's dates are shifted by their subjects."""
-    return any(one.name == column and isinstance(one.treatment, ShiftTreatment) for one in job.columns.pseudonyms)
+    """Tells whether a column's pseudonyms were made with their subjects."""
+    return any(one.name == column and one.treatment.subject is not None for one in job.columns.pseudonyms)
 
 
 def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequence[str] | None) -> pa.Array:
-    match one.treatment:
-        case TokenTreatment():
-            path = vault_path(job, one.treatment.token.vault)
-            if vault_id(path, one.treatment.token.vault) == MISSING:
-                raise RefusedError(f"the {one.treatment.token.vault.words} names a vault that does not exist")
-            spill = job.work_path / f"reveal-{os.getpid()}"
-            try:
-                return _distinctly(pseudonyms, lambda tokens: values_of(job, path, tokens, spill))
-            finally:
-                shutil.rmtree(spill, ignore_errors=True)
-        case EncryptTreatment():
-            key, settings = read_key(job, one.treatment.encrypt.key), one.treatment.encrypt
-            fits = pc.match_substring_regex(pseudonyms, whole(one.treatment.form))
-            back = decrypted(pseudonyms.filter(fits), settings, key)
-            return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
-        case ShiftTreatment():
-            key = read_key(job, one.treatment.shift.key)
-            days = offsets(pa.array(subjects, pa.large_string()), key, one.treatment.shift.days)
-            return _unshifted(pseudonyms, -days)
-    raise PseudonymError.irreversible(one.name, one.treatment.words)
-
-
-def _distinctly(values: pa.Array, look_up: Callable[[pa.Array], pa.Array]) -> pa.Array:
-    coded = values.dictionary_encode()
-    return look_up(coded.dictionary).take(coded.indices)
-
-
-def _unshifted(written: pa.Array, days: NDArray[np.int32]) -> pa.Array:
-    lengths = pc.utf8_length(written)
-    dtype = pa.date32() if not len(written) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
+    entry, secret = treatment_kind(one.treatment), one.treatment.secret
+    if entry.originals is None:
+        raise PseudonymError.irreversible(one.name, entry.words)
+    means = Means(subjects=pa.array(subjects, pa.large_string()) if subjects is not None else None)
+    if secret is None or not entry.vaulted:
+        key = read_key(job, secret) if secret is not None else b""
+        found: pa.Array = entry.originals(one.treatment, pseudonyms, replace(means, key=key))
+        return found
+    path = vault_path(job, secret)
+    if vault_id(path, secret) == MISSING:
+        raise RefusedError(f"the {secret.words} names a vault that does not exist")
+    spill = job.work_path / f"reveal-{os.getpid()}"
     try:
-        return shifted(written.cast(pa.string()).cast(dtype), days).cast(pa.string()).cast(pa.large_string())
-    except (UnfitError, pa.ArrowInvalid):
-        raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
+        found = entry.originals(one.treatment, pseudonyms, replace(means, look_up=lambda tokens: values_of(job, path, tokens, spill)))
+        return found
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
 
 
 def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.release.increments import Increment, SourceDigest
 from tasks.counting.chunk_histograms import OF_CHUNK
-from tasks.counting.domains import axis_names, chunk_key
+from tasks.counting.domains import chunk_key
 from tasks.engine.runs import Run
 from tasks.publication.ledger import Entry, last_entry
 from tasks.source.chunks import Source
@@ -12,8 +12,7 @@ from tasks.source.chunks import Source
 
 def increment_of(run: Run, source: Source) -> Increment:
     """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
-    names = axis_names(run.job)
-    keys = [(chunk_key(chunk.key, names), chunk.rows) for chunk in source.chunks]
+    keys = [(chunk_key(run.job, chunk.key), chunk.rows) for chunk in source.chunks]
     domains, histograms = (
         [rows for key, rows in keys if (run.store.folder / step / f"{key}.record").is_file()] for step in ("domains", OF_CHUNK)
     )

@@ -150,8 +150,7 @@ def _seen(run: Run, entry: Entry, recoded: Recoded) -> Seen:
 
 def _parts(run: Run, source: Source) -> list[tuple[str, Artifact]]:
     """Returns the histograms of the source's chunks with the digests of their files."""
-    names = axis_names(run.job)
-    found = [(chunk.file.digest, run.store.find(OF_CHUNK, chunk_key(chunk.key, names))) for chunk in source.chunks]
+    found = [(chunk.file.digest, run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key))) for chunk in source.chunks]
     parts = [(digest, part) for digest, part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("the combinations of its chunks were not counted")
@@ -163,7 +162,7 @@ def _left(run: Run, entry: Entry, source: Source) -> list[Artifact]:
     here, names = {file.digest for file in source.files}, axis_names(run.job)
     if list(entry.names) != names:
         raise UnmeasuredError("they were counted with other sensitive columns")
-    found = [run.store.find(OF_CHUNK, chunk_key(chunk, names)) for chunk in entry.chunks if chunk[0] not in here]
+    found = [run.store.find(OF_CHUNK, chunk_key(run.job, chunk)) for chunk in entry.chunks if chunk[0] not in here]
     parts = [part for part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("their counts are gone")

@@ -18,6 +18,7 @@ from core.columns.numbers import is_numerical
 from core.mondrian.axes import axis_of
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
+from schemas.job.method import METHODS
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
 from tasks.counting.coding import Coding
 
@@ -50,28 +51,53 @@ def partition(job: Job, codes: Codes, coding: Coding) -> Partitioned:
     Raises:
         SourceError: CANON was asked for, and no QID is numerical.
     """
-    match job.method:
-        case RaydenMethod() as method:
-            points = _points(codes, coding, method)
-            tree = Tree(job.privacy.k, method.split, method.vantage, method.seed)
-            return _without_outliers(
-                job, points, tree.partition(points), method, lambda rows, parts: tree.partition(points.take(rows), parts)
-            )
-        case CanonMethod() as method:
-            if not any(map(is_numerical, coding.domains)):
-                raise SourceError.no_numbers(method.name)
-            return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed)))
-        case MondrianCofMethod() as method:
-            qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
-            cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k)
-            return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut)
-        case ClusteringMethod() as method:
-            clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
-            blocks = clustering.blocks(codes, coding.domains, coding.hierarchies)
-            least = blocks.levels if method.generalisation == "level" else None
-            return Partitioned(blocks.classes, {"partitions": len(blocks.levels), "levels": int(blocks.levels.max()) + 1}, least)
-    msg = f"method '{job.method.name}' does not recode single records"
-    raise TypeError(msg)
+    by = METHODS[job.method.name].partition
+    if by is None:
+        msg = f"method '{job.method.name}' does not recode single records"
+        raise TypeError(msg)
+    made: Partitioned = by(job, codes, coding)
+    return made
+
+
+def partition_by_rayden(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+    """Makes classes by a VP-tree on Gower distance, outliers set apart (papers/rayden.txt, Algorithms 1 to 3)."""
+    method = job.method
+    assert isinstance(method, RaydenMethod)
+    points = _points(codes, coding, method)
+    tree = Tree(job.privacy.k, method.split, method.vantage, method.seed)
+    return _without_outliers(job, points, tree.partition(points), method, lambda rows, parts: tree.partition(points.take(rows), parts))
+
+
+def partition_by_canon(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+    """Makes classes by a VP-tree on the distance of the numerical QIDs.
+
+    Raises:
+        SourceError: no QID is numerical.
+    """
+    method = job.method
+    assert isinstance(method, CanonMethod)
+    if not any(map(is_numerical, coding.domains)):
+        raise SourceError.no_numbers(method.name)
+    return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed)))
+
+
+def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+    """Makes Mondrian's classes, their outliers set apart and cut again."""
+    method = job.method
+    assert isinstance(method, MondrianCofMethod)
+    qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
+    cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k)
+    return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut)
+
+
+def partition_by_clustering(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+    """Makes classes level by level (papers/semantic-clustering.txt)."""
+    method = job.method
+    assert isinstance(method, ClusteringMethod)
+    clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
+    blocks = clustering.blocks(codes, coding.domains, coding.hierarchies)
+    least = blocks.levels if method.generalisation == "level" else None
+    return Partitioned(blocks.classes, {"partitions": len(blocks.levels), "levels": int(blocks.levels.max()) + 1}, least)
 
 
 def _points(codes: Codes, coding: Coding, method: RaydenMethod | MondrianCofMethod) -> Points:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from schemas.job.job import Job
 from tasks.counting.coding import load_coding
@@ -15,7 +16,6 @@ from tasks.records import recodings as record_recodings
 from tasks.records import rewriting as record_releases
 from tasks.records.rewriting import Place
 from tasks.source.chunks import Chunk, Source
-from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import file_keys, write_file
 
@@ -24,11 +24,7 @@ Artifacts = list[Artifact]
 
 def code_records(run: Run, source: Source, domain: Artifact) -> Artifacts:
     """The records of all chunks as codes."""
-    coding = load_coding(run.job, domain, run.store)
-
-    def key(chunk: Chunk) -> Key:
-        return records.coded_key(coding, source, chunk)
-
+    key = partial(records.coded_key, load_coding(run.job, domain, run.store), source)
     return map_groups(run, "coded", _code_records, source.chunks, key, run.job, domain, source, run.store)
 
 
@@ -46,10 +42,7 @@ def recode_records(run: Run, domain: Artifact, parts: Artifacts) -> RecodingArti
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
     """Every chunk joined to the classes of its records."""
     places = [Place(chunk=chunk, number=number) for number, chunk in enumerate(source.chunks)]
-
-    def key(place: Place) -> Key:
-        return record_releases.run_key(run.job, source, recoding, place)
-
+    key = partial(record_releases.run_key, run.job, source, recoding)
     return map_groups(run, "rewrite", _rewrite, places, key, run.job, domain, recoding, source, run.store)
 
 

@@ -17,13 +17,14 @@ from core.columns.domains import Domain
 from core.hierarchies.disclosing_labels import telling, telling_bounds
 from core.hierarchies.hierarchy import build_hierarchy
 from core.privacy.risk import release_risk
-from core.recount.classes import Recount, closeness_sql, diversity_sql, manifest_faults, promise_faults, recount_sql
+from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from schemas.errors.base import SourceError, VerificationError, counted
+from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.connection import is_address
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from schemas.job.privacy import ClosenessSpec
 from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.recount.columns import column_faults_of, read_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
@@ -90,17 +91,15 @@ def _spread(
     job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str
 ) -> tuple[list[str], dict[str, dict[str, float]]]:
     """Counts the classes that break a promise on sensitive values; returns the faults, and the worst class by promise and column."""
-    faults, measured = [], {"l": dict[str, float](), "t": dict[str, float]()}
-    for column, diversity in job.privacy.l.items():
-        failing, classes, measured["l"][column] = _counts(connection, diversity_sql(source, qids, quote(column), diversity))
+    faults: list[str] = []
+    measured: dict[str, dict[str, float]] = {}
+    for kind, column, spec in job.privacy.models:
+        levels = _whole(job, connection, column, spec.hierarchy, reference) if kind.of_whole else 0
+        failing, classes, worst = _counts(connection, kind.statement(source, qids, quote(column), spec, levels))
+        measured.setdefault(kind.section, {})[column] = worst
         if failing:
-            faults.append(f"{failing:,} of {classes:,} classes lack the l-diversity of '{column}' that the job promises")
-    for column, closeness in job.privacy.t.items():
-        levels = _whole(job, connection, column, closeness, reference)
-        failing, classes, measured["t"][column] = _counts(connection, closeness_sql(source, qids, quote(column), closeness, levels))
-        if failing:
-            faults.append(f"{failing:,} of {classes:,} classes are farther from the whole in '{column}' than t = {closeness.t}")
-    return faults, {promise: columns for promise, columns in measured.items() if columns}
+            faults.append(f"{failing:,} of {classes:,} classes {kind.broken(column, spec)}")
+    return faults, measured
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
@@ -137,7 +136,7 @@ def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int,
     return int(failing), int(classes), float(worst) if worst is not None and isfinite(worst) else 0.0
 
 
-def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closeness: ClosenessSpec, reference: str) -> int:
+def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, reference: str) -> int:
     """Makes the table of all values with their shares, places and groups; returns the number of levels of the groups."""
     name = quote(column)
     statement = f"SELECT {name} AS value, count(*) AS records FROM {reference} GROUP BY ALL ORDER BY 1 NULLS LAST"
@@ -147,11 +146,11 @@ def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closene
     counts = values["records"].to_numpy()
     columns = {"value": values["value"], "share": counts / max(counts.sum(), 1), "place": np.arange(len(values))}
     levels = 0
-    if closeness.hierarchy is not None:
+    if along is not None:
         known = values["value"].combine_chunks()
         missing = known.null_count
         domain = Domain(column, known.drop_null(), counts[: len(counts) - missing], int(counts[len(counts) - missing :].sum()))
-        hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), domain, job.folder)
+        hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=along), domain, job.folder)
         levels = hierarchy.top
         columns |= {f"level_{level}": hierarchy.groups[level].astype(np.int64) for level in range(1, levels + 1)}
     connection.register("whole_rows", pa.table(columns))
@@ -162,7 +161,7 @@ def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, closene
 
 def source_relation(job: Job) -> str:
     """Returns what DuckDB reads the source as, or nothing where it is not there any more, is elsewhere or of another format."""
-    if job.source.format != "parquet" or any(map(is_address, job.source.path)):
+    if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
         return ""
     try:
         files = [str(path) for path in find_files(job)]

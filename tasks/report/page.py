@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from core.charts.colours import DARK_STYLE
 from schemas.errors.base import counted
 from schemas.release.report import Report
 from tasks.report.charts import lattice_chart, loss_chart, risk_chart, size_chart, size_rows
@@ -21,11 +23,17 @@ def render(report: Report) -> str:
     """Returns the page; equal reports give equal pages."""
     # What the charts hold is escaped where they are made.
     charts = {name: Markup(chart) for name, chart in _charts(report).items()}
-    return page(TEMPLATE, report=report, charts=charts, sizes=size_rows(report))
+    return page(TEMPLATE, report=report, charts=charts, dark=Markup(DARK_STYLE), sizes=size_rows(report))
 
 
 def page(template: str, **context: Any) -> str:
     """Returns a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
+    return _environment().get_template(template).render(**context)
+
+
+@cache
+def _environment() -> Environment:
+    """Keeps the templates that were compiled: to compile one costs more than a small release takes otherwise."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
@@ -35,7 +43,7 @@ def page(template: str, **context: Any) -> str:
         keep_trailing_newline=True,
     )
     environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size}
-    return environment.get_template(template).render(**context)
+    return environment
 
 
 def _charts(report: Report) -> dict[str, str]:

@@ -9,13 +9,14 @@ from math import floor
 
 from core.privacy.risk import kept_preset, without_masked
 from core.recount.classes import Recount
+from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.remainder import TREATMENTS, remainder_words
 from tasks.report.sentences import certificate, increment_sentences, limits, overlap_limits, promises, proofs, suppression, verification
-from tasks.report.words import LOSSES, METHODS, RISKS
+from tasks.report.words import RISKS, losses
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""
@@ -63,7 +64,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
         treatment=terms.treatment,
         treatment_words=TREATMENTS[terms.treatment],
         method=manifest.method,
-        method_words=METHODS.get(manifest.method, ""),
+        method_words=METHODS[manifest.method].words if manifest.method in METHODS else "",
         identifiers=terms.identifiers,
         quasi_identifiers=tuple(qid.name for qid in terms.quasi_identifiers),
         sensitive=terms.sensitive,
@@ -116,8 +117,9 @@ def _qid(qid: QidTerms, manifest: Manifest) -> ReportedQid:
 
 
 def _losses(loss: Mapping[str, int | float]) -> list[Figure]:
-    known = [Figure(name=name, title=LOSSES[name][0], value=loss[name], meaning=LOSSES[name][1]) for name in LOSSES if name in loss]
-    return known + [Figure(name=name, title=name, value=value, meaning="") for name, value in loss.items() if name not in LOSSES]
+    words = losses()
+    known = [Figure(name=name, title=title, value=loss[name], meaning=meaning) for name, (title, meaning) in words.items() if name in loss]
+    return known + [Figure(name=name, title=name, value=value, meaning="") for name, value in loss.items() if name not in words]
 
 
 def _risks(risk: Mapping[str, Mapping[str, int | float]]) -> list[RiskFigure]:

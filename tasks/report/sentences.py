@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
-from core.recount.classes import SLACK as RECOUNT_SLACK
+from core.recount.spreads import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted
+from schemas.job.method import METHODS
+from schemas.job.objectives import OBJECTIVES
+from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
 from schemas.release.manifest import Manifest
 from schemas.release.report import Limit, Proof
@@ -34,21 +37,12 @@ def proofs(privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float
         measured: As the recount holds it.
         smallest: Records in the smallest class.
     """
-    k, diverse, close = privacy["k"], measured.get("l", {}), measured.get("t", {})
+    k = privacy["k"]
     sentence = f"Every published combination of quasi-identifiers is shared by at least {counted(k, 'record')} (k-anonymity)."
     found = [Proof(model="k-anonymity", column=None, sentence=sentence, asked=f"≥ {k:,}", measured=f"{smallest:,}")]
-    for column, one in privacy.get("l", {}).items():
-        model, asked, sentence = _diversity(column, one)
-        worst = _figure(diverse.get(column), ROUND_CEILING if "recursive" in one else ROUND_FLOOR)
-        found.append(Proof(model=model, column=column, sentence=f"In every class {sentence}.", asked=asked, measured=worst))
-    for column, one in privacy.get("t", {}).items():
-        t = plain(Decimal(str(one["t"])))
-        sentence = (
-            f"The distribution of '{column}' in every class is at most {t} away from that of the whole source "
-            f"(t-closeness, {one['distance']} distance)."
-        )
-        worst = _figure(close.get(column), ROUND_CEILING)
-        found.append(Proof(model="t-closeness", column=column, sentence=sentence, asked=f"≤ {t}", measured=worst))
+    for kind, column, promised in models_asked(privacy):
+        worst = _figure(measured.get(kind.section, {}).get(column), ROUND_FLOOR if kind.least else ROUND_CEILING)
+        found.append(Proof(column=column, measured=worst, **kind.words(column, promised)._asdict()))
     return tuple(found)
 
 
@@ -61,33 +55,6 @@ def round_to(value: Decimal, rounding: str) -> Decimal:
     """Returns a number of four decimals; what is off by less than the recount's slack is not moved."""
     near = value.quantize(FOUR)
     return near if abs(near - value) < SLACK else value.quantize(FOUR, rounding)
-
-
-def _diversity(column: str, one: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Returns the name of a model of l-diversity, what it asks as a figure and in words."""
-    if "distinct" in one:
-        values = counted(one["distinct"], "different value")
-        return "distinct l-diversity", f"≥ {one['distinct']:,}", f"'{column}' takes at least {values} (distinct l-diversity)"
-    if "entropy" in one:
-        least = plain(Decimal(str(one["entropy"])))
-        words = f"'{column}' is spread at least as evenly as {least} equally frequent values (entropy l-diversity)"
-        return "entropy l-diversity", f"≥ {least}", words
-    c, least = plain(Decimal(str(one["recursive"]["c"]))), one["recursive"]["l"]
-    rest = "all values together" if least == 1 else f"all values from the {least}. most frequent on together"
-    words = f"the most frequent value of '{column}' is less than {c} times as frequent as {rest} (recursive (c, l)-diversity)"
-    return "recursive (c, l)-diversity", f"< {c}", words
-
-
-MEASURES = {
-    "dm_star": "DM* (eq. 4 of the SKALD paper)",
-    "dm_all": "DM over all cells (El Emam; ARX)",
-    "c_avg": "mean class size (C_avg)",
-    "precision": "lack of precision (Sweeney's 1 - Prec)",
-    "gcp": "certainty penalty (GCP, range over range)",
-    "gcp_covered": "certainty penalty (GCP, values covered)",
-    "entropy": "non-uniform entropy",
-}
-"""The objectives in words."""
 
 
 LEVELS_ALONE = (
@@ -104,7 +71,7 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
             "It claims to be safe, which was verified, not to be the best.",
         )
-    measure, alone = MEASURES[objective], (LEVELS_ALONE,) if manifest.remainder else ()
+    measure, alone = OBJECTIVES[objective].measure, (LEVELS_ALONE,) if manifest.remainder else ()
     ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
     if manifest.optimal == "certified":
         known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
@@ -132,7 +99,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
     if uneven := why.get("spread", 0):
         told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
     if not told:
-        told.append(f"{counted(lost, 'record')}: {SUPPRESSED.get(manifest.method, 'in no class that keeps the promise')}.")
+        told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
     if terms.treatment != "drop":
         dropped = lost - manifest.masked
         told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
@@ -144,12 +111,6 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
     return tuple(told)
 
 
-SUPPRESSED = dict.fromkeys(
-    ("rayden", "canon", "mondrian_cof", "clustering"), "too few like them for a class, or in a class that could not keep a further promise"
-)
-"""Why methods that recode single records suppress some."""
-
-
 def verification(manifest: Manifest) -> tuple[str, ...]:
     """Returns how the release was verified before it was published."""
     told = [
@@ -157,11 +118,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
         f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
         f"{counted(manifest.min_class, 'record')}. Nulls count as a value of their own. No class fails.",
     ]
-    told += [f"l-diversity of '{column}' was counted in every class; none fails." for column in manifest.privacy.get("l", {})]
-    told += [
-        f"The distance of '{column}' from the whole source was measured in every class; none is above t."
-        for column in manifest.privacy.get("t", {})
-    ]
+    told += [kind.proven(column) for kind, column, _ in models_asked(manifest.privacy)]
     kept = "no identifier is among them"
     if manifest.pseudonyms:
         kept = "identifiers are among them as pseudonyms only, of the form that their treatments promise"

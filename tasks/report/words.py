@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from schemas.errors.base import counted
-from schemas.hierarchies.hierarchy import AnyHierarchy, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
-from schemas.reading.model import plain
-
-METHODS = {
-    "skald": "One level for each whole column: of all combinations of levels that keep the promise, the one with the least loss.",
-    "mondrian": "Mondrian: the records are cut again and again along one quasi-identifier, as long as both sides keep the promise.",
-    "rayden": "RAYDEN: a tree of nearest records under Gower's distance; outliers are parted among themselves.",
-    "canon": "CANON: a tree of nearest records under the distance of the numerical quasi-identifiers.",
-    "mondrian_cof": "Mondrian, then outliers of its classes are parted among themselves.",
-    "clustering": "Semantic clustering: records with equal groups are taken together, level by level.",
-}
+from schemas.hierarchies.hierarchy import HierarchySpec
+from schemas.hierarchies.kinds import entry_of
+from schemas.job.objectives import OBJECTIVES
 
 LOSSES = {
     "gcp": ("GCP", "mean coarsening of a value: 0 as in the source, 1 withheld; suppressed records count as 1"),
     "gcp_set": ("GCP of values", "the same if every class published just the values that it holds"),
-    "gcp_covered": ("GCP, values covered", "the same, of numbers too the share of distinct values that a group covers"),
-    "entropy": ("Entropy", "non-uniform entropy per value, in bits: what a value can no longer tell"),
     "precision": ("Precision", "1 − mean of level / last level: 1 as in the source, 0 withheld"),
     "suppression_rate": ("Suppression rate", "share of records that were suppressed"),
     "c_avg": ("C_avg", "records per class in units of k: 1 is the finest that k allows"),
@@ -34,7 +23,7 @@ LOSSES = {
     "ncp": ("NCP", "coarsening added up over all values: GCP times records times quasi-identifiers"),
     "ncp_distinct": ("NCP, distinct values", "the same, of numbers too the share of distinct values that a class holds"),
 }
-"""Titles and meanings of losses, in the order of the report."""
+"""Titles and meanings of the losses that releases of every objective tell."""
 
 RISKS = {
     "unique": ("Unique records", False, "records that nobody shares their combination with"),
@@ -46,24 +35,29 @@ RISKS = {
 }
 """Titles of risks, whether they are shares, and their meanings, in the order of the report."""
 
+SOUGHT_AFTER = "gcp_set"
+"""Where losses stand in the report that are told because they were minimised: behind this one."""
+
+
+def losses() -> dict[str, tuple[str, str]]:
+    """Returns titles and meanings of losses, in the order of the report."""
+    told: dict[str, tuple[str, str]] = {}
+    for name, words in LOSSES.items():
+        told[name] = words
+        if name == SOUGHT_AFTER:
+            told |= {objective: one.loss for objective, one in OBJECTIVES.items() if one.loss}
+    return told
+
+
 LOCAL = "a range or group of its own in every class"
 
 
-def hierarchy_words(hierarchy: AnyHierarchy) -> str:
+def hierarchy_words(hierarchy: HierarchySpec) -> str:
     """Returns how the values of a quasi-identifier can be grouped; no label of a tree or file."""
-    match hierarchy:
-        case WidthsHierarchy():
-            return "ranks in bins" if hierarchy.encode else "numbers in bins"
-        case PrefixHierarchy():
-            return "leading characters"
-        case DateHierarchy():
-            return "calendar units"
-        case CsvHierarchy():
-            return "groups listed in a file"
-    return "groups of a tree"
+    return entry_of(hierarchy).words(hierarchy)
 
 
-def level_words(hierarchy: AnyHierarchy, level: int, top: int | None) -> str:
+def level_words(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
     """Returns what a level publishes.
 
     Args:
@@ -75,22 +69,8 @@ def level_words(hierarchy: AnyHierarchy, level: int, top: int | None) -> str:
         return "values as they are"
     if level == top:
         return "withheld: one group * for all"
-    steps = _steps(hierarchy)
+    steps = entry_of(hierarchy).steps(hierarchy)
     if not steps:
         return f"group {level} steps above the value" if level > 1 else "group one step above the value"
     place = level - (top - len(steps)) if top is not None else -1
     return steps[place] if 0 <= place < len(steps) else f"level {level}"
-
-
-def _steps(hierarchy: AnyHierarchy) -> list[str]:
-    match hierarchy:
-        case WidthsHierarchy(encode=True):
-            return [f"bins of {counted(int(width), 'neighbouring value')}" for width in hierarchy.widths]
-        case WidthsHierarchy():
-            origin = f", counted from {plain(hierarchy.origin)}" if hierarchy.origin else ""
-            return [f"bins of width {plain(width)}{origin}" for width in hierarchy.widths]
-        case PrefixHierarchy():
-            return [f"first {counted(kept, 'character')}" for kept in hierarchy.prefix]
-        case DateHierarchy():
-            return [f"{unit} of the date" for unit in hierarchy.date]
-    return []

@@ -10,12 +10,25 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from schemas.errors.base import SourceError
+from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
+from tasks.source.locations import Located, Readable
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("arrow", __name__)
 MAGIC = b"ARROW1"
+
+
+def arrow_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
+    """Converts an Arrow file of the source, once for its content.
+
+    Raises:
+        SourceError: As for ``convert``.
+    """
+    assert file.path is not None
+    made = convert(file.path, file.name, file.digest, store)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
 def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
+from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
@@ -27,6 +28,17 @@ FAULTS = {
     "LINE SIZE OVER MAXIMUM": "a line that is too long",
     "INVALID ENCODING": "bytes that are not UTF-8",
 }
+
+
+def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
+    """Converts a CSV file of the source, once for its content.
+
+    Raises:
+        SourceError: As for ``convert``.
+    """
+    assert file.path is not None
+    made = convert(job, file.path, file.digest, store)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
 def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:

@@ -22,6 +22,7 @@ from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
+from tasks.source.locations import Located, Readable, source_digest
 from tasks.source.postgresql import address, rows_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
@@ -52,6 +53,20 @@ def statement(job: Job) -> str:
         return source.query
     assert source.table is not None
     return f"SELECT * FROM {'.'.join(quote(part) for part in source.table.split('.'))}"
+
+
+def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
+    """Keeps the rows of a DuckDB file of the source, as long as the file does not change.
+
+    Raises:
+        SourceError: As for ``extract_duckdb``.
+    """
+    assert file.path is not None
+    # What was committed since the last checkpoint is in a log beside the file.
+    log = file.path.with_name(f"{file.path.name}.wal")
+    digest = fingerprint_of(file.digest, source_digest(log)) if log.exists() else file.digest
+    read = extract_duckdb(job, file.path, file.name, digest, store)
+    return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content)
 
 
 def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
@@ -121,6 +136,16 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
         ).fetchone()
     columns = [(field.name, str(field.type)) for field in schema]
     return fingerprint_of(*ROWS, columns, [str(number) for number in sums or ()])
+
+
+def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
+    """Keeps the rows that a PostgreSQL server gives.
+
+    Raises:
+        SourceError: As for ``extract_postgresql``.
+    """
+    asked = extract_postgresql(job, store)
+    return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content)
 
 
 def extract_postgresql(job: Job, store: Store) -> Extract:

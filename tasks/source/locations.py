@@ -13,6 +13,7 @@ from blake3 import blake3
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.connection import is_address
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.source.object_store import Stat, fetch, matching, remote_stat
 from tasks.store.files import write_whole
@@ -37,6 +38,24 @@ class Located(NamedTuple):
     path: Path | None
     digest: str
     stat: Stat | None
+
+
+class Readable(NamedTuple):
+    """A Parquet file to read, and what tells its content apart.
+
+    Attributes:
+        path: The file.
+        digest: Of its rows in their order; what is counted of them is kept under it.
+        stat: What changes when the user's file does; None for rows of a database, which are kept as they were.
+        content: Of its rows in any order, where they come in none.
+        converted: Of the Parquet file, where the user's was converted: what it became depends on the job, and on how it was done.
+    """
+
+    path: Path
+    digest: str
+    stat: Stat | None
+    content: str | None = None
+    converted: str | None = None
 
 
 def find_names(job: Job) -> list[str]:
@@ -86,7 +105,7 @@ def located(job: Job, store: Store) -> list[Located]:
         SourceError: a pattern matches nothing, or a file cannot be read.
         ObjectStoreError: an object cannot be read.
     """
-    if job.source.format == "postgresql":
+    if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
     here: list[tuple[str, Path, Stat]] = []
     for name in find_names(job):

@@ -12,7 +12,6 @@ from core.columns.column_types import plain_type
 from core.columns.common_types import told
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
-from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import REST
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk, Source, SourceFile
@@ -112,7 +111,7 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
         if not _can_be_qid(dtype):
             remedy = "make it text, a number, a boolean, a date or a timestamp, or give it another role"
             raise SourceError.wrong_type(qid.name, str(dtype), "a quasi-identifier", remedy)
-        bounds = job.intervals == "bounds" and isinstance(qid.hierarchy, WidthsHierarchy)
+        bounds = job.intervals == "bounds" and qid.hierarchy.ranged
         for name in published_columns(qid.name, bounds):
             if name != qid.name and name in schema.names:
                 raise SourceError.wrong_type(

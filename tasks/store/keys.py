@@ -1,8 +1,9 @@
 """The key of a step: the fingerprint of what it reads, of the settings that it uses, and of the code that makes its result.
 
 Each step says once, where it is, what it depends on; the store and Prefect's records know its result by that one key. The code is the
-source of the step's module and of all modules of ours that it reaches by imports, found without running or importing any of them. So a
-changed search searches again, and what it had read stays; what other code left behind is not found, and so never misread.
+source of the step's module and of all modules of ours that it reaches by imports, found without running or importing any of them; code
+that a registry names by its path is reached by those who ask the registry for it. So a changed search searches again, and what it had
+read stays; what other code left behind is not found, and so never misread.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from typing import NamedTuple, NewType
 Key = NewType("Key", str)
 """What tells a step's result from every other; made here alone."""
 
-OURS = ("core.", "schemas.", "tasks.", "flows.")
+OURS = ("core.", "schemas.", "tasks.")
 APART = ("schemas.errors.", "tasks.engine.", "tasks.store.files", "tasks.store.keys", "tasks.store.store")
 """What cannot change a result: how faults are worded, who calls a step and when, and how a file is kept and found."""
 
 MARK = 8
 """Digits of a key that tell the code alone, so that it can be asked who made something; the others tell the code too."""
 
-_IMPORT = re.compile(rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n;#]+)", re.MULTILINE)
-_NAME = re.compile(rb"(?:^|,)[\s(]*([\w.]+)")
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n;#]+)", re.MULTILINE)
+_NAMED = re.compile(r'(?:(\w+)=)?\bCode\("([\w.]+):')
+_NAME = re.compile(r"(?:^|,)[\s(]*([\w.]+)")
 
 
 @dataclass(frozen=True)
@@ -92,24 +94,36 @@ def _read(module: str) -> _Module:
     if source is None:
         msg = f"the source of {module} is not installed"
         raise ModuleNotFoundError(msg)
-    return _Module(hashlib.sha256(source).hexdigest(), frozenset(_imports(source)))
+    imports = {name for name in _imports(source) if name.startswith(OURS)}
+    if not module.startswith("schemas."):
+        imports |= {code for name in imports for field, code in _registered(name) if f".{field}" in source}
+    return _Module(hashlib.sha256(source.encode()).hexdigest(), frozenset(imports))
 
 
-def _imports(source: bytes) -> Iterator[str]:
+def _imports(source: str) -> Iterator[str]:
     # A syntax tree of each module would take ten times as long as all the rest; a test compares the two.
     for origin, names in _IMPORT.findall(source):
-        if not origin:
-            yield from (name.decode() for name in _NAME.findall(names) if name.decode().startswith(OURS))
-        elif f"{origin.decode()}.".startswith(OURS):
-            whole = _source(origin.decode()) is not None
-            yield from [origin.decode()] if whole else (f"{origin.decode()}.{name.decode()}" for name in _NAME.findall(names))
+        listed = _NAME.findall(names)
+        if not f"{origin}.".startswith(OURS):
+            yield from [] if origin else listed
+        else:
+            yield from [f"{origin}.{name}" for name in listed] if _source(origin) is None else [origin]
 
 
 @cache
-def _source(module: str) -> bytes | None:
+def _registered(module: str) -> tuple[tuple[str, str], ...]:
+    """Returns the modules whose code a registry names, each with the field that it stands in; flows stand above every step."""
+    source = _source(module) if module.startswith("schemas.") else None
+    named = _NAMED.findall(source) if source and 'Code("' in source else []
+    return tuple((field, code) for field, code in named if code.startswith(OURS))
+
+
+@cache
+def _source(module: str) -> str | None:
     """Returns the source of a module as its package's loader has it, from a folder or an archive; None of what is no module."""
     package, _, path = module.partition(".")
     try:
-        return get_data(package, f"{path.replace('.', '/')}.py")
+        source = get_data(package, f"{path.replace('.', '/')}.py")
     except OSError:
         return None
+    return None if source is None else source.decode()

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.numbers import as_numbers
 from core.evaluation.accuracy import FOLDS, accuracy, majority
 from core.evaluation.utility import SANITY, draw_queries, generalised, relative_errors, total_variation
-from schemas.errors.methods import MOST_CLASSES, UtilityError
+from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_domains, merge_domains
@@ -24,6 +24,7 @@ from tasks.store.database import connect
 from tasks.utility.labels import labels_of
 from tasks.utility.side_by_side import Attribute, SideBySide
 
+MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
 
 
@@ -149,7 +150,7 @@ def _query_errors(bench: SideBySide, attributes: Sequence[Attribute], queries: i
 
 def _accuracy(bench: SideBySide, qids: Sequence[Attribute], told: Attribute, seed: int) -> Accuracy:
     if not 2 <= len(told.domain.values) <= MOST_CLASSES:
-        raise UtilityError.no_classes(told.domain.qid, len(told.domain.values))
+        raise UtilityError.no_classes(told.domain.qid, len(told.domain.values), MOST_CLASSES)
     there, published = bench.samples(qids, told, seed)
     if min(len(there[-1]), len(published[-1])) < FOLDS:
         raise UtilityError.too_few_records(told.domain.qid, FOLDS)

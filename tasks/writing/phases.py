@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from schemas.job.job import Job
 from tasks.counting.coding import load_coding
@@ -10,7 +11,6 @@ from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups
 from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
 from tasks.source.chunks import Chunk, Source
-from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 from tasks.writing import classes as releases
 
@@ -19,11 +19,7 @@ def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifa
     """Phase 3: every chunk joined to the recoding."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
-    coding = load_coding(run.job, domain, run.store)
-
-    def key(chunk: Chunk) -> Key:
-        return releases.run_key(run.job, coding, recoding, source, chunk)
-
+    key = partial(releases.run_key, run.job, load_coding(run.job, domain, run.store), recoding, source)
     return map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
 
 

@@ -10,12 +10,14 @@ import numpy as np
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from data.medical import FILE_ROWS, QIDS, make_medical
 from data.patients import BLOCK, draw_block
 from data.pin_codes import pin_codes
+from tests.laws import tried
+from tests.patience import SECONDS
 from tests.places import ROOT
 
 ROWS = 200_000
@@ -29,7 +31,7 @@ def medical(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
 def test_same_seed_gives_the_same_bytes_in_another_process(tmp_path: Path) -> None:
     here = make_medical(tmp_path / "here", 3_000, files=2, seed=7)
     code = "import sys; from pathlib import Path; from data.medical import *; make_medical(Path(sys.argv[1]), 3_000, files=2, seed=7)"
-    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], cwd=ROOT, check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "there")], cwd=ROOT, check=True, timeout=SECONDS)
     assert [path.read_bytes() for path in here] == [(tmp_path / "there" / path.name).read_bytes() for path in here]
 
 
@@ -40,7 +42,7 @@ def test_another_seed_gives_other_records_with_the_same_pin_codes(tmp_path: Path
     assert set(other["pin_code"].unique()) == set(medical["pin_code"].unique())
 
 
-@settings(max_examples=15, deadline=None)
+@tried(15)
 @example(rows=BLOCK, more=1, files=1, other_files=2)
 @example(rows=BLOCK + 1, more=2 * BLOCK, files=7, other_files=3)
 @given(rows=st.integers(1, 2 * BLOCK), more=st.integers(0, BLOCK), files=st.integers(1, 7), other_files=st.integers(1, 7))

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import WORD, Coder, Packing, single_word, smallest_type
+from tests.laws import tried
 from tests.oracles.columns import INTEGERS, TYPES, encodings, ends, values_of
 from tests.oracles.tables import observed
 
@@ -22,7 +23,7 @@ def coded(column: pa.Array, values: list[Any], dtype: pa.DataType) -> list[int]:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @given(st.data())
-@settings(max_examples=25)
+@tried(25)
 def test_a_code_is_the_position_in_the_domain_whatever_the_type_and_the_encoding(dtype: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(values_of(dtype) | st.none(), max_size=15))
     domain = observed("x", values, dtype)
@@ -35,7 +36,7 @@ def test_a_code_is_the_position_in_the_domain_whatever_the_type_and_the_encoding
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @given(st.data())
-@settings(max_examples=25)
+@tried(25)
 def test_a_value_or_null_that_was_not_counted_is_refused(dtype: pa.DataType, data: st.DataObject) -> None:
     known = data.draw(st.lists(values_of(dtype), max_size=6, unique=True))
     foreign = data.draw(st.none() | values_of(dtype).filter(lambda value: value not in known))

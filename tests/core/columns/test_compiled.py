@@ -18,7 +18,7 @@ def kept(folder: Path) -> set[str]:
 
 
 def test_a_change_in_any_file_leaves_what_was_compiled_before_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiled, "HERE", tmp_path)
+    monkeypatch.setattr(compiled, "CORE", tmp_path)
     monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", "")
     found: list[set[str]] = []
     for text in ("one", "one", "other"):
@@ -34,7 +34,7 @@ def test_kernels_are_kept_in_the_users_cache_where_the_installation_cannot_be_wr
 ) -> None:
     (tmp_path / "called.py").write_text("one")
     (tmp_path / "__pycache__").write_text("a file, so that no folder can be made")
-    monkeypatch.setattr(compiled, "HERE", tmp_path)
+    monkeypatch.setattr(compiled, "CORE", tmp_path)
     monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert compiled.compiler("called")(doubled)(21) == 42
@@ -44,7 +44,7 @@ def test_kernels_are_kept_in_the_users_cache_where_the_installation_cannot_be_wr
 def test_kernels_work_where_nothing_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "called.py").write_text("one")
     nowhere = tmp_path / "called.py"
-    monkeypatch.setattr(compiled, "HERE", tmp_path)
+    monkeypatch.setattr(compiled, "CORE", tmp_path)
     monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", str(nowhere / "cache"))
     assert compiled.compiler("called")(doubled)(21) == 42
     assert [path.name for path in tmp_path.iterdir()] == ["called.py"]

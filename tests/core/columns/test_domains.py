@@ -8,10 +8,11 @@ from unittest.mock import patch
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import DomainCounter, count_values, merge_domains, read_domains
+from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
 
 QIDS = ["word", "number"]
@@ -38,7 +39,7 @@ def pieces(draw: st.DrawFn, rows: list[Any]) -> list[list[Any]]:
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @given(st.data())
-@settings(max_examples=25)
+@tried(25)
 def test_values_are_counted_as_python_counts_them(dtype: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(values_of(dtype) | st.none(), max_size=15))
     table = count_values(data.draw(encodings(values, dtype, data.draw(st.lists(values_of(dtype), max_size=2)))))
@@ -50,7 +51,7 @@ def test_values_are_counted_as_python_counts_them(dtype: pa.DataType, data: st.D
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @given(st.data())
-@settings(max_examples=25)
+@tried(25)
 def test_a_domain_is_ascending_with_its_nulls_apart(dtype: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(values_of(dtype) | st.none(), max_size=15))
     counter = DomainCounter([dtype])

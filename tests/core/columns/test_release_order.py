@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
+from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
 
 PLAIN = [dtype for dtype in TYPES if not pa.types.is_floating(dtype)]
@@ -38,7 +39,7 @@ def last(value: Any) -> tuple[bool, Any]:
 
 @pytest.mark.parametrize("dtype", PLAIN, ids=str)
 @given(st.data())
-@settings(max_examples=25)
+@tried(25)
 def test_ranks_are_those_of_the_sorted_values_with_nulls_last(dtype: pa.DataType, data: st.DataObject) -> None:
     values = data.draw(st.lists(values_of(dtype) | st.none(), max_size=12))
     ranks, size = dense_ranks(data.draw(as_read(values, dtype)))
@@ -78,7 +79,7 @@ def columns_of(draw: Any, rows: list[Row], types: list[pa.DataType]) -> list[pa.
 
 
 @given(tables(), st.data())
-@settings(max_examples=150)
+@tried(150)
 def test_records_are_sorted_by_class_and_then_by_every_column(table: tuple[list[int], list[pa.DataType], list[Row]], data) -> None:
     classes, types, rows = table
     order = canonical_order(np.array(classes, np.int32), columns_of(data.draw, rows, types))
@@ -88,7 +89,7 @@ def test_records_are_sorted_by_class_and_then_by_every_column(table: tuple[list[
 
 
 @given(st.data())
-@settings(max_examples=40)
+@tried(40)
 def test_many_wide_columns_are_sorted_though_their_ranks_do_not_fit_one_number(data: st.DataObject) -> None:
     # 14 columns of up to 40 values make 40 ** 14 > 2 ** 62 combinations.
     rows = data.draw(st.lists(st.tuples(*[st.integers(0, 39)] * 14), min_size=30, max_size=45))
@@ -112,7 +113,7 @@ def test_classes_are_laid_out_in_order_over_files_of_about_the_asked_length(size
 
 
 @given(tables(), st.integers(1, 6), st.data())
-@settings(max_examples=100)
+@tried(100)
 def test_a_record_lies_in_a_file_of_its_class_with_all_that_equal_it(
     table: tuple[list[int], list[pa.DataType], list[Row]], rows_per_file: int, data: st.DataObject
 ) -> None:

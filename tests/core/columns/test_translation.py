@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Coder, Packing, Words
@@ -42,7 +42,6 @@ def counted(rows: Rows, domains: Sequence[Domain]) -> tuple[Words, np.ndarray]:
 
 
 @given(st.lists(ROWS, min_size=1, max_size=4), st.sampled_from([7, 1 << 62]))
-@settings(deadline=None)
 def test_translated_chunks_add_up_to_the_histogram_of_all_records(chunks: list[Rows], word: int) -> None:
     with patch("core.columns.coding.WORD", word):
         whole = read_domains(merge_domains([table(rows) for rows in chunks], TYPES), NAMES)

@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from core.evaluation.per_chunk_baseline import Published, Spread, layout, pooled, recount_sql
+from core.evaluation.per_chunk_baseline import Published, Spread, concatenated_sql, layout, pooled
+from tests.laws import tried
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.lattice import published
 from tests.oracles.tables import Example, examples, nodes_of
@@ -37,7 +38,7 @@ def counted(example: Example, chunks: list[list[int]], nodes: list[tuple[int, ..
             pq.write_table(pa.table(cells | {"count": part.counts[kept]}), path)
             files.append(f"'{path}'")
         with duckdb.connect() as connection:
-            found = connection.execute(recount_sql(files, words)).fetchone()
+            found = connection.execute(concatenated_sql(files, words)).fetchone()
     assert found is not None
     return int(found[0]), int(found[1])
 
@@ -54,7 +55,7 @@ def by_force(example: Example, chunks: list[list[int]], nodes: list[tuple[int, .
 
 
 @given(st.data())
-@settings(max_examples=80, deadline=None)
+@tried(80)
 def test_concatenated_releases_are_counted_as_a_reader_would_count_them(data: st.DataObject) -> None:
     example = data.draw(examples())
     chunk_of = data.draw(st.lists(st.integers(0, 2), min_size=len(example.rows), max_size=len(example.rows)))
@@ -65,7 +66,7 @@ def test_concatenated_releases_are_counted_as_a_reader_would_count_them(data: st
 
 
 @given(st.data())
-@settings(max_examples=40, deadline=None)
+@tried(40)
 def test_at_one_node_and_without_suppression_cutting_changes_the_sum_but_not_the_recount(data: st.DataObject) -> None:
     example = data.draw(examples())
     node = data.draw(nodes_of(example))
@@ -91,7 +92,7 @@ def test_equal_texts_are_one_class_at_whatever_level_they_stand() -> None:
 def test_squares_are_summed_beyond_64_bits(tmp_path: Path) -> None:
     pq.write_table(pa.table({"cell_0": [1, 2], "count": [3_000_000_000, 4_000_000_000]}), tmp_path / "a.parquet")
     with duckdb.connect() as connection:
-        found = connection.execute(recount_sql([f"'{tmp_path}/a.parquet'"] * 2, 1)).fetchone()
+        found = connection.execute(concatenated_sql([f"'{tmp_path}/a.parquet'"] * 2, 1)).fetchone()
     assert found == (2, 6_000_000_000**2 + 8_000_000_000**2)
 
 

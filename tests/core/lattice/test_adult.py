@@ -12,12 +12,13 @@ from core.columns.domains import DomainCounter, read_domains
 from core.columns.node import Node
 from core.histograms.histogram import Histogram, HistogramCounter
 from core.histograms.rollups import packing_of
-from core.lattice.search import Found, Objective, Search
+from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity
 from tests.oracles.hierarchies import built
-from tests.places import ADULT, ROOT
+from tests.places import ADULT
 
 QIDS = ["sex", "age", "race", "marital-status", "education", "native-country", "workclass", "occupation"]
+FINEST = (0,) * len(QIDS)
 
 pytestmark = pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")
 
@@ -31,13 +32,13 @@ def adult() -> tuple[Histogram, list]:
     counter.add(pa.RecordBatch.from_arrays(columns, names=QIDS))
     domains = read_domains(counter.table(), QIDS)
     hierarchies = [built({"csv": f"hierarchy_{domain.qid}.csv"}, domain, ADULT) for domain in domains]
-    packing = packing_of(ROOT, hierarchies)
+    packing = packing_of(FINEST, hierarchies)
     cells = HistogramCounter(packing)
     cells.add(packing.pack([Coder(domain).code(column) for domain, column in zip(domains, columns, strict=True)]))
-    return Histogram(ROOT, packing, *cells.result()), hierarchies
+    return Histogram(FINEST, packing, *cells.result()), hierarchies
 
 
-def found(adult: tuple[Histogram, list], k: int, percent: int, objective: Objective) -> Found:
+def found(adult: tuple[Histogram, list], k: int, percent: int, objective: str) -> Found:
     histogram, hierarchies = adult
     result = Search(histogram, hierarchies, KAnonymity(k), histogram.records * percent // 100, objective).run()
     assert result is not None
@@ -60,7 +61,7 @@ def test_the_table_and_its_lattice_have_the_size_they_are_known_for(adult: tuple
     ],
 )
 def test_the_optimum_is_the_known_one(
-    adult: tuple[Histogram, list], k: int, percent: int, objective: Objective, node: Node, value: int, passing: int
+    adult: tuple[Histogram, list], k: int, percent: int, objective: str, node: Node, value: int, passing: int
 ) -> None:
     result = found(adult, k, percent, objective)
     assert result.node == node

@@ -8,15 +8,15 @@ from math import floor
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.objectives import prices_of
-from core.lattice.search import Objective
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 from schemas.errors.signals import SpentError
+from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, Row, examples, nested, observed
 
@@ -42,7 +42,7 @@ def crowded(draw: st.DrawFn) -> Example:
     return Example(rows, domains, tuple(nested(draw, domain) for domain in domains))
 
 
-def evaluations(draw: st.DrawFn, objective: Objective, effort: int = UNLIMITED) -> Evaluations:
+def evaluations(draw: st.DrawFn, objective: str, effort: int = UNLIMITED) -> Evaluations:
     """The nodes of a random table, of which the last column may be sensitive."""
     example = draw(examples() | crowded())
     *hierarchies, last = example.hierarchies
@@ -73,8 +73,8 @@ def admitted(nodes: Evaluations, steps: Steps) -> bool:
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=250)
-def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataObject, objective: Objective) -> None:
+@tried(250)
+def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     low, high = region(data.draw, nodes)
     assume(nodes.passes(high))
@@ -83,10 +83,8 @@ def test_no_passing_node_of_a_region_has_a_value_below_the_bound(data: st.DataOb
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=200)
-def test_a_finer_region_has_no_higher_bound_and_a_node_that_fails_has_no_finer_one_that_passes(
-    data: st.DataObject, objective: Objective
-) -> None:
+@tried(200)
+def test_a_finer_region_has_no_higher_bound_and_a_node_that_fails_has_no_finer_one_that_passes(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     low, high = region(data.draw, nodes)
     middle = tuple(data.draw(st.integers(first, last)) for first, last in zip(low, high, strict=True))
@@ -97,8 +95,8 @@ def test_a_finer_region_has_no_higher_bound_and_a_node_that_fails_has_no_finer_o
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=250)
-def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objective: Objective) -> None:
+@tried(250)
+def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     seen = data.draw(st.lists(st.tuples(*(st.integers(0, top) for top in nodes.top)), max_size=3))
     for steps in seen:
@@ -112,8 +110,8 @@ def test_a_region_that_is_beaten_holds_no_better_node(data: st.DataObject, objec
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=100)
-def test_the_best_is_kept_and_levels_that_merge_nothing_are_never_better(data: st.DataObject, objective: Objective) -> None:
+@tried(100)
+def test_the_best_is_kept_and_levels_that_merge_nothing_are_never_better(data: st.DataObject, objective: str) -> None:
     nodes = evaluations(data.draw, objective)
     ranks = [nodes.rank(steps, nodes.see(steps)) for steps in between(nodes.bottom, nodes.top) if admitted(nodes, steps)]
     assert nodes.best == min(ranks, default=None)
@@ -123,7 +121,7 @@ def test_the_best_is_kept_and_levels_that_merge_nothing_are_never_better(data: s
 
 
 @given(st.data(), st.integers(0, 5))
-@settings(max_examples=30)
+@tried(30)
 def test_no_more_nodes_are_rolled_up_than_the_effort_allows(data: st.DataObject, effort: int) -> None:
     nodes = evaluations(data.draw, "dm_star", effort)
     every = between(nodes.bottom, nodes.top)
@@ -141,7 +139,7 @@ def table(rows: Sequence[Row]) -> Example:
     return Example(list(rows), domains, tuple(built({"widths": [100]}, domain) for domain in domains))
 
 
-def with_secret(rows: Sequence[Row], model: PrivacyModel, most: int, objective: Objective) -> Evaluations:
+def with_secret(rows: Sequence[Row], model: PrivacyModel, most: int, objective: str) -> Evaluations:
     example = table(rows)
     axes = (*example.hierarchies[:-1], unchanged(example.domains[-1]))
     histogram = Example(example.rows, example.domains, axes).histogram((0,) * len(axes))
@@ -149,7 +147,7 @@ def with_secret(rows: Sequence[Row], model: PrivacyModel, most: int, objective: 
 
 
 @pytest.mark.parametrize(("objective", "value"), [("dm_star", 4**2 + 6**2), ("dm_all", 4**2 + 6**2), ("c_avg", 4)])
-def test_a_large_class_that_is_suppressed_is_within_the_bound(objective: Objective, value: int) -> None:
+def test_a_large_class_that_is_suppressed_is_within_the_bound(objective: str, value: int) -> None:
     model = AllOf((KAnonymity(2), DistinctDiversity("qid 1", 2)))
     nodes = with_secret([(0, 7)] * 6 + [(1, 7), (1, 7), (1, 8), (1, 8)], model, 6, objective)
     assert nodes.see(nodes.bottom).value == value

@@ -7,14 +7,15 @@ from math import floor
 from unittest.mock import patch
 
 import pyarrow as pa
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from core.lattice.branch_and_bound import Branching
 from core.lattice.objectives import prices_of
-from core.lattice.search import Found, Objective, Search
+from core.lattice.search import Found, Search
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of, observed
@@ -31,18 +32,18 @@ def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
 
 
 def searched(
-    example: Example, k: int, limit: Fraction, objective: Objective, effort: int = UNLIMITED, root: tuple[int, ...] = (), cells: int = 100
+    example: Example, k: int, limit: Fraction, objective: str, effort: int = UNLIMITED, root: tuple[int, ...] = (), cells: int = 100
 ) -> Found | None:
     histogram = example.histogram(root or (0,) * len(example.hierarchies))
     most = floor(limit * len(example.rows))
     return Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, effort, cells).run()
 
 
-def value(loss: Losses, objective: Objective) -> int:
+def value(loss: Losses, objective: str) -> int:
     return loss.dm_star if objective == "dm_star" else loss.dm_all
 
 
-def check_optimum(found: Found | None, example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...] = ()) -> None:
+def check_optimum(found: Found | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...] = ()) -> None:
     best = best_node(example.rows, example.ladders, k, limit, objective, root or None)
     if found is None or best is None:
         assert found is best
@@ -59,25 +60,23 @@ def check_optimum(found: Found | None, example: Example, k: int, limit: Fraction
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=200)
-def test_without_a_limit_to_the_effort_the_outcome_is_that_of_a_full_enumeration(data: st.DataObject, objective: Objective) -> None:
+@tried(200)
+def test_without_a_limit_to_the_effort_the_outcome_is_that_of_a_full_enumeration(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     check_optimum(searched(example, k, limit, objective), example, k, limit, objective)
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=60)
-def test_above_a_coarser_root_the_best_is_found_and_the_rest_is_counted(data: st.DataObject, objective: Objective) -> None:
+@tried(60)
+def test_above_a_coarser_root_the_best_is_found_and_the_rest_is_counted(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     root = data.draw(nodes_of(example))
     check_optimum(searched(example, k, limit, objective, root=root), example, k, limit, objective, root)
 
 
 @given(st.data(), OBJECTIVES, st.integers(0, 30), st.integers(1, 3), st.integers(1, 8))
-@settings(max_examples=100)
-def test_small_memories_and_several_words_change_nothing(
-    data: st.DataObject, objective: Objective, cells: int, regions: int, nodes: int
-) -> None:
+@tried(100)
+def test_small_memories_and_several_words_change_nothing(data: st.DataObject, objective: str, cells: int, regions: int, nodes: int) -> None:
     example, k, limit = cases(data.draw)
     with (
         patch("core.histograms.rollups.LARGE", 2),
@@ -94,9 +93,9 @@ def test_small_memories_and_several_words_change_nothing(
 
 
 @given(st.data(), OBJECTIVES, st.integers(1, 60))
-@settings(max_examples=300)
+@tried(300)
 def test_ended_early_the_bound_is_never_above_the_optimum_nor_the_best_found_below_it(
-    data: st.DataObject, objective: Objective, effort: int
+    data: st.DataObject, objective: str, effort: int
 ) -> None:
     example, k, limit = cases(data.draw)
     found = searched(example, k, limit, objective, effort)
@@ -121,16 +120,16 @@ def test_ended_early_the_bound_is_never_above_the_optimum_nor_the_best_found_bel
 
 
 @given(st.data(), OBJECTIVES, st.integers(1, 60))
-@settings(max_examples=30)
-def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: Objective, effort: int) -> None:
+@tried(30)
+def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: str, effort: int) -> None:
     example, k, limit = cases(data.draw)
     with patch("core.histograms.rollups.LARGE", 2):
         assert searched(example, k, limit, objective, effort, cells=0) == searched(example, k, limit, objective, effort, cells=1_000)
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=40)
-def test_more_effort_never_gives_a_worse_node(data: st.DataObject, objective: Objective) -> None:
+@tried(40)
+def test_more_effort_never_gives_a_worse_node(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     found = [searched(example, k, limit, objective, effort) for effort in (1, 5, 20, 80, UNLIMITED)]
     assume(found[0] is not None)
@@ -140,8 +139,8 @@ def test_more_effort_never_gives_a_worse_node(data: st.DataObject, objective: Ob
 
 
 @given(st.data(), FURTHER)
-@settings(max_examples=60)
-def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.DataObject, objective: Objective) -> None:
+@tried(60)
+def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
     prices = prices_of(objective, example.hierarchies, example.domains)
@@ -150,8 +149,8 @@ def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.Da
 
 
 @given(st.data(), OBJECTIVES | FURTHER)
-@settings(max_examples=100)
-def test_sensitive_values_are_looked_at_as_the_search_of_the_whole_lattice_does(data: st.DataObject, objective: Objective) -> None:
+@tried(100)
+def test_sensitive_values_are_looked_at_as_the_search_of_the_whole_lattice_does(data: st.DataObject, objective: str) -> None:
     """Entropy, recursive diversity and closeness let a coarser node suppress more; only what they imply may cut."""
     example = data.draw(examples(4, 30).filter(lambda example: len(example.hierarchies) > 1))
     *hierarchies, _ = example.hierarchies

@@ -7,7 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 from math import floor, prod
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.node import Node
@@ -15,8 +15,9 @@ from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.map import BARRED
-from core.lattice.search import Found, Objective, Search
+from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity
+from tests.laws import tried
 from tests.oracles.lattice import Losses, all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
 
@@ -27,7 +28,7 @@ def product_of(example: Example, node: Node) -> int:
     return prod(len(hierarchy.labels[level]) for hierarchy, level in zip(example.hierarchies, node, strict=True))
 
 
-def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective, most_roots: int) -> Found | None:
+def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int) -> Found | None:
     """Examines with a memory of a few cells, from any root that fits it; what is crowded is told or kept back at will, never invented."""
     most_cells = data.draw(st.integers(1, 40))
     most_suppressed = floor(limit * len(example.rows))
@@ -55,15 +56,15 @@ def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, obj
     return found
 
 
-def value(example: Example, node: Node, k: int, objective: Objective) -> int:
+def value(example: Example, node: Node, k: int, objective: str) -> int:
     loss: Losses = losses(example.rows, example.ladders, node, k)
     return loss.dm_star if objective == "dm_star" else loss.dm_all
 
 
 @given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 3, 24]))
-@settings(max_examples=300, deadline=None)
+@tried(300)
 def test_the_best_of_all_nodes_is_found_or_the_rest_is_counted(
-    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective, most_roots: int
+    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int
 ) -> None:
     found = examined(data, example, k, limit, objective, most_roots)
     best = best_node(example.rows, example.ladders, k, limit, objective)
@@ -81,9 +82,9 @@ def test_the_best_of_all_nodes_is_found_or_the_rest_is_counted(
 
 
 @given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES)
-@settings(max_examples=100, deadline=None)
+@tried(100)
 def test_where_every_node_fits_the_optimum_is_always_certified(
-    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective
+    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str
 ) -> None:
     first = data.draw(st.sampled_from(list(all_nodes(example.ladders))))
     examination = Examination(
@@ -96,9 +97,9 @@ def test_where_every_node_fits_the_optimum_is_always_certified(
 
 
 @given(st.data(), examples(), st.integers(2, 8), OBJECTIVES)
-@settings(max_examples=100, deadline=None)
+@tried(100)
 def test_where_every_passing_node_fits_the_optimum_is_always_certified(
-    data: st.DataObject, example: Example, k: int, objective: Objective
+    data: st.DataObject, example: Example, k: int, objective: str
 ) -> None:
     most_cells = max(len(example.rows) // k, 1)
     fitting = [node for node in all_nodes(example.ladders) if product_of(example, node) <= most_cells]
@@ -113,9 +114,9 @@ def test_where_every_passing_node_fits_the_optimum_is_always_certified(
 
 
 @given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 24]))
-@settings(max_examples=150, deadline=None)
+@tried(150)
 def test_nodes_that_tell_hidden_values_are_neither_chosen_nor_counted(
-    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: Objective, most_roots: int
+    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str, most_roots: int
 ) -> None:
     least = data.draw(nodes_of(example))
     hidden = [replace(hierarchy, least=level) for hierarchy, level in zip(example.hierarchies, least, strict=True)]

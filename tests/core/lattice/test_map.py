@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
 from core.lattice.map import BOUNDED, FAILED, MOST_ABREAST, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
-from core.lattice.picture import lattice_svg
+from core.lattice.picture import lattice_picture
 
 
 def test_a_counted_node_is_told_by_its_count_and_others_by_their_tags() -> None:
@@ -60,7 +60,7 @@ def test_a_map_counts_every_node_once_and_draws_the_chosen_one_among_its_relativ
 def test_a_picture_is_well_formed_and_holds_every_drawn_node(case: tuple[np.ndarray, tuple[int, ...]]) -> None:
     statuses, node = case
     drawn = map_of("<job> & 'more'", [f"q<{number}>" for number in range(statuses.ndim)], statuses, node)
-    picture = ET.fromstring(lattice_svg(drawn))
+    picture = ET.fromstring(lattice_picture(drawn).alone())
     texts = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
     for one in drawn.drawn:
         assert " ".join(map(str, one.node)) in texts
@@ -73,7 +73,7 @@ def test_a_picture_is_well_formed_and_holds_every_drawn_node(case: tuple[np.ndar
 def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
     drawn = map_of("job", [f"q{number}" for number in range(len(shape))], np.zeros(shape, np.int8), tuple(size // 2 for size in shape))
     assert drawn.whole == (shape == (2, 2))
-    picture = lattice_svg(drawn)
+    picture = lattice_picture(drawn).alone()
     width = float(re.search(r"viewBox='0 0 (\d+)", picture).group(1))  # type: ignore[union-attr]
     boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", picture)]
     assert all(x >= 0 and x + size <= width for x, size in boxes)

@@ -8,13 +8,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.histograms.projections import Bundles, Crowd, Projection
 from core.histograms.rollups import RollUps, roll_up
-from core.lattice.search import Found, Objective, Search
+from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity
+from tests.laws import tried
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
 from tests.oracles.tables import Example, examples, nodes_of
 
@@ -28,12 +29,12 @@ def cases(draw: st.DrawFn) -> tuple[Example, int, Fraction]:
     return example, k, draw(LIMITS)
 
 
-def searched(example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...], **options: Any) -> Found | None:
+def searched(example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...], **options: Any) -> Found | None:
     most = floor(limit * len(example.rows))
     return Search(example.histogram(root), example.hierarchies, KAnonymity(k), most, objective, **options).run()
 
 
-def check(found: Found | None, example: Example, k: int, limit: Fraction, objective: Objective, root: tuple[int, ...]) -> None:
+def check(found: Found | None, example: Example, k: int, limit: Fraction, objective: str, root: tuple[int, ...]) -> None:
     best = best_node(example.rows, example.ladders, k, limit, objective, root)
     if found is None or best is None:
         assert found is best
@@ -46,8 +47,8 @@ def check(found: Found | None, example: Example, k: int, limit: Fraction, object
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=150, deadline=None)
-def test_search_finds_what_a_full_enumeration_finds(data: st.DataObject, objective: Objective) -> None:
+@tried(150)
+def test_search_finds_what_a_full_enumeration_finds(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
     found = searched(example, k, limit, objective, root)
@@ -56,8 +57,8 @@ def test_search_finds_what_a_full_enumeration_finds(data: st.DataObject, objecti
 
 
 @given(st.data(), OBJECTIVES)
-@settings(max_examples=100, deadline=None)
-def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_certificate(data: st.DataObject, objective: Objective) -> None:
+@tried(100)
+def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_certificate(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     root = data.draw(nodes_of(example))
     found = searched(example, k, limit, objective, root)
@@ -71,8 +72,8 @@ def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_cert
 
 
 @given(st.data(), OBJECTIVES, st.integers(0, 30))
-@settings(max_examples=60, deadline=None)
-def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: Objective, kept_cells: int) -> None:
+@tried(60)
+def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: str, kept_cells: int) -> None:
     example, k, limit = cases(data.draw)
     root = (0,) * len(example.hierarchies)
     with (
@@ -85,7 +86,6 @@ def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataO
 
 
 @given(st.data())
-@settings(deadline=None)
 def test_a_roll_up_is_the_histogram_of_the_records(data: st.DataObject) -> None:
     example = data.draw(examples())
     node = data.draw(nodes_of(example))
@@ -98,7 +98,6 @@ def test_a_roll_up_is_the_histogram_of_the_records(data: st.DataObject) -> None:
 
 
 @given(st.data(), st.integers(0, 20))
-@settings(deadline=None)
 def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObject, capacity: int) -> None:
     example = data.draw(examples())
     root = example.histogram((0,) * len(example.hierarchies))
@@ -112,22 +111,19 @@ def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObje
 
 
 @given(st.data(), OBJECTIVES)
-@settings(deadline=None)
-def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objective: Objective) -> None:
+def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objective: str) -> None:
     example, k, limit = cases(data.draw)
     found = searched(example, k, limit, objective, (0,) * len(example.hierarchies))
     assert found is None or 0 <= found.evaluated <= found.nodes
 
 
 @given(examples())
-@settings(deadline=None)
 def test_nothing_is_found_where_k_exceeds_the_records_and_none_may_be_suppressed(example: Example) -> None:
     root = (0,) * len(example.hierarchies)
     assert searched(example, len(example.rows) + 1, Fraction(0), "dm_star", root) is None
 
 
 @given(st.data(), st.sampled_from([2, 1 << 19]))
-@settings(deadline=None)
 def test_chunks_added_up_at_a_coarser_node_are_its_histogram(data: st.DataObject, bundle: int) -> None:
     example = data.draw(examples())
     node = data.draw(nodes_of(example))
@@ -144,7 +140,6 @@ def test_chunks_added_up_at_a_coarser_node_are_its_histogram(data: st.DataObject
 
 
 @given(st.data(), st.integers(0, 30))
-@settings(deadline=None)
 def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.DataObject, most: int) -> None:
     example = data.draw(examples())
     node = data.draw(nodes_of(example))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Coder
@@ -24,6 +24,7 @@ from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
 from tests.core.local_suppression.test_stars import combined, slow
+from tests.laws import tried
 from tests.oracles import lattice
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, examples, nodes_of, observed
@@ -105,7 +106,7 @@ def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | No
 
 
 @given(cases())
-@settings(max_examples=120)
+@tried(120)
 def test_every_published_class_is_safe_by_a_recount_of_the_records(case: Case) -> None:
     made = made_of(case)
     classes: defaultdict[Any, list[int]] = defaultdict(list)
@@ -141,7 +142,7 @@ def slow_of(table: Any, model: PrivacyModel) -> Any:
 
 
 @given(cases())
-@settings(max_examples=100)
+@tried(100)
 def test_what_is_safe_at_the_node_stays_as_it_is(case: Case) -> None:
     made = made_of(case)
     ladders = case.example.ladders
@@ -158,7 +159,7 @@ def test_what_is_safe_at_the_node_stays_as_it_is(case: Case) -> None:
 
 
 @given(cases())
-@settings(max_examples=100)
+@tried(100)
 def test_losses_are_those_of_every_published_value(case: Case) -> None:
     made = made_of(case)
     example, records = case.example, len(case.example.rows)
@@ -227,7 +228,7 @@ def code_of(domain: Any, value: Any) -> int:
 
 
 @given(cases())
-@settings(max_examples=40)
+@tried(40)
 def test_a_recoding_of_several_stages_comes_back_from_its_tables(case: Case) -> None:
     recoding = made_of(case).recoding
     back = read_recoding(*recoding_tables(recoding), recoding.node, case.example.hierarchies, "text")

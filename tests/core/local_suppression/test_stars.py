@@ -10,11 +10,12 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.local_suppression.stars import Combinations, Stars, fewest_stars
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
+from tests.laws import tried
 from tests.oracles import suppression
 from tests.oracles.suppression import Row, Safe
 
@@ -101,7 +102,7 @@ MODELS = KS | st.builds(
 
 
 @given(tables(), MODELS)
-@settings(max_examples=120)
+@tried(120)
 def test_every_class_is_safe_by_a_recount_and_what_was_safe_keeps_its_values(table: Table, model: PrivacyModel) -> None:
     stars, _ = starred(table, model)
     safe = slow(table, model)
@@ -111,7 +112,7 @@ def test_every_class_is_safe_by_a_recount_and_what_was_safe_keeps_its_values(tab
 
 
 @given(tables(), MODELS, st.sampled_from([1, 7, 1 << 24]))
-@settings(max_examples=80)
+@tried(80)
 def test_records_with_more_stars_or_none_have_no_safe_pool_of_fewer_among_themselves(table: Table, model: PrivacyModel, held: int) -> None:
     with patch("core.local_suppression.stars.MOST_NUMBERS", held):
         stars, _ = starred(table, model)

@@ -7,11 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.mondrian.partition import MODES, SCORES, Axis, Mode, Rules, Score, narrowed, partition
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from tests.laws import tried
 from tests.oracles.mondrian import Column, Mondrian, Record
 
 Table = tuple[list[Record], list[Column], list[int]]
@@ -93,14 +94,14 @@ KS, HOW, MADE = st.integers(1, 8), st.sampled_from(sorted(MODES)), st.sampled_fr
 
 
 @given(tables(), KS, MADE, HOW)
-@settings(max_examples=150)
+@tried(150)
 def test_classes_are_those_of_a_plain_recursion(table: Table, k: int, score: Score, mode: Mode) -> None:
     plain = expected(table, k, score, mode).classes(table[0])
     assert classes_of(table, k, score, mode) == [sorted(part) for part in plain]
 
 
 @given(tables(), st.integers(1, 4), MADE, HOW, models())
-@settings(max_examples=150)
+@tried(150)
 def test_every_privacy_model_holds_on_both_sides_of_every_cut(table: Table, k: int, score: Score, mode: Mode, model: PrivacyModel) -> None:
     oracle = expected(table, k, score, mode, model)
     found = classes_of(table, k, score, mode, model)

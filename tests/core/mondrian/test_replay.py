@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.domains import Domain
@@ -17,6 +17,7 @@ from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.mondrian.replay import leaves_of, places_of, together, tree_of
 from schemas.job.columns import QuasiIdentifier
+from tests.laws import tried
 
 AGE = QuasiIdentifier.model_validate({"name": "age", "hierarchy": {"widths": [1, 10]}})
 COLOUR = QuasiIdentifier.model_validate({"name": "colour", "hierarchy": {"tree": {"warm": ["red", "gold"], "cold": ["blue", "aqua"]}}})
@@ -53,7 +54,7 @@ def places(old: Cutting, new: Cutting) -> list[np.ndarray]:
 
 
 @given(ROWS, st.integers(1, 4))
-@settings(deadline=None, max_examples=60)
+@tried(60)
 def test_the_tree_of_a_partition_leads_its_rows_to_their_classes(rows: list[tuple[object, ...]], k: int) -> None:
     cutting, codes = cutting_of(rows, k)
     weights = np.ones(len(rows), np.int64)
@@ -64,7 +65,7 @@ def test_the_tree_of_a_partition_leads_its_rows_to_their_classes(rows: list[tupl
 
 
 @given(ROWS, ROWS, st.integers(1, 3))
-@settings(deadline=None, max_examples=60)
+@tried(60)
 def test_equal_rows_of_other_data_come_to_the_class_they_had(
     rows: list[tuple[object, ...]], others: list[tuple[object, ...]], k: int
 ) -> None:

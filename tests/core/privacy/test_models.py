@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
+from tests.laws import tried
 
 COUNTS = st.lists(st.integers(1, 50), min_size=1, max_size=20)
 VALUES = 6
@@ -110,7 +111,7 @@ def earth_moved(distance: str, shares: Sequence[Fraction], whole: Sequence[Fract
 
 
 @given(TABLES, st.sampled_from(["equal", "ordered", "hierarchical"]))
-@settings(max_examples=40, deadline=None)
+@tried(40)
 def test_closeness_is_the_least_work_that_moves_one_distribution_into_the_other(classes: list[list[int]], distance: str) -> None:
     spread = spread_of(classes)
     counts = np.array([len(values) for values in classes], np.int64)
@@ -129,7 +130,7 @@ def test_the_paper_s_salaries_are_as_far_as_it_says() -> None:
 
 
 @given(TABLES, MODELS, st.data())
-@settings(max_examples=300)
+@tried(300)
 def test_a_union_never_fails_where_all_of_its_parts_are_safe(classes: list[list[int]], model: PrivacyModel, data: st.DataObject) -> None:
     spread = spread_of(classes)
     safe = [values for values, bad in zip(classes, fails(model, classes, spread), strict=True) if not bad]

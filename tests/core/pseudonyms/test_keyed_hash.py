@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.pseudonyms.keyed_hash import derived, digests, fingerprint, is_strong, keyed_hash, offsets
+from core.pseudonyms.keyed_hash import day_shifts, derived, digests, fingerprint, is_strong, keyed_hash
 
 KEYS = st.binary(min_size=16, max_size=200)
 VALUES = st.lists(st.text(), max_size=20)
@@ -35,13 +35,13 @@ def test_rfc_4231_agrees() -> None:
 
 @given(st.lists(st.text(), min_size=1, unique=True), KEYS, st.integers(1, 400))
 def test_an_offset_depends_on_subject_and_key_alone_and_is_never_zero(subjects: list[str], key: bytes, days: int) -> None:
-    found = offsets(large(subjects), key, days)
+    found = day_shifts(large(subjects), key, days)
     assert ((found != 0) & (np.abs(found) <= days)).all()
-    assert offsets(large(subjects[::-1]), key, days)[::-1].tolist() == found.tolist()
+    assert day_shifts(large(subjects[::-1]), key, days)[::-1].tolist() == found.tolist()
 
 
 def test_offsets_are_spread_evenly() -> None:
-    counts = np.bincount(offsets(large([str(number) for number in range(6000)]), b"k" * 16, 3) + 3, minlength=7)
+    counts = np.bincount(day_shifts(large([str(number) for number in range(6000)]), b"k" * 16, 3) + 3, minlength=7)
     assert counts[3] == 0
     assert (abs(np.delete(counts, 3) - 1000) < 150).all()
 

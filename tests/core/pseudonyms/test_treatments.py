@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.pseudonyms.keyed_hash import derived
-from core.pseudonyms.treatments import decrypted, encrypted, masked, pseudonyms, published_type, shifted, texts
+from core.pseudonyms.kinds import Means
+from core.pseudonyms.treatments import covered_text, decrypted, encrypted, shifted, texts
 from schemas.errors.signals import UnfitError
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.pseudonyms.treatments import EncryptSettings, EncryptTreatment, HashTreatment, MaskSettings, MaskTreatment, whole
 
 KEY = bytes(range(32))
@@ -106,12 +108,14 @@ def test_a_mask_keeps_what_it_may_and_covers_all_else(values: list[str], keep: i
         covered = character * (len(value) - kept)
         return covered + value[len(value) - kept :] if side == "end" else value[:kept] + covered
 
-    assert masked(large(values), mask(keep=keep, **{"from": side, "with": character})).to_pylist() == [slow(value) for value in values]
+    assert covered_text(large(values), mask(keep=keep, **{"from": side, "with": character})).to_pylist() == [
+        slow(value) for value in values
+    ]
 
 
 def test_a_pattern_publishes_its_groups_and_nothing_around_them() -> None:
     how = mask(pattern=r"(\d{3})-\d{4}(?:x(\d))?|.*", replacement=r"\1-\\**\2")
-    assert masked(large(["030-1234", "030-1234x5", "a 030-1234", "line\n030-1234"]), how).to_pylist() == [
+    assert covered_text(large(["030-1234", "030-1234x5", "a 030-1234", "line\n030-1234"]), how).to_pylist() == [
         "030-\\**", "030-\\**5", "-\\**", "-\\**",
     ]  # fmt: skip
 
@@ -121,7 +125,7 @@ def test_a_pattern_publishes_its_groups_and_nothing_around_them() -> None:
 )
 def test_a_pattern_that_hides_nothing_or_fits_not_all_is_refused(pattern: str, replacement: str, count: int, reason: str) -> None:
     with pytest.raises(UnfitError, match=reason) as raised:
-        masked(large(["12", "x", ""] if count == 2 else ["12", "x"]), mask(pattern=pattern, replacement=replacement))
+        covered_text(large(["12", "x", ""] if count == 2 else ["12", "x"]), mask(pattern=pattern, replacement=replacement))
     assert raised.value.count == count
 
 
@@ -141,14 +145,14 @@ FORMED = [
 @pytest.mark.parametrize(("treatment", "values"), FORMED, ids=lambda one: getattr(one, "kind", None))
 def test_the_form_that_the_recount_knows_is_that_of_pseudonyms_and_not_of_what_they_stand_for(treatment: Any, values: list[Any]) -> None:
     column = pa.array(values, pa.large_string() if isinstance(values[0], str) else pa.int64())
-    made = pseudonyms(treatment, column, KEY)
+    made = treatment_kind(treatment).pseudonyms(treatment, column, Means(KEY))
     table = pa.table({"made": made})
-    form = treatment.form.replace("'", "''")
+    form = treatment_kind(treatment).form(treatment).replace("'", "''")
     [(fits,)] = duckdb.sql(f"SELECT count(*) FROM \"table\" WHERE regexp_full_match(made::VARCHAR, '{form}')").fetchall()
     assert len(table) == fits == len(values)
     if treatment.kind in {"hash", "mask"}:
         raw = texts(column).filter(pc.greater(pc.utf8_length(texts(column)), 0))
-        assert not pc.any(pc.match_substring_regex(raw, whole(treatment.form))).as_py()
+        assert not pc.any(pc.match_substring_regex(raw, whole(treatment_kind(treatment).form(treatment)))).as_py()
 
 
 @given(st.lists(st.dates(date(1900, 1, 1), date(2100, 1, 1))), st.integers(-400, 400))
@@ -171,4 +175,4 @@ def test_a_value_has_one_text_whatever_its_columns_type() -> None:
 
 @pytest.mark.parametrize("dtype", [pa.float64(), pa.bool_(), pa.decimal128(4, 1), pa.list_(pa.string()), pa.binary()], ids=str)
 def test_types_without_one_text_are_not_treated(dtype: pa.DataType) -> None:
-    assert not [treatment for treatment, _ in FORMED if published_type(treatment, dtype) is not None]
+    assert not [treatment for treatment, _ in FORMED if treatment_kind(treatment).published(treatment, dtype) is not None]

@@ -9,7 +9,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Coder, Words
@@ -26,6 +26,7 @@ from core.recoding.recoding import (
     release_columns,
     take_labels,
 )
+from tests.laws import tried
 from tests.oracles import lattice
 from tests.oracles.hierarchies import built, domain_of
 from tests.oracles.tables import Example, examples, nodes_of, observed
@@ -72,7 +73,7 @@ def expected(case: Case, treatment: Treatment) -> list[tuple[Any, ...] | None]:
 
 
 @given(cases(), TREATMENTS)
-@settings(max_examples=150)
+@tried(150)
 def test_each_record_is_published_as_its_groups_as_stars_or_not_at_all(case: Case, treatment: Treatment) -> None:
     recoding = recoded(case, treatment)
     rows = published(case[0], recoding)

@@ -11,13 +11,14 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from core.recount.classes import Recount, column_faults, manifest_faults, promise_faults, recount_sql, suppression_faults
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tests.jobs import JOB, PAYLOAD, QIDS, job_of
+from tests.laws import tried
 
 VALUES = st.sampled_from(["a", "b", "*", "", " a", "A"]) | st.none()
 ROWS = st.lists(st.tuples(VALUES, VALUES), max_size=25)
@@ -42,7 +43,7 @@ def counted(files: list[list[tuple[Any, ...]]], k: int) -> Recount:
 
 
 @given(st.lists(ROWS, min_size=1, max_size=3), st.integers(1, 8))
-@settings(max_examples=60)
+@tried(60)
 def test_classes_are_what_shares_every_published_value_null_being_one(files: list[list[tuple[Any, ...]]], k: int) -> None:
     rows = [row for part in files for row in part]
     sizes = Counter(rows)
@@ -95,7 +96,7 @@ def test_a_manifest_that_says_what_the_files_hold_has_no_fault() -> None:
 
 @pytest.mark.parametrize("name", ["records", "released", "suppressed", "masked", "classes", "min_class"])
 @given(st.integers(-3, 3).filter(bool))
-@settings(max_examples=6)
+@tried(6)
 def test_any_number_that_is_not_that_of_the_files_is_noticed(name: str, change: int) -> None:
     said = manifest()
     assert manifest_faults(job(), said.model_copy(update={name: getattr(said, name) + change}), recount())

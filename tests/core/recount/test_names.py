@@ -8,9 +8,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from core.recount.classes import closeness_sql, column_faults, diversity_sql
+from core.recount.classes import column_faults
 from schemas.errors.base import SourceError
-from schemas.job.privacy import ClosenessSpec, Diversity
+from schemas.job.privacy import Privacy
 from tests.core.recount.test_classes import job
 
 QIDS = [1] * 101 + [2] * 100
@@ -28,20 +28,20 @@ def counted(qid: str, sensitive: str, statement: str) -> Any:
 @pytest.mark.parametrize("name", ["r", "R", "s", "value", "class", "Class", "records", "falling", "extra", "qid_0", "share"])
 @pytest.mark.parametrize("diversity", [{"distinct": 2}, {"entropy": 1.9}, {"recursive": {"c": 3, "l": 2}}])
 def test_names_change_no_count_of_diversity(name: str, diversity: dict[str, Any]) -> None:
-    spec = Diversity.model_validate(diversity)
-    plain = counted("q", "t", diversity_sql("rows", ['"q"'], '"t"', spec))
-    assert counted(name, "t", diversity_sql("rows", [f'"{name}"'], '"t"', spec)) == plain
-    assert counted("q", name, diversity_sql("rows", ['"q"'], f'"{name}"', spec)) == plain
+    [(kind, _, spec)] = Privacy.model_validate({"k": 1, "l": {"t": diversity}}).models
+    plain = counted("q", "t", kind.statement("rows", ['"q"'], '"t"', spec, 0))
+    assert counted(name, "t", kind.statement("rows", [f'"{name}"'], '"t"', spec, 0)) == plain
+    assert counted("q", name, kind.statement("rows", ['"q"'], f'"{name}"', spec, 0)) == plain
     assert plain[0] == (0 if "distinct" in diversity else 1)
 
 
 @pytest.mark.parametrize("name", ["r", "value", "class", "Class", "place", "extra", "qid_0", "share"])
 @pytest.mark.parametrize("distance", ["equal", "ordered"])
 def test_names_change_no_count_of_closeness(name: str, distance: str) -> None:
-    spec = ClosenessSpec.model_validate({"t": 0.2, "distance": distance})
-    plain = counted("q", "t", closeness_sql("rows", ['"q"'], '"t"', spec, 0))
-    assert counted(name, "t", closeness_sql("rows", [f'"{name}"'], '"t"', spec, 0)) == plain
-    assert counted("q", name, closeness_sql("rows", ['"q"'], f'"{name}"', spec, 0)) == plain
+    [(kind, _, spec)] = Privacy.model_validate({"k": 1, "t": {"t": {"t": 0.2, "distance": distance}}}).models
+    plain = counted("q", "t", kind.statement("rows", ['"q"'], '"t"', spec, 0))
+    assert counted(name, "t", kind.statement("rows", [f'"{name}"'], '"t"', spec, 0)) == plain
+    assert counted("q", name, kind.statement("rows", ['"q"'], f'"{name}"', spec, 0)) == plain
     assert plain[0] == 2
 
 

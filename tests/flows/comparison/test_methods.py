@@ -16,8 +16,9 @@ import typer
 
 from core.evaluation.advice import advise
 from flows.commands.compare import _methods
-from flows.methods import FLOWS, flow_of
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
+from schemas.job.method import METHODS as FLOWS
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.comparison.method_page import render
 from tasks.comparison.method_runs import Asked, Ended, _sentence
@@ -61,7 +62,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Compared:
 
 
 def published(folder: Path, method: str) -> tuple[Any, list[tuple[Any, ...]]]:
-    flow: Any = flow_of(method)
+    flow: Any = METHODS[method].flow.load()
     made = getattr(flow, "fn", flow)(small_job(folder, method={"name": method}), ())
     return made.manifest, released(made.folder).select(QIDS).rows()
 
@@ -154,7 +155,7 @@ def test_several_k_are_drawn_as_lines_and_text_of_others_is_escaped(compared: Co
     advice = tuple(advise(k, [run for run in runs if run.k == k]) for k in (4, 8))
     made = compared.comparison.model_copy(update={"runs": tuple(runs), "advice": advice})
     page = render(made)
-    assert page.count("class='line-0'") == 10
+    assert page.count("class='s-series-0' fill='none'") == 10
     assert "<b>" not in page
     assert "not run: &lt;b&gt;" in page
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -20,6 +20,7 @@ import pytest
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.privacy.test_no_canary import CANARY, canary_job
 from tests.jobs import digests, people, people_job
+from tests.patience import SECONDS, until
 
 CHUNKS = 24
 TABLE = people(3000)
@@ -27,10 +28,10 @@ CHANGES = (f"chunk_rows={len(TABLE) // CHUNKS}", "rows_per_file=200", "privacy.k
 SETTINGS = [part for change in CHANGES for part in ("--set", change)]
 IMPATIENT = """
 import sys
-from flows.quiet_prefect import prepare
+from flows.server.local_api import prepare
 prepare()
-from tasks import dask_runner
-dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = 1, 1, 0.2
+from tasks.engine import dask_runner
+dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = int(sys.argv.pop(1)), 1, 0.2
 from flows.cli import main
 main()
 """
@@ -78,13 +79,6 @@ def cluster_of(skald: CommandLine, workers: int) -> Iterator[Cluster]:
             process.wait()
 
 
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
-
-
 def made(folder: Path, *steps: str) -> dict[Path, tuple[int, int]]:
     """Finished artefacts with inode and time: another inode means that one was made again."""
     records = [record for step in steps for record in (folder / ".skald" / "people" / "artifacts" / step).glob("*.record")]
@@ -128,7 +122,7 @@ def test_a_worker_killed_in_the_middle_of_a_phase_costs_its_chunks_only(
             finished = killed_in(prefect.folder, step, worker)
             assert 0 < CHUNKS - len(finished) / 2 <= CHUNKS / 3, "the worker was not killed in the middle, or held too much"
             kept |= finished
-        _, said = process.communicate(timeout=120)
+        _, said = process.communicate(timeout=SECONDS)
         assert (process.returncode, said) == (0, "")
         assert [worker.poll() for worker in cluster.processes[1:]] == [-signal.SIGKILL] * len(steps) + [None]
     assert release(prefect.folder) == undisturbed
@@ -147,7 +141,7 @@ def test_a_cluster_of_its_own_ends_with_a_killed_run_and_the_same_command_contin
     assert len(workers) == 2
     process.kill()
     process.communicate()
-    assert not psutil.wait_procs(workers, timeout=20)[1]
+    assert not psutil.wait_procs(workers, timeout=SECONDS)[1]
     assert not (prefect.folder / "releases").exists()
     kept = made(prefect.folder, "domains")
     done = prefect("run", "job.yaml", *SETTINGS, SKALD_RUNNER="dask")
@@ -204,6 +198,7 @@ def recorded(address: str) -> Iterator[tuple[str, list[bytes]]]:
         server.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("there", [[], ["scheduler"]], ids=["no scheduler", "no worker"])
 def test_a_cluster_that_cannot_work_is_told_in_one_sentence(prefect: CommandLine, there: Sequence[str]) -> None:
     people_job(prefect.folder, TABLE)
@@ -211,7 +206,7 @@ def test_a_cluster_that_cannot_work_is_told_in_one_sentence(prefect: CommandLine
         if not there:
             cluster.processes[0].kill()
             cluster.processes[0].wait()
-        done = alone(prefect, IMPATIENT, "run", "job.yaml", "--scheduler", cluster.address)
+        done = alone(prefect, IMPATIENT, str(SECONDS if there else 1), "run", "job.yaml", "--scheduler", cluster.address)
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     start = f"The Dask scheduler at '{cluster.address}' has had no worker for" if there else "No Dask scheduler answers at"
@@ -229,5 +224,4 @@ def test_the_extra_that_is_missing_is_named_before_anything_begins(direct: Comma
 
 def alone(skald: CommandLine, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line after a few lines of the test's own."""
-    command = [sys.executable, "-c", script, *arguments]
-    return subprocess.run(command, **skald.options(), capture_output=True, text=True, check=False, timeout=120)
+    return skald.ended([sys.executable, "-c", script, *arguments])

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from flows.methods import FLOWS, flow_of
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
+from schemas.job.job import load_job
+from schemas.job.method import METHODS
+from tasks.engine import steps
+from tasks.engine.calls import artifacts_of
 from tasks.store import keys
+from tasks.store.store import Artifact
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_csv, write_job
+from tests.jobs import CSV_TYPES, JOB, digests, job_of, people, people_job, write_csv, write_job
 from tests.places import ROOT
 
 TABLE = people(400)
 Edit = Callable[[str], None]
+
+
+def flow_of(method: str) -> Any:
+    flow = METHODS[method].flow.load()
+    return getattr(flow, "fn", flow)
 
 
 @pytest.fixture
@@ -84,8 +95,7 @@ def test_what_other_code_kept_of_a_release_is_not_believed(anonymise: Anonymise,
 
 @pytest.mark.parametrize("module", ["core/mondrian/cuts.py", "core/recoding/recoding.py", "core/columns/domains.py"])
 def test_cuts_are_not_found_again_by_other_code(tmp_path: Path, edit: Edit, module: str) -> None:
-    flow = flow_of("mondrian")
-    run: Any = getattr(flow, "fn", flow)
+    run = flow_of("mondrian")
     job = people_job(tmp_path, TABLE, method={"name": "mondrian"})
     release = run(job).manifest.release
     edit("core/lattice/search.py")
@@ -96,8 +106,7 @@ def test_cuts_are_not_found_again_by_other_code(tmp_path: Path, edit: Edit, modu
 
 
 def test_a_replay_within_a_wider_limit_is_none_within_a_narrower(tmp_path: Path) -> None:
-    flow = flow_of("mondrian")
-    run: Any = getattr(flow, "fn", flow)
+    run = flow_of("mondrian")
     job = people_job(tmp_path, TABLE, files=2, method={"name": "mondrian"})
     replay = f"replay={run(job).manifest.release}"
     pq.write_table(TABLE.slice(200, 170), tmp_path / "people" / "001.parquet")
@@ -124,8 +133,11 @@ def test_more_memory_searches_again(anonymise: Anonymise, tmp_path: Path) -> Non
     assert "outcome" in again(before, made(tmp_path))
 
 
-def test_every_method_is_a_flow_whose_code_a_comparison_can_see() -> None:
-    assert {f"flows.{method}:{method}" for method in FLOWS} == set(FLOWS.values())
+def test_the_code_of_every_method_is_seen_by_a_comparison() -> None:
+    reached = {method: keys.reached(entry.flow.module) for method, entry in METHODS.items()}
+    assert "core.lattice.search" in reached["skald"]
+    assert all("core.mondrian.partition" in reached[method] for method in reached if method != "skald")
+    assert all("tasks.publication.verify_and_publish" in modules for modules in reached.values())
 
 
 def test_the_key_of_prefects_record_is_that_of_the_store(prefect: CommandLine) -> None:
@@ -138,3 +150,56 @@ def test_the_key_of_prefects_record_is_that_of_the_store(prefect: CommandLine) -
     assert records.keys() >= {"domains", "domain", "histograms", "histogram", "sizes", "search"}
     assert {phase: {key} for phase, key in records.items() if phase in store} == {step: store[step] for step in store if step in records}
     assert {records["search"]} == store["outcome"] == store["cells"] == store["classes"]
+
+
+ALL = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "tasks").rglob("*.py") if " = Step(" in path.read_text()]
+CODES = {step.module for module in ALL for step in vars(import_module(module)).values() if isinstance(step, keys.Step)}
+"""The modules that stand behind the steps of the program."""
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[str], list[Artifact]]]:
+    """The modules of ours that ran in each call of a step, and what it made."""
+    calls: list[tuple[set[str], list[Artifact]]] = []
+    plain = steps.guarded
+
+    def profiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            files: set[str] = set()
+            sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
+            try:
+                result = plain(function)(*arguments)
+            finally:
+                sys.setprofile(None)
+            ours = [Path(file).relative_to(ROOT) for file in files if Path(file).is_relative_to(ROOT)]
+            calls.append(({".".join(path.with_suffix("").parts) for path in ours}, artifacts_of(result)))
+            return result
+
+        return call
+
+    monkeypatch.setattr(steps, "guarded", profiled)
+    return calls
+
+
+JOBS: dict[str, dict[str, Any]] = {
+    "lattice": {"privacy": {"k": 4, "l": {"disease": {"distinct": 2}}}, "suppression": {"limit": 0.3, "treatment": "cell", "rounds": 1}},
+    "roots": {"memory": "64MB", "method": {"name": "skald", "objective": "gcp"}},
+    "mondrian": {"method": {"name": "mondrian"}},
+    "fragments": {"method": {"name": "mondrian", "fragments": {"count": 2}}},
+    "pseudonyms": {"columns": JOB["columns"] | {"identifiers": [{"name": "person", "treatment": {"mask": {"keep": 1}}}]}},
+    "rayden": {"method": {"name": "rayden"}, "privacy": {"k": 4, "t": {"disease": {"t": 0.9}}}},
+    "clustering": {"method": {"name": "clustering"}},
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str], list[Artifact]]], name: str) -> None:
+    job = people_job(tmp_path, TABLE, files=2, **JOBS[name])
+    flow_of(load_job(job).method.name)(job)
+    assert len(ran) > 5
+    for modules, made_of_it in ran:
+        codes = [code for code in CODES if any(keys.Step("", code).made(artifact.key) for artifact in made_of_it)]
+        assert codes
+        seen = set().union(*(keys.reached(code) for code in codes))
+        phases = {module for module in modules if module.endswith(".phases")}
+        assert not {module for module in modules - seen - phases if not module.startswith((*keys.APART, "tests."))}

@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.demo import prepare
+from flows.demo import make_patients
+from tests.patience import SECONDS
 from tests.places import ROOT
 
 CEILING = 1_000_000_000
 CHILD = """
 import sys
 from flows import cli
-from tasks.memory import peak_rss
+from tasks.engine.peak_memory import peak_rss
 try:
     cli.main()
 except SystemExit as ended:
@@ -28,10 +29,10 @@ finally:
 
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return prepare(tmp_path_factory.mktemp("million"), 1_000_000)
+    return make_patients(tmp_path_factory.mktemp("million"), 1_000_000)
 
 
-@pytest.mark.parametrize("options", [[], ["--direct"]], ids=["prefect", "direct"])
+@pytest.mark.parametrize("options", [pytest.param([], marks=pytest.mark.slow), ["--direct"]], ids=["prefect", "direct"])
 def test_a_million_records_need_at_most_one_gigabyte(job: Path, tmp_path: Path, options: list[str]) -> None:
     inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT" and not name.startswith("PREFECT")}
     settings = ["--set", f"work={tmp_path / 'work'}", "--set", f"target={tmp_path / 'target'}"]
@@ -41,7 +42,7 @@ def test_a_million_records_need_at_most_one_gigabyte(job: Path, tmp_path: Path, 
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stderr.split("peak")[-1]) < CEILING

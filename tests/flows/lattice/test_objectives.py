@@ -16,10 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.lattice.lattice import Lattice
-from core.lattice.objectives import PRICED, prices_of
+from core.lattice.objectives import Pricing, objective_of, prices_of
+from schemas.job.objectives import OBJECTIVES
 from tests.conftest import Anonymise
 from tests.jobs import LEVELS, generalise, job_of, people, people_job
 from tests.oracles.tables import Example, examples
+
+PRICED = [name for name in OBJECTIVES if isinstance(objective_of(name), Pricing)]
 
 TABLE, QIDS, K = people(240, seed=3), ["sex", "age", "zip"], 5
 RECORDS = len(TABLE)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.methods import flow_of
+from schemas.job.method import METHODS
 from tests.flows.lattice.test_adult import ADULT, QIDS
 from tests.jobs import class_sizes, released, write_job
 
@@ -27,7 +27,7 @@ def test_values_that_a_class_covers_are_few(tmp_path: Path, score: str, most: fl
         "memory": "512MB",
         "target": "releases",
     }
-    flow = flow_of("mondrian")
+    flow = METHODS["mondrian"].flow.load()
     made = getattr(flow, "fn", flow)(write_job(tmp_path, parts), ())
     assert made.manifest.loss["gcp"] == pytest.approx(made.manifest.loss["gcp_set"])
     assert made.manifest.loss["gcp"] <= most

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 from core.privacy.risk import ClassSizes, risk_of
-from flows.methods import flow_of
 from schemas.errors.base import PrivacyError, SourceError
+from schemas.job.method import METHODS
 from tasks.mondrian.fragments import lots, part_chunk
 from tasks.mondrian.phases import ATTEMPTS
 from tasks.publication.verify_and_publish import Published
@@ -28,7 +28,7 @@ Cut = Callable[..., Published]
 
 @pytest.fixture(scope="module")
 def cut() -> Cut:
-    flow = flow_of("mondrian")
+    flow = METHODS["mondrian"].flow.load()
     return lambda job, *settings: getattr(flow, "fn", flow)(job, tuple(settings))
 
 

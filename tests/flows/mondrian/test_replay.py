@@ -11,9 +11,9 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
-from flows.methods import flow_of
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
+from schemas.job.method import METHODS
 from tasks.publication.verify_and_publish import Published
 from tests.jobs import QIDS, class_sizes, digests, people, people_job, released
 
@@ -25,7 +25,7 @@ Run = Callable[..., Published]
 
 @pytest.fixture(scope="session")
 def run() -> Run:
-    flow = flow_of("mondrian")
+    flow = METHODS["mondrian"].flow.load()
     plain: Any = getattr(flow, "fn", flow)
     return lambda job, *settings: plain(job, tuple(settings))
 

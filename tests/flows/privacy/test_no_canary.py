@@ -12,9 +12,11 @@ import yaml
 
 from tests.conftest import CommandLine
 from tests.jobs import write_parquet
-from tests.prefect_server import serving, until
+from tests.patience import until
+from tests.prefect_server import serving
 
 CANARY = "CANARY"
+OTHER_FAULTS = [("k", 3), ("truncated", 2), ("type", 2), ("target", 2)]
 ROWS = 200
 
 
@@ -74,7 +76,10 @@ def test_a_good_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path) -> N
         assert CANARY not in str(metadata.metadata)
 
 
-@pytest.mark.parametrize(("fault", "code"), [("uncovered", 2), ("k", 3), ("truncated", 2), ("type", 2), ("target", 2)], ids=str)
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [("uncovered", 2), *(pytest.param(fault, code, marks=pytest.mark.slow_under_prefect) for fault, code in OTHER_FAULTS)],
+)
 def test_a_failing_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path, fault: str, code: int) -> None:
     path = canary_job(tmp_path)
     job = yaml.safe_load(path.read_text())

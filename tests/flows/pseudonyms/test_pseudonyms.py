@@ -8,10 +8,7 @@ import json
 import os
 import random
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
@@ -25,16 +22,15 @@ import yaml
 from ffx import FF1
 from pyarrow import ipc
 
-from flows.methods import flow_of
 from schemas.errors.base import SkaldError, SourceError, VerificationError
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from tasks.pseudonyms.revealing import reveal, write_originals
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tests.conftest import CommandLine
 from tests.jobs import data_files, digests, released, write_parquet
-from tests.places import ROOT
 
 CANARY = "CANARY"
 SECRET = "5ecret-of-the-hospital-0123456789abcdef"
@@ -100,7 +96,7 @@ def job_at(folder: Path, *, files: int = 1, **parts: Any) -> Path:
 
 
 def run(job: Path, *settings: str) -> Published:
-    flow: Any = flow_of(load_job(job, settings).method.name)
+    flow: Any = METHODS[load_job(job, settings).method.name].flow.load()
     published: Published = getattr(flow, "fn", flow)(job, settings)
     return published
 
@@ -347,15 +343,8 @@ def test_killed_after_tokens_were_given_a_run_ends_in_the_same_bytes_and_leaves_
 ) -> None:
     job_at(tmp_path)
     settings = ("--set", "chunk_rows=40", "--set", "rows_per_file=200")
-    process = direct.start("run", "job.yaml", *settings, SKALD_TEST_KEY=SECRET)
-    runs = tmp_path / ".skald" / "people" / "artifacts" / "runs"
-    deadline = time.monotonic() + 120
-    while process.poll() is None and time.monotonic() < deadline and not list(runs.glob("*.record")):
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    assert process.returncode == -signal.SIGKILL
-    assert list(runs.glob("*.arrow"))
+    direct.killed("runs/*.record", "run", "job.yaml", *settings, SKALD_TEST_KEY=SECRET)
+    assert list((tmp_path / ".skald" / "people" / "artifacts" / "runs").glob("*.arrow"))
     assert not traces(tmp_path)
     vault = (tmp_path / "vaults" / "email.parquet").read_bytes()
     done = direct("run", "job.yaml", *settings, SKALD_TEST_KEY=SECRET)
@@ -389,25 +378,25 @@ def test_a_worker_with_another_key_than_the_run_began_with_is_refused(tmp_path: 
 BLOCK = """
 import sys
 from pathlib import Path
-from flows.quiet_prefect import api, prepare
+from flows.server.local_api import api, prepare
 with api(prepare()):
     from prefect.blocks.system import Secret
-    from flows.methods import flow_of
-    from schemas.pseudonym_errors import PseudonymError
-    from schemas.run_parameters import RunParameters
+    from schemas.job.method import METHODS
+    from schemas.errors.pseudonyms import PseudonymError
+    from schemas.job.run_parameters import RunParameters
     try:
-        flow_of("skald")(RunParameters.of(Path("job.yaml"), ()))
+        METHODS["skald"].flow.load()(RunParameters.of(Path("job.yaml"), ()))
     except PseudonymError as error:
         assert "Prefect block 'skald-key' cannot be loaded" in str(error)
     Secret(value=sys.argv[1]).save("skald-key")
-    flow_of("skald")(RunParameters.of(Path("job.yaml"), ()))
+    METHODS["skald"].flow.load()(RunParameters.of(Path("job.yaml"), ()))
 """
 
 
 def test_a_secret_block_of_prefect_is_a_key(prefect: CommandLine, tmp_path: Path) -> None:
     job_at(tmp_path, identifiers={"person": {"hash": {"key": {"prefect_block": "skald-key"}, "length": 40}}})
     command = [sys.executable, "-c", BLOCK, SECRET]
-    done = subprocess.run(command, **prefect.options(PYTHONPATH=str(ROOT)), capture_output=True, text=True, check=False, timeout=180)
+    done = prefect.ended(command)
     assert done.returncode == 0, done.stderr
     hashed = [hmac.new(SECRET.encode(), value.encode(), hashlib.sha256).hexdigest()[:40] for value in TABLE["person"].to_pylist()]
     assert Counter(released(release_of(tmp_path))["person"].to_list()) == Counter(hashed)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
+import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,22 @@ from tests.servers import s3
 
 TABLE = people(400)
 MANY = ("privacy.k=4", "rows_per_file=40")
+KILLED = """
+import os, signal
+from flows.cli import main
+from tasks.publication import remote_target
+
+put, there = remote_target._put, []
+
+def deadly(system, path, remote):
+    put(system, path, remote)
+    there.append(remote)
+    if len(there) == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+remote_target._put = deadly
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +93,10 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
     anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path
 ) -> None:
     job = job_to(tmp_path / "job", "killed")
-    started = direct.start("run", job, *(part for setting in MANY for part in ("--set", setting)), **store)
-    while started.poll() is None and len(listed("killed")) < 3:
-        time.sleep(0.01)
-    started.kill()
-    started.communicate()
+    settings = [part for setting in MANY for part in ("--set", setting)]
+    assert direct.ended([sys.executable, "-c", KILLED, "run", str(job), *settings], **store).returncode == -signal.SIGKILL
     left = listed("killed")
-    assert left
+    assert sum("/data/" in name for name in left) == 3
     assert not any(name.endswith(("manifest.json", "CURRENT")) for name in left)
     # A part of a file, as an upload that was cut off may leave it on some stores.
     name = next(name for name in left if name.endswith(".parquet"))

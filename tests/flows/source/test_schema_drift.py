@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from flows.methods import flow_of
 from schemas.errors.base import SourceError
 from schemas.job.digest import job_digest
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, digests, people, people_job, write_csv
 
@@ -42,7 +42,7 @@ LACKING = ["zip", "note", "score"]
 
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 def test_files_that_differ_give_the_release_of_files_that_were_written_alike(tmp_path: Path, method: str) -> None:
-    flow = flow_of(method)
+    flow = METHODS[method].flow.load()
     run: Any = getattr(flow, "fn", flow)
     parts: dict[str, Any] = {"method": {"name": method}}
     made = run(drifting(tmp_path / "drift", retyped(MORE, **NARROW).drop_columns(LACKING), **parts), (EVOLVE, "chunk_rows=150"))

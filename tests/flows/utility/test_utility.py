@@ -15,6 +15,7 @@ import pytest
 from schemas.errors.base import StorageError
 from schemas.errors.methods import UtilityError
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from tasks.utility.utility import Utility, measure
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import LEVELS, QIDS, data_files, people, people_job, released
@@ -77,10 +78,9 @@ def test_an_unchanged_copy_answers_everything_exactly(tmp_path: Path) -> None:
     ids=["bounds", "masked records", "starred values and a round", "local", "clustering", "local bounds"],
 )
 def test_every_kind_of_release_can_be_read(tmp_path: Path, settings: list[str]) -> None:
-    from flows.methods import flow_of
 
     job = people_job(tmp_path, TABLE)
-    flow = flow_of(load_job(job, settings).method.name)
+    flow = METHODS[load_job(job, settings).method.name].flow.load()
     found = measured(job, flow(job, tuple(settings)).folder, *settings, target="disease")
     assert all(0 <= one.generalised <= 1 and 0 <= one.marginal <= 1 for one in found.columns.values())
     assert any(one.generalised > 0 for one in found.columns.values())

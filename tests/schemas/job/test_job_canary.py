@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.base import JobError
 from schemas.job.job import load_job
+from tests.laws import tried
 from tests.schemas.job.test_job import CONTRACT, write
 
 CANARY = "xq7canary"
@@ -86,7 +87,7 @@ def test_a_wrong_value_is_never_shown_wherever_it_stands(canary: object) -> None
     assert failed > len(VALUES) / 2
 
 
-@settings(max_examples=150)
+@tried(150)
 @given(st.lists(st.tuples(st.sampled_from(VALUES), st.sampled_from(CANARIES)), min_size=2, max_size=6))
 def test_wrong_values_in_several_places_are_never_shown(wrong: list[tuple[tuple[Step, ...], object]]) -> None:
     data = good()
@@ -97,7 +98,7 @@ def test_wrong_values_in_several_places_are_never_shown(wrong: list[tuple[tuple[
     assert CANARY not in told
 
 
-@settings(max_examples=300)
+@tried(300)
 @given(st.sampled_from(INNER), st.sampled_from([CANARY, [CANARY], {CANARY: [CANARY]}, {CANARY: {CANARY: 1}}, 7]))
 def test_a_key_inside_a_quasi_identifier_is_never_shown(at: tuple[Step, ...], value: object) -> None:
     data = good()
@@ -109,7 +110,7 @@ def test_a_key_inside_a_quasi_identifier_is_never_shown(at: tuple[Step, ...], va
     assert CANARY not in message(data, ["privacy.k=0"])
 
 
-@settings(max_examples=200)
+@tried(200)
 @given(st.sampled_from([at for at in PLACES if isinstance(at[-1], str)]))
 def test_a_renamed_key_is_shown_only_where_it_is_no_cell_value(at: tuple[Step, ...]) -> None:
     data = good()

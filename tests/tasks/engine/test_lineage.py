@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.job.job import load_job
@@ -17,7 +17,6 @@ from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 
 
-@settings(deadline=None)  # the import
 @given(st.text(max_size=700))
 def test_every_path_becomes_an_address_that_prefect_takes(path: str) -> None:
     from prefect.types.names import validate_valid_asset_key

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from flows.methods import flow_of
 from flows.terminal.runs import plan_summary
 from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from tasks.planning.plan import make_plan
 from tests.jobs import QIDS, people, people_job
 
@@ -38,7 +38,7 @@ def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows:
     again = make_plan(load_job(job))
     assert again.local == plan.local.model_copy(update={"samples_to_scan": 0})
     assert not (tmp_path / "releases").exists()
-    flow = flow_of(method["name"])
+    flow = METHODS[method["name"]].flow.load()
     manifest = getattr(flow, "fn", flow)(job, ()).manifest
     made = manifest.search["fragments"] + manifest.search["merged"] if plan.local.parted else manifest.search.get("fragments", 1)
     assert (made, "sampled" in manifest.search) == (plan.local.fragments, plan.local.parted)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.signals import RefusedError
@@ -21,6 +21,7 @@ from schemas.pseudonyms.secret_places import Secret
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import issue, tokens_of, values_of, vault_id, vault_path
 from tests.jobs import job_of, write_job
+from tests.laws import tried
 from tests.places import ROOT
 
 HERE = Secret(env="UNUSED")
@@ -34,7 +35,7 @@ def large(values: list[str]) -> pa.Array:
     return pa.array(values, pa.large_string())
 
 
-@settings(max_examples=8, deadline=None)
+@tried(8)
 @given(st.lists(st.lists(st.text(), max_size=8), min_size=1, max_size=4))
 def test_a_value_keeps_its_token_and_comes_back_from_it(tmp_path_factory: pytest.TempPathFactory, nights: list[list[str]]) -> None:
     folder = tmp_path_factory.mktemp("vault")
@@ -69,8 +70,8 @@ WORK = """
 import sys, itertools
 from pathlib import Path
 import pyarrow as pa
-from schemas.job import load_job
-from tasks.vaults import issue
+from schemas.job.job import load_job
+from tasks.pseudonyms.vaults import issue
 job, path = load_job(Path(sys.argv[1])), Path(sys.argv[2])
 for turn in itertools.count(int(sys.argv[3])):
     issue(job, path, [pa.array([f"{turn}-{row}" for row in range(3000)], pa.large_string())], path.parent / "spill")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.errors.base import SourceError
@@ -19,6 +19,7 @@ from tasks.source.reading import read_chunk
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Store
 from tests.jobs import people, people_job
+from tests.laws import tried
 
 TABLE = people(60)
 
@@ -28,7 +29,7 @@ def source_of(job_path: Path, *overrides: str) -> Source:
     return read_source(job, Store.at(job.work_path))
 
 
-@settings(max_examples=20, deadline=None)
+@tried(20)
 @given(files=st.integers(1, 4), row_group=st.integers(1, 70), chunk_rows=st.integers(1, 70))
 def test_chunks_hold_every_row_once_in_order_and_are_no_larger_than_asked(
     tmp_path_factory, files: int, row_group: int, chunk_rows: int

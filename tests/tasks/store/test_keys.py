@@ -32,16 +32,28 @@ PLAIN_FINGERPRINTS = {
 
 
 def imported(module: str) -> set[str]:
-    """The modules of ours that a syntax tree imports."""
+    """The modules below flows that a syntax tree imports."""
     found = set()
     for node in ast.walk(TREES[module]):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module in MODULES:
-            found.add(node.module)
         elif isinstance(node, ast.ImportFrom):
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found & set(MODULES)
+            found |= {str(node.module)} if node.module in MODULES else {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found & set(MODULES) if not name.startswith("flows.")}
+
+
+def registered(module: str) -> set[tuple[str, str]]:
+    """The modules below flows that a registry names, each with the field that it stands in; one without a name belongs to all fields."""
+    named = {id(word.value): str(word.arg) for call in ast.walk(TREES[module]) if isinstance(call, ast.Call) for word in call.keywords}
+    paths = [(named.get(id(call), ""), str(getattr(call.args[0], "value", ""))) for call in calls(module, "Code")]
+    return {(field, path.split(":")[0]) for field, path in paths if not path.startswith("flows.")}
+
+
+def asked(module: str) -> set[str]:
+    """The modules that one asks registries for: it imports the registry, and speaks of the field."""
+    fields = {"", *(node.attr for node in ast.walk(TREES[module]) if isinstance(node, ast.Attribute))}
+    registries = [name for name in imported(module) if name.startswith("schemas.") and not module.startswith("schemas.")]
+    return {code for name in registries for field, code in registered(name) if field in fields}
 
 
 def calls(module: str, name: str) -> list[ast.Call]:
@@ -59,11 +71,26 @@ def steps() -> Iterator[tuple[str, Step]]:
 
 
 STEPS = list(steps())
+REGISTRY = "schemas.reading.registry"
 COUNTING = {"tasks.counting.domains", "tasks.counting.chunk_histograms", "tasks.counting.histograms"}
 
 
-def test_the_scan_for_imports_finds_what_a_syntax_tree_has() -> None:
-    assert {module: set(keys._read(module).imports) for module in MODULES} == {module: imported(module) for module in MODULES}
+def test_the_scan_of_a_source_finds_what_its_syntax_tree_has() -> None:
+    for module in MODULES:
+        found = keys._read(module).imports
+        assert imported(module) | asked(module) <= found, module
+        # A word in a docstring may speak of a field too: that is code more, never less.
+        assert found <= imported(module) | {code for name in imported(module) for _, code in registered(name)}, module
+    assert {module: set(keys._registered(module)) for module in MODULES} == {module: registered(module) for module in MODULES}
+
+
+def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
+    below = [module for module in MODULES if not module.startswith("flows.")]
+    tricks = [
+        module for module in below if any(f"{name}(" in ast.unparse(TREES[module]) for name in ("import_module", "__import__", "exec"))
+    ]
+    assert tricks == ["schemas.reading.registry"]
+    assert not [module for module in MODULES if calls(module, "Code") and not module.startswith("schemas.")]
 
 
 def test_no_number_stands_for_code_and_keys_are_made_in_one_place() -> None:

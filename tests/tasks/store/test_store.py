@@ -141,7 +141,7 @@ def test_a_write_that_was_killed_is_not_believed(folder: Path) -> None:
     script = f"""
         import os, signal
         from pathlib import Path
-        from tasks.artifacts import Store
+        from tasks.store.store import Store
         def die(path):
             path.write_text("half")
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,137 @@
+"""What charts of all kinds show, and what they have in common: headings, looks of series, marks, axes and a legend."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from core.charts.colours import SLOTS, paint
+from core.charts.picture import text, width_of
+from core.charts.scales import Scale, short
+
+WIDTH, HEIGHT = 480, 310
+LEFT, TOP, BOTTOM = 58, 52, 40
+SHAPES, HOLLOW = 7, 5
+SWATCH, LEGEND_GAP = 12, 18
+
+
+@dataclass(frozen=True)
+class Look:
+    """How a series looks.
+
+    Attributes:
+        slot: Which colour, and which shape of marks.
+        quiet: Whether it is what others are compared with: pale bars, dashed lines, hollow marks.
+        strength: From 0 to 1, for bars of one colour that are steps of one thing.
+    """
+
+    slot: int
+    quiet: bool = False
+    strength: float = 1.0
+
+    @property
+    def colour(self) -> str:
+        """Its name in ``COLOURS``."""
+        return f"series-{self.slot % SLOTS}"
+
+    def bar(self) -> str:
+        """Returns the attributes of a bar."""
+        if self.quiet:
+            return paint("quiet", "edge") + " stroke-width='0.7'"
+        faded = f" fill-opacity='{self.strength:.2f}'" if self.strength < 1 else ""
+        return paint(self.colour, self.colour) + f"{faded} stroke-width='0.7'"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What a chart shows.
+
+    Attributes:
+        title: What is measured.
+        note: Which way is better, and how it is measured, in few words.
+        series: Figures by name; None where there is none.
+        spelt: How a figure is written.
+        looks: How series look; those that are not in it take colours in turn.
+        missing: What is written for a figure that there is not.
+    """
+
+    title: str
+    note: str
+    series: Mapping[str, Sequence[float | None]]
+    spelt: Callable[[float], str] = short
+    looks: Mapping[str, Look] = field(default_factory=dict)
+    missing: str = "not measured"
+
+    @property
+    def known(self) -> list[float]:
+        """All figures that there are."""
+        return [value for values in self.series.values() for value in values if value is not None]
+
+    @property
+    def named(self) -> list[tuple[str, Look, Sequence[float | None]]]:
+        """Every series: its name, its look, its figures."""
+        return [(name, self.looks.get(name, Look(number)), values) for number, (name, values) in enumerate(self.series.items())]
+
+    def heading(self) -> list[str]:
+        """Draws title and note."""
+        return [text(8, 18, self.title, size=14, bold=True), text(8, 34, self.note, "soft", size=11)]
+
+    @property
+    def heading_width(self) -> float:
+        """Of what :meth:`heading` draws."""
+        return 16 + max(width_of(self.title, 14), width_of(self.note, 11))
+
+
+@dataclass(frozen=True)
+class Axes:
+    """A height for every figure, and names of places below.
+
+    Attributes:
+        scale: Of the figures.
+        right, top, bottom: Ends of the area, in pixels; its left end is ``LEFT``.
+    """
+
+    scale: Scale
+    right: float
+    top: float
+    bottom: float
+
+    def height(self, value: float) -> float:
+        """Returns the y of a figure."""
+        return self.bottom - (self.bottom - self.top) * self.scale.place(value)
+
+    def draw(self, chart: Chart, places: Mapping[str, float], axis: str) -> list[str]:
+        """Draws the ticks of the figures, the names of places at their x, and what the places are."""
+        parts = []
+        for tick in self.scale.ticks:
+            y = self.height(tick)
+            parts.append(f"<line x1='{LEFT}' x2='{self.right:g}' y1='{y:.1f}' y2='{y:.1f}' {paint(stroke='grid')}/>")
+            parts.append(text(LEFT - 6, y + 4, chart.spelt(tick), "soft", "end", 11))
+        parts += [text(x, self.bottom + 16, name, "soft", "middle", 11) for name, x in places.items()]
+        how = f"{axis} (vertical scale: logarithmic)" if self.scale.log else axis
+        return [*parts, text((LEFT + self.right) / 2, self.bottom + 32, how, "soft", "middle", 11)]
+
+
+def mark(look: Look, x: float, y: float) -> str:
+    """Draws a mark; its shape tells series apart where colours do not."""
+    shapes = (
+        f"<circle cx='{x:.1f}' cy='{y:.1f}' r='4'",
+        f"<rect x='{x - 3.6:.1f}' y='{y - 3.6:.1f}' width='7.2' height='7.2'",
+        f"<path d='M{x:.1f} {y - 5:.1f}l4.6 8.4h-9.2z'",
+        f"<path d='M{x:.1f} {y - 5.2:.1f}l4.6 5.2l-4.6 5.2l-4.6 -5.2z'",
+        f"<path d='M{x:.1f} {y + 5:.1f}l4.6 -8.4h-9.2z'",
+        f"<circle cx='{x:.1f}' cy='{y:.1f}' r='3.6'",
+        f"<rect x='{x - 3.2:.1f}' y='{y - 3.2:.1f}' width='6.4' height='6.4'",
+    )
+    hollow = look.quiet or look.slot % SHAPES >= HOLLOW
+    return f"{shapes[look.slot % SHAPES]} {paint('paper' if hollow else look.colour, look.colour)} stroke-width='1.6'/>"
+
+
+def legend(chart: Chart, x: float, y: float) -> tuple[list[str], float]:
+    """Draws a swatch and a name per series, in one row from ``x``; returns them and where the row ends."""
+    parts = []
+    for name, look, _ in chart.named:
+        parts.append(f"<rect x='{x:.1f}' y='{y - 10:.1f}' width='{SWATCH}' height='{SWATCH}' rx='2' {look.bar()}/>")
+        parts.append(text(x + SWATCH + 6, y, name))
+        x += SWATCH + 6 + width_of(name) + LEGEND_GAP
+    return parts, x

@@ -1,0 +1,135 @@
+"""The code of the treatments that `schemas.pseudonyms.kinds` names: the type of what each publishes, its pseudonyms, their originals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from core.pseudonyms.keyed_hash import day_shifts, keyed_hash
+from core.pseudonyms.treatments import covered_text, decrypted, encrypted, has_text, shifted, texts
+from schemas.errors.pseudonyms import PseudonymError
+from schemas.errors.signals import UnfitError
+from schemas.pseudonyms.kinds import treatment_kind
+from schemas.pseudonyms.treatments import (
+    EncryptTreatment,
+    HashTreatment,
+    MaskTreatment,
+    ShiftTreatment,
+    TokenTreatment,
+    TreatmentSpec,
+    whole,
+)
+
+DATE_LENGTH = 10
+
+
+@dataclass(frozen=True)
+class Means:
+    """What a treatment may need besides values.
+
+    Attributes:
+        key: Its key; empty if it has none.
+        look_up: Finds what a vault has for each text of an array: its token, or for a token its text.
+        subjects: Whose values they are, as long as these; of any type that has texts.
+    """
+
+    key: bytes = b""
+    look_up: Callable[[pa.Array], pa.Array] | None = None
+    subjects: pa.Array | None = None
+
+
+def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
+    """Returns text for a type whose values have one text each."""
+    return pa.string() if has_text(dtype) else None
+
+
+def type_of_ciphers(spec: EncryptTreatment, dtype: pa.DataType) -> pa.DataType | None:
+    """Returns text for text and, with a width, whole numbers for whole numbers."""
+    numeric = spec.encrypt.width is not None
+    text = pa.types.is_string(dtype) or pa.types.is_large_string(dtype)
+    return pa.int64() if numeric and pa.types.is_integer(dtype) else pa.string() if text and not numeric else None
+
+
+def type_of_dates(_spec: ShiftTreatment, dtype: pa.DataType) -> pa.DataType | None:
+    """Returns the type itself of dates and timestamps."""
+    return dtype if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype) else None
+
+
+def hashes(spec: HashTreatment, values: pa.Array, means: Means) -> pa.Array:
+    """Returns the keyed hash of each value, as large text."""
+    return keyed_hash(texts(values), means.key, spec.hash.length)
+
+
+def masks(spec: MaskTreatment, values: pa.Array, _means: Means) -> pa.Array:
+    """Returns part of each value, as large text.
+
+    Raises:
+        UnfitError: values that do not match the pattern, or that its replacement publishes as they are.
+    """
+    return covered_text(texts(values), spec.mask)
+
+
+def tokens(_spec: TokenTreatment, values: pa.Array, means: Means) -> pa.Array:
+    """Returns the token of each value, as large text."""
+    assert means.look_up is not None
+    return means.look_up(texts(values))
+
+
+def originals_of_tokens(_spec: TokenTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
+    """Returns the value of each token, as large text; null for what is no token."""
+    assert means.look_up is not None
+    coded = pseudonyms.dictionary_encode()
+    return means.look_up(coded.dictionary).take(coded.indices)
+
+
+def ciphers(spec: EncryptTreatment, values: pa.Array, means: Means) -> pa.Array:
+    """Returns a value of the same form for each, as large text or whole numbers.
+
+    Raises:
+        UnfitError: other characters, too few of them, or numbers that are negative or too long.
+    """
+    return encrypted(values, spec.encrypt, means.key)
+
+
+def originals_of_ciphers(spec: EncryptTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
+    """Returns what each was before it was encrypted, as large text; null for what has not the form of a pseudonym."""
+    fits = pc.match_substring_regex(pseudonyms, whole(treatment_kind(spec).form(spec)))
+    back = decrypted(pseudonyms.filter(fits), spec.encrypt, means.key)
+    return pc.replace_with_mask(pa.nulls(len(pseudonyms), pa.large_string()), fits, back)
+
+
+def shifted_dates(spec: ShiftTreatment, values: pa.Array, means: Means) -> pa.Array:
+    """Returns each date or timestamp moved by the days of its subject; nulls stay.
+
+    Raises:
+        UnfitError: a date that cannot be written any more.
+    """
+    return shifted(values, _days(spec, means))
+
+
+def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: Means) -> pa.Array:
+    """Returns each date, written as text, moved back by the days of its subject.
+
+    Raises:
+        PseudonymError: text that is no date.
+    """
+    lengths = pc.utf8_length(pseudonyms)
+    dtype = pa.date32() if not len(pseudonyms) or pc.max(lengths).as_py() <= DATE_LENGTH else pa.timestamp("us")
+    try:
+        return shifted(pseudonyms.cast(pa.string()).cast(dtype), -_days(spec, means)).cast(pa.string()).cast(pa.large_string())
+    except (UnfitError, pa.ArrowInvalid):
+        raise PseudonymError.unreadable_list("dates must be written as 2020-01-31 or as 2020-01-31 12:00:00, all alike") from None
+
+
+def _days(spec: ShiftTreatment, means: Means) -> NDArray[np.int32]:
+    """Returns by how many days each record's date is moved, shape (n,); 0 for a record of nobody."""
+    assert means.subjects is not None
+    coded = means.subjects.dictionary_encode()
+    days = np.append(day_shifts(texts(coded.dictionary), means.key, spec.shift.days), np.int32(0))
+    found: NDArray[np.int32] = days[coded.indices.fill_null(len(days) - 1).to_numpy(zero_copy_only=False)]
+    return found

@@ -1,0 +1,116 @@
+"""The independent recount of sensitive values: one statement for each privacy model, as `schemas.privacy.kinds` names them.
+
+Each counts the classes that fail and all classes, and measures the worst. Nothing of the models that algorithms ask is used here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, EntropySpec, RecursiveSpec
+
+SLACK = 1e-9
+
+
+def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
+    """Returns the statement on distinct l-diversity; the worst class has the fewest distinct values.
+
+    Args:
+        source: What is read, such as ``read_parquet([…])``.
+        qids: Quoted names of the published QID columns.
+        column: Quoted name of the sensitive column.
+        spec: What was promised.
+    """
+    return _diversity_sql(source, qids, column, f"len(falling) < {spec.distinct:d}", "min(len(falling))")
+
+
+def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec, _levels: int = 0) -> str:
+    """Returns the statement on entropy l-diversity; the worst class has the least exp(entropy). Arguments as for ``distinct_sql``."""
+    entropy = "ln(records) - list_sum(list_transform(falling, lambda r: r * ln(r))) / records"
+    fails = f"{entropy} < ln({float(spec.entropy)!r}) - {SLACK!r}"
+    return _diversity_sql(source, qids, column, fails, f"min(exp({entropy}))")
+
+
+def recursive_sql(source: str, qids: Sequence[str], column: str, spec: RecursiveSpec, _levels: int = 0) -> str:
+    """Returns the statement on recursive (c, l)-diversity; in the worst class a value is most times as frequent as its tail.
+
+    Arguments as for ``distinct_sql``.
+    """
+    c, least = Fraction(spec.recursive.c), spec.recursive.l
+    tail = f"coalesce(list_sum(falling[{least:d}:]), 0)"
+    fails = f"falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
+    return _diversity_sql(source, qids, column, fails, f"max(falling[1] / {tail})")
+
+
+def _diversity_sql(source: str, qids: Sequence[str], column: str, fails: str, worst: str) -> str:
+    """Returns the statement on a condition on ``records`` of a class and the counts of its values in ``falling`` order.
+
+    It is right because GROUP BY counts each sensitive value once per class, nulls as a value of their own, and the definitions need
+    nothing but these counts.
+    """
+    keyed, classes = _keyed(qids)
+    return f"""
+        WITH pairs AS (SELECT {keyed}, {column} AS s, count(*) AS r FROM {source} GROUP BY ALL),
+        classes AS (SELECT sum(r)::BIGINT AS records, list(r ORDER BY r DESC) AS falling FROM pairs GROUP BY {classes})
+        SELECT count(*) FILTER ({fails}), count(*), {worst}::DOUBLE FROM classes
+    """
+
+
+def _keyed(qids: Sequence[str]) -> tuple[str, str]:
+    """Returns the published QIDs under names of our own, which no column of a job can be mistaken for, and these names."""
+    names = [f"qid_{number}" for number in range(len(qids))]
+    return ", ".join(f"{qid} AS {name}" for qid, name in zip(qids, names, strict=True)), ", ".join(names)
+
+
+def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
+    """Returns the statement on t-closeness where all values are equally far apart; the worst class is the farthest from the whole.
+
+    Every class is written out over all values of the table ``whole`` (``value``, ``share``, ``place`` in ascending order and ``level_1`` …
+    ``level_<levels>``, the value's group at each level); the three distances are sums over that.
+
+    Args:
+        source: What is read.
+        qids: Quoted names of the published QID columns.
+        column: Quoted name of the sensitive column.
+        spec: What was promised.
+        levels: Levels of the hierarchy above the values, for the hierarchical distance.
+    """
+    moved = "SELECT class, sum(abs(extra)) / 2 AS distance FROM extras GROUP BY class"
+    return _closeness_sql(source, qids, column, spec, levels, moved)
+
+
+def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
+    """Returns the statement on t-closeness where values are apart by their places. Arguments as for ``equal_sql``."""
+    moved = """
+            SELECT class, sum(abs(carried)) / greatest(count(*) - 1, 1) AS distance
+            FROM (SELECT class, sum(extra) OVER (PARTITION BY class ORDER BY place) AS carried FROM extras) GROUP BY class"""
+    return _closeness_sql(source, qids, column, spec, levels, moved)
+
+
+def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int) -> str:
+    """Returns the statement on t-closeness where values are apart by the groups that they share. Arguments as for ``equal_sql``."""
+    steps = []
+    for level in range(1, levels + 1):
+        below = "place" if level == 1 else f"level_{level - 1}"
+        steps.append(f"""
+                SELECT class, least(sum(greatest(net, 0)), sum(greatest(-net, 0))) * {level} / {levels} AS cost
+                FROM (SELECT class, level_{level}, {below}, sum(extra) AS net FROM extras GROUP BY ALL) GROUP BY class, level_{level}""")
+    moved = f"SELECT class, sum(cost) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
+    return _closeness_sql(source, qids, column, spec, levels, moved)
+
+
+def _closeness_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int, moved: str) -> str:
+    """Returns the statement on a ``distance`` of each class that is selected from ``extras``: what a class has more of a value than all."""
+    keyed, classes = _keyed(qids)
+    groups = "".join(f", level_{level}" for level in range(1, levels + 1))
+    fails = f"distance > {float(spec.t)!r} + {SLACK!r}"
+    return f"""
+        WITH pairs AS (SELECT {keyed}, {column} AS value, count(*) AS r FROM {source} GROUP BY ALL),
+        numbered AS (SELECT *, dense_rank() OVER (ORDER BY {classes}) AS class FROM pairs),
+        sizes AS (SELECT class, sum(r) AS records FROM numbered GROUP BY class),
+        extras AS (
+            SELECT sizes.class, whole.place{groups}, coalesce(numbered.r, 0) / sizes.records - whole.share AS extra
+            FROM sizes CROSS JOIN whole
+            LEFT JOIN numbered ON numbered.class = sizes.class AND numbered.value IS NOT DISTINCT FROM whole.value
+        ) SELECT count(*) FILTER ({fails}), count(*), max(distance)::DOUBLE FROM ({moved})"""

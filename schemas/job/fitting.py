@@ -1,0 +1,41 @@
+"""What does not fit between the parts of a job, read or not yet read."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from schemas.job.columns import hidden
+from schemas.job.method import one_level
+
+
+def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
+    """Returns what does not fit between suppression, method and intervals, read or not yet read, each with its place."""
+    treatment, faults = suppression.get("treatment"), []
+    if treatment in ("mask", "cell") and intervals == "bounds":
+        what = "masked record" if treatment == "mask" else "starred value"
+        faults.append(f"suppression.treatment: bounds cannot tell a {what} from a null; use intervals: text")
+    if suppression.get("rounds") and intervals == "bounds":
+        faults.append("suppression.rounds: bounds cannot tell a value withheld in a later round from a null; use intervals: text")
+    if one_level(method):
+        return faults
+    why = "only method skald chooses levels for whole columns"
+    if treatment == "cell":
+        faults.append(f"suppression.treatment: cell stars values at chosen levels, and {why}; use drop or mask")
+    if suppression.get("rounds"):
+        faults.append(f"suppression.rounds: every round chooses levels, and {why}; leave it out")
+    return faults
+
+
+def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Returns where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
+    if one_level(method):
+        return []
+    ways, concerned = method.get("generalisation"), list(hidden(qids))
+    chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in concerned}
+    faults = [
+        f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"
+        for name, way in chosen.items()
+        if method.get("name") == "mondrian" and way not in {None, "hierarchy"}
+    ]
+    if intervals == "bounds":
+        faults += [f"intervals: '{name}' may not be published exactly; bounds of it need method: {{name: skald}}" for name in concerned]
+    return faults

@@ -1,0 +1,255 @@
+"""The privacy models of sensitive columns: one entry each, with schema, code, the recount's statement, and words of promise and proof.
+
+A model of l-diversity is recognised by its key, a distance of t-closeness by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+from pydantic import BeforeValidator, ValidationError
+from pydantic_core import InitErrorDetails
+
+from schemas.errors.base import counted, listed, nearest
+from schemas.privacy.sensitive import (
+    ClosenessSpec,
+    DistinctSpec,
+    DiversitySpec,
+    EntropySpec,
+    EqualSpec,
+    HierarchicalSpec,
+    OrderedSpec,
+    RecursiveSpec,
+)
+from schemas.reading.model import Choice, StrictModel, fault, kind_named, plain
+from schemas.reading.registry import Code, Registry, Schemas
+
+
+class Promise(NamedTuple):
+    """What a model promises of a column: what it is called, its bound as a figure, and a sentence without a value of a cell."""
+
+    model: str
+    asked: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class PrivacyKind:
+    """A privacy model of a sensitive column.
+
+    Attributes:
+        name: How a job calls it.
+        schema: What a job may say of it; its docstring and those of its fields are its part of the reference.
+        model: Makes what algorithms ask: ``(column, spec, domain, folder)`` to a `core.privacy.models.PrivacyModel`.
+        statement: The recount's own SQL, which shares nothing with ``model``: ``(source, qids, column, spec, levels)`` to a statement that
+            counts failing classes and classes and measures the worst; see `core.recount.spreads`.
+        words: Says of a column and of what was promised, as a manifest holds it, what that is.
+        compiled: Whether the compiled kernels of Mondrian's cuts know the model; `core.privacy.kernels` holds them.
+        least: Whether the worst class has the least of what is measured, and not the most.
+    """
+
+    section: ClassVar[Literal["l", "t"]]
+    of_whole: ClassVar[bool] = False
+    """Whether a class is compared with the whole source."""
+    name: str
+    schema: type[DiversitySpec] | type[ClosenessSpec]
+    model: Code
+    statement: Code
+    words: Callable[[str, Mapping[str, Any]], Promise]
+    compiled: bool = False
+    least: bool = False
+
+    def broken(self, column: str, spec: Any) -> str:
+        """Returns what is wrong with classes that fail, to follow their number."""
+        raise NotImplementedError
+
+    def proven(self, column: str) -> str:
+        """Returns the sentence on a recount that found no failing class."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class DiversityKind(PrivacyKind):
+    """A model of l-diversity."""
+
+    section: ClassVar[Literal["l", "t"]] = "l"
+
+    def broken(self, column: str, spec: Any) -> str:
+        """Returns what is wrong with classes that fail."""
+        return f"lack the l-diversity of '{column}' that the job promises"
+
+    def proven(self, column: str) -> str:
+        """Returns the sentence on a recount that found no failing class."""
+        return f"l-diversity of '{column}' was counted in every class; none fails."
+
+
+@dataclass(frozen=True)
+class DistanceKind(PrivacyKind):
+    """A distance of t-closeness."""
+
+    section: ClassVar[Literal["l", "t"]] = "t"
+    of_whole: ClassVar[bool] = True
+
+    def broken(self, column: str, spec: Any) -> str:
+        """Returns what is wrong with classes that fail."""
+        return f"are farther from the whole in '{column}' than t = {spec.t}"
+
+    def proven(self, column: str) -> str:
+        """Returns the sentence on a recount that found no failing class."""
+        return f"The distance of '{column}' from the whole source was measured in every class; none is above t."
+
+
+def _distinct_words(column: str, promised: Mapping[str, Any]) -> Promise:
+    values = counted(promised["distinct"], "different value")
+    sentence = f"In every class '{column}' takes at least {values} (distinct l-diversity)."
+    return Promise("distinct l-diversity", f"≥ {promised['distinct']:,}", sentence)
+
+
+def _entropy_words(column: str, promised: Mapping[str, Any]) -> Promise:
+    least = plain(Decimal(str(promised["entropy"])))
+    sentence = f"In every class '{column}' is spread at least as evenly as {least} equally frequent values (entropy l-diversity)."
+    return Promise("entropy l-diversity", f"≥ {least}", sentence)
+
+
+def _recursive_words(column: str, promised: Mapping[str, Any]) -> Promise:
+    c, least = plain(Decimal(str(promised["recursive"]["c"]))), promised["recursive"]["l"]
+    rest = "all values together" if least == 1 else f"all values from the {least}. most frequent on together"
+    claim = f"the most frequent value of '{column}' is less than {c} times as frequent as {rest}"
+    return Promise("recursive (c, l)-diversity", f"< {c}", f"In every class {claim} (recursive (c, l)-diversity).")
+
+
+def _closeness_words(column: str, promised: Mapping[str, Any]) -> Promise:
+    t = plain(Decimal(str(promised["t"])))
+    claim = f"The distribution of '{column}' in every class is at most {t} away from that of the whole source"
+    return Promise("t-closeness", f"≤ {t}", f"{claim} (t-closeness, {promised['distance']} distance).")
+
+
+DIVERSITIES: Registry[DiversityKind] = Registry(
+    "model of l-diversity",
+    DiversityKind(
+        name="distinct",
+        schema=DistinctSpec,
+        model=Code("core.privacy.promised:distinct_diversity"),
+        statement=Code("core.recount.spreads:distinct_sql"),
+        words=_distinct_words,
+        compiled=True,
+        least=True,
+    ),
+    DiversityKind(
+        name="entropy",
+        schema=EntropySpec,
+        model=Code("core.privacy.promised:entropy_diversity"),
+        statement=Code("core.recount.spreads:entropy_sql"),
+        words=_entropy_words,
+        compiled=True,
+        least=True,
+    ),
+    DiversityKind(
+        name="recursive",
+        schema=RecursiveSpec,
+        model=Code("core.privacy.promised:recursive_diversity"),
+        statement=Code("core.recount.spreads:recursive_sql"),
+        words=_recursive_words,
+        compiled=True,
+    ),
+)
+"""The known models of l-diversity by name. A further one is one more entry."""
+DISTANCES: Registry[DistanceKind] = Registry(
+    "distance of t-closeness",
+    DistanceKind(
+        name="equal",
+        schema=EqualSpec,
+        model=Code("core.privacy.promised:equal_closeness"),
+        statement=Code("core.recount.spreads:equal_sql"),
+        words=_closeness_words,
+        compiled=True,
+    ),
+    DistanceKind(
+        name="ordered",
+        schema=OrderedSpec,
+        model=Code("core.privacy.promised:ordered_closeness"),
+        statement=Code("core.recount.spreads:ordered_sql"),
+        words=_closeness_words,
+        compiled=True,
+    ),
+    DistanceKind(
+        name="hierarchical",
+        schema=HierarchicalSpec,
+        model=Code("core.privacy.promised:hierarchical_closeness"),
+        statement=Code("core.recount.spreads:hierarchical_sql"),
+        words=_closeness_words,
+        compiled=True,
+    ),
+)
+"""The known distances of t-closeness by name; the first is that of a job that says none. A further one is one more entry."""
+DIVERSITY_SCHEMAS, DISTANCE_SCHEMAS = Schemas(DIVERSITIES), Schemas(DISTANCES)
+
+
+def diversity_of(value: object) -> str | None:
+    """Returns the model of l-diversity whose key a mapping holds."""
+    return kind_named(value, DIVERSITY_SCHEMAS)
+
+
+def distance_of(value: object) -> str | None:
+    """Returns the distance of t-closeness that a mapping names."""
+    if isinstance(value, StrictModel):
+        return getattr(value, "kind", None)
+    name = value.get("distance", next(iter(DISTANCES))) if isinstance(value, Mapping) else None
+    return name if isinstance(name, str) and name in DISTANCES else None
+
+
+def models_asked(privacy: Mapping[str, Any]) -> Iterator[tuple[PrivacyKind, str, Any]]:
+    """Yields the entry of each model that is asked for, the column, and what is said of it.
+
+    Args:
+        privacy: Specs, or what they are made of or published as, by section (``l``, ``t``) and column; what is none is passed over.
+    """
+    for section, kind_of in (("l", diversity_of), ("t", distance_of)):
+        registry: Mapping[str, PrivacyKind] = DIVERSITIES if section == "l" else DISTANCES
+        columns = privacy.get(section)
+        for column, asked in columns.items() if isinstance(columns, Mapping) else ():
+            if (kind := kind_of(asked)) is not None:
+                yield registry[kind], column, asked
+
+
+def check_diversity(value: Any) -> Any:
+    """Returns what is said of a sensitive column if exactly one model of l-diversity is named in it; a key without a value is none.
+
+    Raises:
+        PydanticCustomError: no mapping, no model, or several.
+    """
+    if isinstance(value, StrictModel):
+        return value
+    if not isinstance(value, Mapping):
+        raise fault("must be a mapping (key: value)")
+    said = {key: one for key, one in value.items() if one is not None or key not in DIVERSITIES}
+    named = [key for key in DIVERSITIES if key in said]
+    if len(named) != 1:
+        hint = next((hint for hint in (nearest(str(key), DIVERSITIES) for key in said if not named) if hint), "")
+        raise fault(f"must say one of {listed(DIVERSITIES, most=len(DIVERSITIES)).replace(chr(39), '')}{hint}")
+    return said
+
+
+def check_distance(value: Any) -> Any:
+    """Returns what is said of a sensitive column if its distance is known.
+
+    Raises:
+        ValidationError: it is not, at its place.
+        PydanticCustomError: no mapping.
+    """
+    if isinstance(value, StrictModel):
+        return value
+    if not isinstance(value, Mapping):
+        raise fault("must be a mapping (key: value)")
+    if distance_of(value) is None:
+        known = {"expected": ", ".join(f"'{name}'" for name in DISTANCES)}
+        wrong = InitErrorDetails(type="literal_error", loc=("distance",), input=value["distance"], ctx=known)
+        raise ValidationError.from_exception_data("distance", [wrong])
+    return value
+
+
+Diversity = Annotated[DiversitySpec, Choice(DIVERSITY_SCHEMAS, diversity_of), BeforeValidator(check_diversity)]
+Closeness = Annotated[ClosenessSpec, Choice(DISTANCE_SCHEMAS, distance_of), BeforeValidator(check_distance)]

@@ -1,0 +1,146 @@
+"""What a job may say of one sensitive column: the models of l-diversity, and the distances of t-closeness."""
+
+from decimal import Decimal
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from schemas.hierarchies.kinds import Hierarchy
+from schemas.reading.model import ExactDecimal, StrictModel, fault
+
+FIRST = ("distinct", "entropy", "recursive")
+"""Models that were once three fields of one: every digest counts all three keys, null where they are not said."""
+
+
+def from_0_to_1(value: Decimal) -> Decimal:
+    """Returns a share.
+
+    Raises:
+        PydanticCustomError: outside [0, 1].
+    """
+    if not 0 <= value <= 1:
+        raise fault("must be a number from 0 to 1")
+    return value
+
+
+def at_least_one(value: Decimal) -> Decimal:
+    """Returns a number of 1 or more.
+
+    Raises:
+        PydanticCustomError: below 1.
+    """
+    if value < 1:
+        raise fault("must be 1 or more")
+    return value
+
+
+def positive(value: Decimal) -> Decimal:
+    """Returns a positive number.
+
+    Raises:
+        PydanticCustomError: 0 or less.
+    """
+    if value <= 0:
+        raise fault("must be more than 0")
+    return value
+
+
+class DiversitySpec(StrictModel):
+    """l-diversity of one sensitive column (Machanavajjhala et al. 2007), by whatever model.
+
+    A model has a field of its own name, by which it is recognised.
+    """
+
+    kind: ClassVar[str]
+    """The name of the model in `schemas.privacy.kinds.DIVERSITIES`."""
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns the fields that determine a release's content, and the keys of the first models in any case."""
+        return dict.fromkeys(FIRST) | super().canonical()
+
+    def summary(self) -> dict[str, Any]:
+        """Returns what is promised, fit to be published."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+
+class DistinctSpec(DiversitySpec):
+    """Distinct l-diversity."""
+
+    kind: ClassVar[str] = "distinct"
+    distinct: Annotated[int, Field(ge=1)]
+    """Different values in every class, at least."""
+
+
+class EntropySpec(DiversitySpec):
+    """Entropy l-diversity."""
+
+    kind: ClassVar[str] = "entropy"
+    entropy: Annotated[ExactDecimal, AfterValidator(at_least_one)]
+    """l, where the entropy of every class's values is at least ln(l)."""
+
+
+class Recursive(StrictModel):
+    """The most frequent value is less than c times as frequent as all from the l-th on together."""
+
+    c: Annotated[ExactDecimal, AfterValidator(positive)]
+    """How many times as frequent as the rest the most frequent value may not yet be."""
+    l: Annotated[int, Field(ge=1)]  # noqa: E741 - the model's own name
+    """From which place on, by frequency, values are the rest."""
+
+
+class RecursiveSpec(DiversitySpec):
+    """Recursive (c, l)-diversity."""
+
+    kind: ClassVar[str] = "recursive"
+    recursive: Recursive
+    """Its two numbers."""
+
+
+class ClosenessSpec(StrictModel):
+    """t-closeness of one sensitive column (Li et al. 2007), by whatever distance: how far a class may be from the whole source."""
+
+    kind: ClassVar[str]
+    """The name of the distance in `schemas.privacy.kinds.DISTANCES`."""
+    grouped: ClassVar[bool] = False
+    """Whether the distance is along a hierarchy."""
+    t: Annotated[ExactDecimal, AfterValidator(from_0_to_1)]
+    """The greatest earth mover's distance, from 0 to 1."""
+    distance: str
+    """How far two values are."""
+    hierarchy: Hierarchy | None = None
+    """For the hierarchical distance."""
+
+    @model_validator(mode="after")
+    def _hierarchy_where_needed(self) -> Self:
+        if self.grouped != (self.hierarchy is not None):
+            raise fault("distance: hierarchical needs a hierarchy, and only that one does")
+        return self
+
+    def summary(self) -> dict[str, Any]:
+        """Returns what is promised, fit to be published: a hierarchy, which holds values, is left out."""
+        return {"t": float(self.t), "distance": self.distance}
+
+
+class EqualSpec(ClosenessSpec):
+    """t-closeness where all values are equally far apart."""
+
+    kind: ClassVar[str] = "equal"
+    distance: Literal["equal"] = "equal"
+    """Any two values are equally far apart; so it is unless another distance is said."""
+
+
+class OrderedSpec(ClosenessSpec):
+    """t-closeness where values are apart by their places."""
+
+    kind: ClassVar[str] = "ordered"
+    distance: Literal["ordered"]
+    """Two values are as far apart as their places in ascending order."""
+
+
+class HierarchicalSpec(ClosenessSpec):
+    """t-closeness where values are apart by the groups that they share."""
+
+    kind: ClassVar[str] = "hierarchical"
+    grouped: ClassVar[bool] = True
+    distance: Literal["hierarchical"]
+    """Two values are as far apart as the lowest group that they share is high."""

@@ -1,0 +1,162 @@
+"""The treatments of identifiers, recognised by their key: one entry each, with schema, code, form and words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from schemas.pseudonyms.treatments import (
+    TOKEN_DIGITS,
+    EncryptTreatment,
+    HashTreatment,
+    MaskTreatment,
+    ShiftTreatment,
+    TokenTreatment,
+    TreatmentSpec,
+)
+from schemas.reading.model import Choice, kind_named, one_named
+from schemas.reading.registry import Code, Registry, Schemas
+
+_TEXT = "make it text, a whole number or a date"
+
+
+@dataclass(frozen=True)
+class TreatmentKind:
+    """A kind of treatment.
+
+    Attributes:
+        name: The key by which a job names it.
+        schema: What a job may say of it; its docstring and those of its fields are its part of the reference.
+        words: What is published, for plan, report and manifest: these words stand in the place of the identifier.
+        form: The regular expression (RE2) that every pseudonym matches as a whole, so that a recount knows it without a key.
+        published: Tells the type of its pseudonyms: ``(spec, type of the column)`` to a type, or None where the column cannot be treated.
+        fitting: What to do about a column that cannot be.
+        pseudonyms: Makes them: ``(spec, values, means)`` to an array; see `core.pseudonyms.kinds`.
+        originals: Undoes them: ``(spec, pseudonyms, means)`` to an array of text; None where nobody can.
+        vaulted: Whether its secret is a vault, out of which every value gets its pseudonym before any chunk is read, and not a key.
+        per_subject: Whether its settings name a ``subject``. It is then handed every record's value and subject, else distinct values.
+        meets: Whether a pseudonym may be a value of the source: never, by a rare chance, or often enough to say nothing.
+        types: DuckDB's types of which its column is, with ``%`` for anything; empty if the form says all.
+    """
+
+    name: str
+    schema: type[TreatmentSpec]
+    words: str
+    form: Callable[[Any], str]
+    published: Code
+    fitting: str
+    pseudonyms: Code
+    originals: Code | None = None
+    vaulted: bool = False
+    per_subject: bool = False
+    meets: Literal["never", "by chance", "often"] = "often"
+    types: tuple[str, ...] = ()
+
+
+def _mask_form(spec: MaskTreatment) -> str:
+    mask = spec.mask
+    if mask.replacement is not None:
+        parts = enumerate(re.split(r"\\([1-9\\])", mask.replacement))
+        written = (part if place % 2 == 0 else "\\" if part == "\\" else None for place, part in parts)
+        read = (".*" if part is None else _characters(part) for part in written)
+        return "(?s)" + "".join(read)
+    covered, kept = f"{_characters(mask.character)}+", f".{{0,{mask.keep}}}"
+    return f"(?s)(|{covered}{kept})" if mask.side == "end" else f"(?s)(|{kept}{covered})"
+
+
+def _encrypt_form(spec: EncryptTreatment) -> str:
+    settings = spec.encrypt
+    if settings.width is not None:
+        return f"[0-9]{{1,{settings.width}}}"
+    return f"[{_characters(settings.letters + settings.separators)}]{{{settings.least},}}"
+
+
+def _characters(text: str) -> str:
+    return "".join(f"\\x{{{ord(character):x}}}" for character in text)
+
+
+TREATMENTS = Registry(
+    "treatment",
+    TreatmentKind(
+        name="hash",
+        schema=HashTreatment,
+        words="keyed hash (HMAC-SHA-256)",
+        form=lambda spec: f"[0-9a-f]{{{spec.hash.length}}}",
+        published=Code("core.pseudonyms.kinds:type_of_text"),
+        fitting=_TEXT,
+        pseudonyms=Code("core.pseudonyms.kinds:hashes"),
+        meets="never",
+    ),
+    TreatmentKind(
+        name="mask",
+        schema=MaskTreatment,
+        words="masked in part",
+        form=_mask_form,
+        published=Code("core.pseudonyms.kinds:type_of_text"),
+        fitting=_TEXT,
+        pseudonyms=Code("core.pseudonyms.kinds:masks"),
+    ),
+    TreatmentKind(
+        name="token",
+        schema=TokenTreatment,
+        words="random token from a vault",
+        form=lambda spec: f"[0-9a-f]{{{TOKEN_DIGITS}}}",
+        published=Code("core.pseudonyms.kinds:type_of_text"),
+        fitting=_TEXT,
+        pseudonyms=Code("core.pseudonyms.kinds:tokens"),
+        originals=Code("core.pseudonyms.kinds:originals_of_tokens"),
+        vaulted=True,
+        meets="never",
+    ),
+    TreatmentKind(
+        name="encrypt",
+        schema=EncryptTreatment,
+        words="format-preserving encryption (FF1)",
+        form=_encrypt_form,
+        published=Code("core.pseudonyms.kinds:type_of_ciphers"),
+        fitting="it takes text, without encrypt.width, or whole numbers, with encrypt.width: the digits of the longest one",
+        pseudonyms=Code("core.pseudonyms.kinds:ciphers"),
+        originals=Code("core.pseudonyms.kinds:originals_of_ciphers"),
+        meets="by chance",
+    ),
+    TreatmentKind(
+        name="shift",
+        schema=ShiftTreatment,
+        words="dates shifted per person",
+        form=lambda spec: r"[0-9]{4,}-[0-9]{2}-[0-9]{2}( .*)?",
+        published=Code("core.pseudonyms.kinds:type_of_dates"),
+        fitting="it takes dates and timestamps",
+        pseudonyms=Code("core.pseudonyms.kinds:shifted_dates"),
+        originals=Code("core.pseudonyms.kinds:originals_of_dates"),
+        per_subject=True,
+        types=("DATE", "TIMESTAMP%"),
+    ),
+)
+"""The known treatments by name. A further one is one more entry."""
+SCHEMAS = Schemas(TREATMENTS)
+
+
+def treatment_of(value: object) -> str | None:
+    """Returns the treatment whose key a mapping holds."""
+    return kind_named(value, SCHEMAS)
+
+
+def treatment_kind(spec: TreatmentSpec) -> TreatmentKind:
+    """Returns the entry of a treatment."""
+    return TREATMENTS[spec.kind]
+
+
+def check_treatment(value: Any) -> Any:
+    """Returns ``value`` unchanged if exactly one treatment is named in it.
+
+    Raises:
+        PydanticCustomError: not a mapping, no treatment, or several.
+    """
+    return one_named(value, SCHEMAS, "treatment", "treatments", "the word drop or a mapping")
+
+
+Treatment = Annotated[TreatmentSpec, Choice(SCHEMAS, treatment_of), BeforeValidator(check_treatment)]

@@ -1,0 +1,43 @@
+"""The front of a source's files as DuckDB reads it, to draft a job from: by format, with the keys of ``source`` that the job then needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from tasks.store.database import literal
+
+
+@dataclass(frozen=True)
+class Sample:
+    """How the files are read.
+
+    Attributes:
+        relation: What DuckDB reads them as.
+        keys: What ``source`` says of them besides their path.
+        texts: Whether every column is read as text, so that the job gives the types.
+    """
+
+    relation: str
+    keys: Mapping[str, str] = field(default_factory=dict)
+    texts: bool = False
+
+
+def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
+    """Reads Parquet files."""
+    return Sample(f"read_parquet([{_listed(files)}])")
+
+
+def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
+    """Reads CSV files by the delimiter that the first one seems to have."""
+    found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(files[0]))})").fetchone()
+    delimiter = str(found[0]) if found else ","
+    relation = f"read_csv([{_listed(files)}], delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"')"
+    return Sample(relation, {"format": "csv", "delimiter": delimiter}, texts=True)
+
+
+def _listed(files: Sequence[Path]) -> str:
+    return ", ".join(literal(str(path)) for path in files)
