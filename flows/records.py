@@ -18,8 +18,8 @@ from tasks.publication.verify_and_publish import Published, read_or_recall, veri
 from tasks.records.fragments import need_fragments
 from tasks.records.phases import code_records, recode_records, rewrite, write_files
 from tasks.records.recodings import LocalOutcome, read_local_outcome
+from tasks.source.chunks import Source
 from tasks.source.opening import open_run
-from tasks.source.sources import Source
 from tasks.store.store import Artifact
 
 

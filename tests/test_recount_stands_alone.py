@@ -23,7 +23,7 @@ PLUMBING = {
     "tasks.source.partitions": "reads the columns that folders name",
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file",
-    "tasks.store.store": "digests what JSON can say",
+    "tasks.store.keys": "digests what JSON can say",
 }
 """What both sides use of ``tasks/``, and for what: it knows files and names, and neither classes nor labels nor hierarchies."""
 

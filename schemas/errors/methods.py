@@ -43,8 +43,8 @@ class ReplayError(SkaldError):
     def not_kept(cls, release: str) -> ReplayError:
         """The cuts of a partition are found again from its counts, and these are gone."""
         return cls(
-            f"The counts of release '{release}', from which its cuts are found again, are not in this run folder any more. Leave replay "
-            "out, and keep the artefacts (artifacts: keep)."
+            f"The counts of release '{release}', from which its cuts are found again, are not in this run folder any more, or "
+            "another version of this program made them. Leave replay out, and keep the artefacts (artifacts: keep)."
         )
 
     @classmethod

@@ -120,6 +120,10 @@ class Loadable(Protocol):
     def load(self) -> Any:
         """Returns the code."""
 
+    @property
+    def module(self) -> str:
+        """Where it is."""
+
 
 @dataclass(frozen=True)
 class Given:
@@ -131,6 +135,11 @@ class Given:
         """Returns the code."""
         return self.code
 
+    @property
+    def module(self) -> str:
+        """Where it is."""
+        return str(self.code.__module__)
+
 
 class Code:
     """A function or another object by its import path, imported when it is asked for.
@@ -141,6 +150,11 @@ class Code:
 
     def __init__(self, path: str) -> None:
         self.path = path
+
+    @property
+    def module(self) -> str:
+        """Where it is."""
+        return self.path.split(":")[0]
 
     def load(self) -> Any:
         """Returns what the path leads to."""

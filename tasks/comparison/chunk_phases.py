@@ -13,8 +13,9 @@ from tasks.counting.phases import Artifacts, count_histograms, merge_histograms
 from tasks.engine.calls import WORKERS, Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, run_step
-from tasks.source.sources import Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Source
+from tasks.store.keys import together
+from tasks.store.store import Artifact, Store
 
 BYTES_PER_RECORD = 64
 """Memory of a histogram at full resolution while it is searched, where all records differ."""
@@ -74,7 +75,7 @@ def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Seq
     parts = groups(range(len(portions)))
     calls = [
         Call(
-            key_of("optima", [key[position * len(ks) + number] for position in part for number in range(len(ks))]),
+            together([key[position * len(ks) + number] for position in part for number in range(len(ks))]),
             f"optima {number} of {len(parts)}",
             (run.job, domain, tuple(ks), run.store, [portions[position] for position in part]),
         )

@@ -19,7 +19,7 @@ from schemas.job.method import full_domain
 from schemas.reading.model import plain
 from tasks.comparison.chunks import Optimum, Recounted
 from tasks.counting.coding import Coding
-from tasks.source.sources import Source
+from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, write_whole
 
 

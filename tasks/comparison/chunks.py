@@ -29,16 +29,18 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.job.objectives import OBJECTIVES
 from schemas.tables import histogram_schema
-from tasks.counting.chunk_cells import cell_table
+from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints, load_histogram
-from tasks.lattice.optimum import Sought, below, examine, most_suppressed
-from tasks.source.sources import Chunk, Source
+from tasks.lattice.optimum import Sought, below, examine
+from tasks.lattice.promises import most_suppressed
+from tasks.source.chunks import Chunk, Source
 from tasks.store.database import connect, literal
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import write_table
 
-VERSION = 1
+OPTIMA, RECOUNTS = Step("optima", __name__), Step("recounts", __name__)
 
 
 class Portion(BaseModel):
@@ -171,13 +173,10 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
     return root
 
 
-def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> str:
-    """Returns the fingerprint of all that an optimum depends on."""
-    limit = most_suppressed(job, portion.records)
-    method = full_domain(job.method)
-    return key_of(
-        VERSION, fingerprints([portion.histogram]), coding.key, portion.root, k, limit, method.objective, method.roots, method.effort
-    )
+def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> Key:
+    """Returns the key of an optimum."""
+    read = fingerprints([portion.histogram]), fingerprints(portion.parts), coding.key, portion.root
+    return OPTIMA.key(*read, k, most_suppressed(job, portion.records), full_domain(job.method).canonical(), job.memory)
 
 
 def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
@@ -194,7 +193,7 @@ def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, por
     return [artifacts for artifacts in found if artifacts]
 
 
-def _kept(store: Store, key: str) -> OptimumArtifacts | None:
+def _kept(store: Store, key: Key) -> OptimumArtifacts | None:
     found = {step: store.find(step, key) for step in OptimumArtifacts.model_fields}
     return None if None in found.values() else OptimumArtifacts.model_validate(found)
 
@@ -206,7 +205,7 @@ class Searched(NamedTuple):
     parts: tuple[Artifact, ...]
 
 
-def _make(job: Job, coding: Coding, published: Published, searched: Searched, k: int, key: str, store: Store) -> OptimumArtifacts:
+def _make(job: Job, coding: Coding, published: Published, searched: Searched, k: int, key: Key, store: Store) -> OptimumArtifacts:
     first, parts = searched
     # The limit is taken of these records alone: a chunk that is anonymised alone cannot borrow from another.
     found = examine(job, coding, Sought(KAnonymity(k), first.records, k), first, parts, store)
@@ -245,9 +244,9 @@ def read_optimum(artifacts: OptimumArtifacts, store: Store) -> Optimum:
     return Optimum.model_validate_json(store.path(artifacts.optima).read_bytes())
 
 
-def recount_key(releases: Sequence[OptimumArtifacts]) -> str:
-    """Returns the fingerprint of the classes that are concatenated."""
-    return key_of(VERSION, sorted(release.optima_classes.sha256 for release in releases))
+def recount_key(releases: Sequence[OptimumArtifacts]) -> Key:
+    """Returns the key of the recount of concatenated classes."""
+    return RECOUNTS.key(sorted(release.optima_classes.sha256 for release in releases))
 
 
 def recount(job: Job, domain: Artifact, releases: Sequence[OptimumArtifacts], store: Store, spill: Path) -> Artifact:

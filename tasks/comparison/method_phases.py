@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schemas.job.digest import job_digest
+from schemas.job.method import METHODS
 from schemas.release.method_comparison import MethodRun
 from tasks.comparison.method_runs import Asked, run_method
 from tasks.engine.calls import Call
@@ -14,11 +15,12 @@ from tasks.engine.progress import advance
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step
 from tasks.engine.versions import versions
-from tasks.source.sources import Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Source
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
-STEP = "measured"
+MEASURED = "measured"
+STEP = Step(MEASURED, __name__)
 
 
 def measure_methods(
@@ -31,24 +33,25 @@ def measure_methods(
     """
     scratch, found = run.job.work_path / "comparison", []
     wanted = [(k, method) for k in ks for method in methods]
-    common = (VERSION, job_digest(run.job), source.digest, versions())
     advance("methods", 0, len(wanted))
     try:
         for done, (k, method) in enumerate(wanted, start=1):
-            key = key_of(common, k, method)
+            # A method is its flow, which runs in a process of its own; what counts its release is here.
+            of_method = Step(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
+            key = STEP.key(of_method)
             call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
-            artifact = run_step(run, STEP, measure, call)
+            artifact = run_step(run, MEASURED, measure, call)
             found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
             advance("methods", done, len(wanted))
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     # The next comparison measures anew.
-    run.store.remove(STEP)
+    run.store.remove(MEASURED)
     return found
 
 
 def measure(
-    asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: str, store: Store
+    asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
     """Runs and counts one method, and keeps its figures."""
 
@@ -56,4 +59,4 @@ def measure(
         path.write_text(run_method(asked, method, k, domain, histogram, scratch, store).model_dump_json(), "utf-8")
         return 1
 
-    return store.make(STEP, key, ".json", write)
+    return store.make(MEASURED, key, ".json", write)

@@ -15,7 +15,7 @@ from tasks.comparison.chunk_results import write_figure
 from tasks.comparison.method_page import render
 from tasks.engine.versions import versions
 from tasks.report.sentences import promises
-from tasks.source.sources import Source
+from tasks.source.chunks import Source
 
 
 def make_method_comparison(job: Job, source: Source, runs: Sequence[MethodRun]) -> MethodComparison:

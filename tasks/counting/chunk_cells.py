@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -16,25 +15,12 @@ from core.columns.domains import Domain, read_domains
 from core.columns.translation import Translation
 from core.histograms.projections import Bundles
 from schemas.errors.base import StorageError
+from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
-OF_CHUNK = "histograms"
-"""The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
-
 ChunkCells = tuple[Bundles, NDArray[np.unsignedinteger[Any]], NDArray[np.int64]]
-
-
-def cell_table(words: Words, counts: pa.Array) -> pa.Table:
-    """Returns cells and counts as the table that artefacts hold."""
-    return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
-
-
-def cell_columns(table: pa.Table) -> tuple[Words, NDArray[np.int64]]:
-    """Inverse of ``cell_table``."""
-    words = tuple(table[f"cell_{number}"].to_numpy() for number in range(table.num_columns - 1))
-    return words, table["count"].to_numpy().astype(np.int64, copy=False)
 
 
 def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Domain, ...]:

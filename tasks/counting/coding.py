@@ -18,7 +18,8 @@ from core.privacy.class_tables import unchanged
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import fingerprint_of
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
 
@@ -95,7 +96,7 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
     Raises:
         HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
     """
-    key = (domain.sha256, key_of(quasi_identifiers_digest(job), job.privacy.columns))
+    key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
     with _loading:
         if key in _loaded:
             return _loaded[key]

@@ -16,12 +16,15 @@ from core.columns.domains import DomainCounter, merge_domains, value_column
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import domain_schema, source_schema
+from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import checked, read_table, write_table
 
-VERSION = 1
+MERGED = Step("domain", __name__)
+# The cells of a chunk are coded against its own domains, which bear the same key: so both are of one code.
+COUNTED = Step("chunk", "tasks.counting.chunk_histograms")
 
 
 def qid_names(job: Job) -> list[str]:
@@ -44,9 +47,9 @@ def schema_of(job: Job) -> pandera.DataFrameSchema:
     return domain_schema([value_column(position) for position in range(len(axis_names(job)))])
 
 
-def domains_key(chunk: Chunk, names: Sequence[str]) -> str:
-    """Returns the fingerprint of a chunk's domain table."""
-    return key_of(VERSION, chunk.key, names)
+def chunk_key(job: Job, chunk: Sequence[str | int]) -> Key:
+    """Returns the key of what is counted of a chunk, its domains and its histogram; a chunk is what its content depends on."""
+    return COUNTED.key(chunk, axis_names(job))
 
 
 def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
@@ -67,7 +70,7 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
         _check_finite(table, names, types)
         return write_table(path, table, schema_of(job), "domains")
 
-    return store.make("domains", domains_key(chunk, names), ".parquet", write)
+    return store.make("domains", chunk_key(job, chunk.key), ".parquet", write)
 
 
 def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store) -> Artifact:
@@ -78,8 +81,12 @@ def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Sto
         merged = merge_domains((read_table(store, part, schema_of(job)) for part in parts), types)
         return write_table(path, merged, schema_of(job), "domain")
 
-    # Sorted: the same chunks in another order have the same domain.
-    return store.make("domain", key_of(VERSION, sorted(part.sha256 for part in parts)), ".parquet", write)
+    return store.make("domain", merged_key(parts), ".parquet", write)
+
+
+def merged_key(parts: Sequence[Artifact]) -> Key:
+    """Returns the key of the domain table of all chunks, in whatever order they come."""
+    return MERGED.key(sorted(part.sha256 for part in parts))
 
 
 def _check_source(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

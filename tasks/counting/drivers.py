@@ -14,9 +14,10 @@ from tasks.counting.chunk_cells import whole_files
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_sizes import qid_words, read_sizes, sizes_key
 from tasks.store.database import connect, literal
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+STEP = Step("drivers", __name__)
 MOST_CELLS = 20_000_000
 """Combinations beyond which to add them up once for each quasi-identifier would take minutes."""
 
@@ -83,7 +84,7 @@ def _without_each(job: Job, coding: Coding, files: Sequence[Artifact], store: St
         path.write_text(Drivers(whole=Exposed(unique=0, below_k=0), without=found).model_dump_json())
         return len(found)
 
-    made = store.make("drivers", key_of(VERSION, sizes_key(coding, files), job.privacy.k), ".json", write)
+    made = store.make("drivers", STEP.key(sizes_key(coding, files), job.privacy.k), ".json", write)
     return Drivers.model_validate_json(store.path(made).read_bytes()).without
 
 

@@ -1,4 +1,4 @@
-"""Phase 2: the root histogram, counted per chunk and merged out of core."""
+"""Phase 2: the root histogram, merged out of core from those of the chunks."""
 
 from __future__ import annotations
 
@@ -7,51 +7,22 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from core.columns.coding import Coder, Packing
-from core.columns.domains import read_domains
 from core.columns.node import Node
-from core.histograms.histogram import Histogram, HistogramCounter, add_parts, merge_parts, merge_sql, merge_way
+from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
 from core.histograms.projections import Crowd, Projection, SparseProjection
 from core.histograms.rollups import packing_of
 from core.lattice.roots import BYTES_PER_CELL
-from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import histogram_schema
-from tasks.counting.chunk_cells import OF_CHUNK, bundled_cells, cell_columns, cell_table, whole_cells, whole_files
+from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
+from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import axis_names, count_domains, domains_key
-from tasks.source.reading import read_chunk
-from tasks.source.sources import Chunk
 from tasks.store.database import connect, literal
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
 
-VERSION = 2
-
-
-def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
-    """Counts the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
-
-    So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
-
-    Raises:
-        SourceError: the file changed since phase 1.
-    """
-    names = axis_names(job)
-
-    def write(path: Path) -> int:
-        domains = read_domains(read_table(store, count_domains(job, columns, chunk, store)), names)
-        packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
-        counter = HistogramCounter(packing)
-        try:
-            for batch in read_chunk(chunk, names):
-                counter.add(packing.pack([coder.code(column) for coder, column in zip(coders, batch.columns, strict=True)]))
-        except LookupError:
-            raise SourceError.changed(chunk.file.name) from None
-        words, counts = counter.result()
-        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
-
-    return store.make(OF_CHUNK, domains_key(chunk, names), ".parquet", write)
+STEP = Step("histogram", __name__)
 
 
 def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
@@ -81,12 +52,12 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
         words, counts = (add_parts if way == "dense" else merge_parts)(pieces, packing.product)
         return write_table(path, cell_table(words, counts), schema, "histogram", "cell_0")
 
-    return store.make("histogram", key_of(VERSION, coding.key, root, fingerprints(parts)), ".parquet", write)
+    return store.make("histogram", histogram_key(coding, root, parts), ".parquet", write)
 
 
-def roots_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> str:
-    """Returns the fingerprint of a root histogram that is added up from histograms at the finest node."""
-    return key_of(VERSION, coding.key, root, "rolled up", fingerprints(parts))
+def histogram_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> Key:
+    """Returns the key of a root histogram that is added up from histograms at the finest node."""
+    return STEP.key(coding.key, root, fingerprints(parts))
 
 
 def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
@@ -104,7 +75,7 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
         store: Gets one histogram per root.
         most_cells: Most cells of an array with an entry per possible cell.
     """
-    found = {root: store.find("histogram", roots_key(coding, root, parts)) for root in roots}
+    found = {root: store.find("histogram", histogram_key(coding, root, parts)) for root in roots}
     sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
         for bundles, codes, counts in bundled_cells(coding, parts, store):
@@ -113,7 +84,7 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
     for root, projection in sums.items():
         summed = projection.result()
         table = cell_table(summed.words, summed.counts)
-        found[root] = store.make("histogram", roots_key(coding, root, parts), ".parquet", _writer(table))
+        found[root] = store.make("histogram", histogram_key(coding, root, parts), ".parquet", _writer(table))
     return [kept for root in roots if (kept := found[root])]
 
 

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
 from core.columns.node import Node
 from schemas.job.job import Job
-from tasks.counting import domains, histograms
+from tasks.counting import chunk_histograms, domains, histograms
 from tasks.counting import source_sizes as risk
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups, run_step
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Chunk, Source
+from tasks.store.keys import Key
+from tasks.store.store import Artifact, Store
 
 Artifacts = list[Artifact]
 
 
 def count_domains(run: Run, source: Source) -> Artifacts:
     """Phase 1: the domain tables of all chunks."""
-    key = (domains.VERSION, domains.axis_names(run.job))
-    return map_groups(run, "domains", _count_domains, source.chunks, key, run.job, source.columns, run.store)
+    return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store)
+
+
+def _key_of(run: Run) -> Callable[[Chunk], Key]:
+    return lambda chunk: domains.chunk_key(run.job, chunk.key)
 
 
 def _count_domains(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
@@ -32,23 +36,22 @@ def _count_domains(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[
 
 def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
     """Phase 1: the domain table of the whole source."""
-    key = key_of(domains.VERSION, [part.sha256 for part in parts])
-    return run_step(run, "domain", domains.merge_chunks, Call(key, "merge domains", (run.job, source, parts, run.store)))
+    call = Call(domains.merged_key(parts), "merge domains", (run.job, source, parts, run.store))
+    return run_step(run, "domain", domains.merge_chunks, call)
 
 
 def count_histograms(run: Run, source: Source) -> Artifacts:
     """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
-    key = (histograms.VERSION, domains.VERSION, domains.axis_names(run.job))
-    return map_groups(run, "histograms", _count_histograms, source.chunks, key, run.job, source.columns, run.store)
+    return map_groups(run, "histograms", _count_histograms, source.chunks, _key_of(run), run.job, source.columns, run.store)
 
 
 def _count_histograms(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
-    return [histograms.count_histogram(job, columns, chunk, store) for chunk in chunks]
+    return [chunk_histograms.count_histogram(job, columns, chunk, store) for chunk in chunks]
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
     """Phase 2: the root histogram of the whole source."""
-    key = key_of(histograms.VERSION, load_coding(run.job, domain, run.store).key, root, histograms.fingerprints(parts))
+    key = histograms.histogram_key(load_coding(run.job, domain, run.store), root, parts)
     call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill))
     return run_step(run, "histogram", histograms.merge_histograms, call)
 
@@ -59,6 +62,5 @@ def count_sizes(run: Run, domain: Artifact, root: Node, histogram: Artifact, par
     if not risk.is_counted(coding, root, parts):
         return None
     files = [histogram] if root == coding.finest else parts
-    return run_step(
-        run, "sizes", risk.count_sizes, Call(risk.sizes_key(coding, files), "sizes", (run.job, domain, files, run.store, run.spill))
-    )
+    call = Call(risk.sizes_key(coding, files), "sizes", (run.job, domain, files, run.store, run.spill))
+    return run_step(run, "sizes", risk.count_sizes, call)

@@ -23,9 +23,10 @@ from tasks.counting.chunk_cells import whole_files
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.store.database import connect, literal
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+STEP = Step("sizes", __name__)
 MOST_ROWS = 30_000_000
 """Cells of all chunks together beyond which adding them up once more would cost too much of a run."""
 
@@ -94,9 +95,9 @@ def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact]) -> bool:
     return root == coding.finest or sum(part.rows for part in parts) <= MOST_ROWS
 
 
-def sizes_key(coding: Coding, files: Sequence[Artifact]) -> str:
-    """Returns the fingerprint of the class sizes of the source."""
-    return key_of(VERSION, coding.key, len(coding.domains), fingerprints(files))
+def sizes_key(coding: Coding, files: Sequence[Artifact]) -> Key:
+    """Returns the key of the class sizes of the source."""
+    return STEP.key(coding.key, len(coding.domains), fingerprints(files))
 
 
 def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: Store, spill: Path) -> Artifact:

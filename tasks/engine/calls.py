@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from tasks.store.keys import Key
 from tasks.store.store import Artifact
 
 WORKERS = 2
@@ -21,14 +22,14 @@ class Call:
     """One call of a step.
 
     Attributes:
-        key: Fingerprint of all that its result depends on.
+        key: Under which the store has its result; of several artefacts, of all their keys.
         label: Names it in Prefect's UI; no cell value, nothing secret.
         arguments: What the function gets.
         elsewhere: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the job's
             memory and stay with the flow.
     """
 
-    key: str
+    key: Key
     label: str
     arguments: tuple[Any, ...]
     elsewhere: bool = False

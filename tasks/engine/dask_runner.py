@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -24,7 +24,7 @@ from prefect_dask.task_runners import DaskTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS, Call
-from tasks.engine.remote_calls import Failure, release_versions, run_call, write_call
+from tasks.engine.remote_calls import Failure, made_with, run_call, write_call
 from tasks.store.files import private_folder
 
 CONNECT_SECONDS = 10
@@ -128,7 +128,7 @@ class DaskCalls:
         """
         path = write_call(self._folder, function, call.arguments)
         try:
-            result = self._result(path)
+            result = self._result(path, made_with(function))
         except distributed.KilledWorker:
             raise RunnerError.workers_died(self._phase) from None
         except (distributed.CancelledError, OSError):
@@ -144,10 +144,10 @@ class DaskCalls:
         for path in self._folder.iterdir():
             path.unlink(missing_ok=True)
 
-    def _result(self, path: Path) -> Any:
+    def _result(self, path: Path, wanted: Mapping[str, str]) -> Any:
         # A random key, because equal keys of two runs would be one task to a scheduler that they share.
         key = f"{self._phase}-{uuid4().hex}"
-        future: Any = self._client.submit(run_call, str(path), release_versions(), key=key, pure=False)
+        future: Any = self._client.submit(run_call, str(path), wanted, key=key, pure=False)
         try:
             while True:
                 try:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
-from tasks.store.store import key_of
+from tasks.store.keys import fingerprint_of
 
 MOST_CHARACTERS = 500
 QUERY = "postgresql://query"
@@ -52,7 +52,7 @@ def lineage_of(job: Job, manifest: Manifest) -> Lineage:
 def address(path: str) -> str:
     """Returns a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
     text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{key_of(path)}"
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{fingerprint_of(path)}"
 
 
 def _without_wildcards(pattern: str) -> str:

@@ -19,6 +19,7 @@ from schemas.errors.runners import RunnerError, WithdrawnError
 from tasks.engine.guard import guarded
 from tasks.engine.versions import versions
 from tasks.store.files import write_whole
+from tasks.store.keys import code_of
 
 MAY_DIFFER = ("python", "prefect")
 
@@ -70,7 +71,7 @@ def run_call(path: str, wanted: Mapping[str, str]) -> Any:
 
     Args:
         path: The file.
-        wanted: The versions that the run is made with.
+        wanted: What the call is to be made with, as ``made_with`` tells.
 
     Returns:
         What the function returns, or a `Failure`.
@@ -82,7 +83,7 @@ def run_call(path: str, wanted: Mapping[str, str]) -> Any:
 
 
 def _run(path: Path, wanted: Mapping[str, str]) -> Any:
-    if differing := [package for package, version in wanted.items() if release_versions().get(package) != version]:
+    if differing := [name for name, version in wanted.items() if (release_versions().get(name) or code_of(name)) != version]:
         raise RunnerError.versions_differ(differing)
     try:
         content = path.read_bytes()
@@ -92,6 +93,11 @@ def _run(path: Path, wanted: Mapping[str, str]) -> Any:
         raise RunnerError.not_shared(str(path.parent)) from None
     function, arguments = pickle.loads(content)
     return function(*arguments)
+
+
+def made_with(function: Callable[..., Any]) -> Mapping[str, str]:
+    """Returns the versions that decide over the bytes of a release, and the code of a function: so that keys are the same everywhere."""
+    return {**release_versions(), function.__module__: code_of(function.__module__)}
 
 
 @cache

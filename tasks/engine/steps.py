@@ -1,7 +1,7 @@
 """The one switch: the same steps as Prefect tasks, or in this process without Prefect.
 
 A step is a function from references to references (artefacts in, artefacts out). Inside a Prefect flow each call becomes a task run
-whose result, a reference, is persisted under the fingerprint of its inputs: an interrupted run finds it again, whatever became of
+whose result, a reference, is persisted under the key that the store has it under: an interrupted run finds it again, whatever became of
 Prefect's database. Prefect believes that record; the store does not, and checks the artefact itself. Without Prefect the store's check
 is all there is, and it is enough: a step whose artefact is whole returns it at once.
 """
@@ -18,7 +18,8 @@ from tasks.engine.guard import Result, guarded
 from tasks.engine.lineage import Lineage
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.store.store import Artifact, key_of
+from tasks.store.keys import Key, together
+from tasks.store.store import Artifact
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
@@ -70,7 +71,7 @@ def step_here(step: str, label: str, function: Callable[[], Result], lineage: Li
 
 
 def map_groups(
-    run: Run, phase: str, function: Callable[..., list[Artifact]], items: Sequence[Any], key: object, *arguments: Any
+    run: Run, phase: str, function: Callable[..., list[Artifact]], items: Sequence[Any], key: Callable[[Any], Key], *arguments: Any
 ) -> list[Artifact]:
     """Calls a step on runs of neighbours, because a task per item would cost more than the item, and returns all artefacts in order.
 
@@ -78,14 +79,14 @@ def map_groups(
         run: The run.
         phase: Names the step.
         function: Called as ``function(*arguments, items)``; returns one artefact per item.
-        items: Chunks, or anything that has a ``key`` or is one.
-        key: What the results depend on besides the items.
+        items: Chunks, or whatever the step makes an artefact of.
+        key: Returns the key of an item's artefact.
         *arguments: What every call gets.
     """
     parts = groups(items)
     calls = [
         Call(
-            key=key_of(phase, key, [getattr(item, "key", item) for item in part]),
+            key=together([key(item) for item in part]),
             label=f"{phase} {number} of {len(parts)}",
             arguments=(*arguments, part),
             elsewhere=True,

@@ -9,18 +9,19 @@ from pydantic import TypeAdapter
 from core.columns.node import Node
 from core.lattice.map import LatticeMap, Statuses, map_of
 from schemas.job.job import Job
+from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 
 STEP = "lattice"
 _JSON = TypeAdapter(LatticeMap)
 
 
-def has_map(store: Store, key: str) -> bool:
+def has_map(store: Store, key: Key) -> bool:
     """Tells whether the map of a search was kept."""
     return store.find(STEP, key) is not None
 
 
-def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: str) -> Artifact:
+def keep_map(job: Job, statuses: Statuses, node: Node, store: Store, key: Key) -> Artifact:
     """Keeps what a picture of the lattice shows.
 
     Args:

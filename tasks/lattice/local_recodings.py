@@ -26,10 +26,10 @@ from schemas.release.manifest import Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
 from tasks.lattice.node_recodings import Local, Made
-from tasks.lattice.optimum import examine_left, most_suppressed
+from tasks.lattice.optimum import examine_left
+from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
-VERSION = 1
 BYTES_PER_LEFT_CELL = 128
 
 

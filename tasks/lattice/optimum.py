@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from math import floor
 from typing import NamedTuple
 
@@ -21,6 +20,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import count_roots, load_histogram, surely_crowded
+from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
 BRANCHED = 1 << 15
@@ -38,11 +38,6 @@ class Sought(NamedTuple):
     model: PrivacyModel
     records: int
     k: int
-
-
-def most_suppressed(job: Job, records: int) -> int:
-    """Returns how many records the limit allows to suppress, exactly."""
-    return floor(Fraction(job.suppression.limit) * records)
 
 
 def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:

@@ -8,11 +8,11 @@ from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step
 from tasks.lattice import recodings
-from tasks.lattice.recodings import RecodingArtifacts
+from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.store.store import Artifact
 
 
 def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: list[Artifact]) -> RecodingArtifacts:
     """Phase 2: the best node and its recoding."""
-    key = recodings.search_key(run.job, load_coding(run.job, domain, run.store), root, histogram)
+    key = recodings.search_key(run.job, load_coding(run.job, domain, run.store), root, histogram, parts)
     return run_step(run, "search", recodings.search, Call(key, "search", (run.job, domain, root, histogram, parts, run.store)))

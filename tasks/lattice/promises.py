@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import floor
+
 import numpy as np
 from numpy.typing import NDArray
 
 from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of
 from schemas.errors.base import PrivacyError
+from schemas.job.digest import privacy_content
 from schemas.job.job import Job
+from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
+
+
+def most_suppressed(job: Job, records: int) -> int:
+    """Returns how many records the limit allows to suppress, exactly."""
+    return floor(Fraction(job.suppression.limit) * records)
+
+
+def asked(job: Job, coding: Coding) -> tuple[object, ...]:
+    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
+    promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
+    return coding.key, *promise, job.method.canonical(), job.intervals
 
 
 def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
@@ -19,7 +35,7 @@ def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
     """
     models: list[PrivacyModel] = [KAnonymity(job.privacy.k)]
     domains = {domain.qid: domain for domain in coding.sensitive}
-    models += [kind.model(column, spec, domains[column], job.folder) for kind, column, spec in job.privacy.models]
+    models += [kind.model(column, spec, domains[column], job.folder) for kind, column, spec in models_asked(dict(job.privacy))]
     return all_of(models)
 
 

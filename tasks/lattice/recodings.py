@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from threading import Lock
-from typing import Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,26 +15,25 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.roots import dense_root, occupied_root
 from core.lattice.search import Found
-from core.local_suppression.recoding import read_stages, stages_table
-from core.recoding.recoding import Recoding, read_recoding, recoding_tables
+from core.local_suppression.recoding import stages_table
+from core.recoding.recoding import recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.job.columns import QuasiIdentifier
-from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.histograms import load_histogram
+from tasks.counting.histograms import fingerprints, load_histogram
+from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
-from tasks.lattice.local_recodings import VERSION as LOCAL
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
-from tasks.lattice.optimum import Sought, below, examine, most_suppressed
-from tasks.lattice.promises import nothing_left, privacy_model
+from tasks.lattice.optimum import Sought, below, examine
+from tasks.lattice.promises import asked, nothing_left, privacy_model
 from tasks.lattice.replay import applied, replayed_root
-from tasks.store.store import Artifact, Store, key_of
-from tasks.store.tables import read_table
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 2
+STEP = Step("search", __name__)
 
 
 class Outcome(BaseModel):
@@ -84,22 +79,6 @@ class Outcome(BaseModel):
     local: Local | None = None
 
 
-class RecodingArtifacts(BaseModel):
-    """The outcome (JSON), the cells with their classes, the classes with their labels, and cells of later stages, if any (Parquet)."""
-
-    model_config = ConfigDict(frozen=True)
-
-    outcome: Artifact
-    cells: Artifact
-    classes: Artifact
-    later: Artifact | None = None
-
-    @property
-    def digests(self) -> tuple[str, ...]:
-        """What the class of a record depends on."""
-        return tuple(part.sha256 for part in (self.cells, self.classes, self.later) if part)
-
-
 def check_hierarchies(job: Job) -> None:
     """Refuses hierarchies that are wrong whatever the data hold, before any of them is read.
 
@@ -133,15 +112,11 @@ def choose_root(job: Job, coding: Coding) -> Node:
     return root
 
 
-def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact) -> str:
-    """Returns the fingerprint of all that the search depends on."""
-    method = full_domain(job.method)
-    return key_of(
-        VERSION, histogram.sha256, coding.key, root, privacy_content(job), most_suppressed(job, coding.records),
-        method.objective, method.roots, method.effort, job.suppression.treatment, job.intervals,
-        *([LOCAL, job.suppression.rounds] if job.suppression.is_local else []),
-        *([] if job.replay is None else ["replay"]),
-    )  # fmt: skip
+def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact, parts: Sequence[Artifact]) -> Key:
+    """Returns the key of the search and of the recoding that it makes."""
+    # Chunks tell more than their sum at a root that is not the finest; and how much of it is examined, the memory decides.
+    read = histogram.sha256, root, [] if root == coding.finest else fingerprints(parts)
+    return STEP.key(*read, *asked(job, coding), job.memory, job.suppression.rounds, job.replay is not None, job.name)
 
 
 def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
@@ -159,7 +134,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
         PrivacyError: the best node would suppress everything, or the replayed one more than the limit allows.
     """
     coding = load_coding(job, domain, store)
-    key = search_key(job, coding, root, histogram)
+    key = search_key(job, coding, root, histogram, parts)
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
@@ -185,7 +160,7 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
     )
 
 
-def _kept(job: Job, store: Store, key: str) -> RecodingArtifacts | None:
+def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
     steps = ("outcome", "cells", "classes", *(["later"] if job.suppression.is_local else []))
     found = {step: store.find(step, key) for step in steps}
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
@@ -218,32 +193,6 @@ def _outcome(coding: Coding, root: Histogram, found: Found, made: Made) -> Outco
 def read_outcome(artifacts: RecodingArtifacts, store: Store) -> Outcome:
     """Reads what the search found."""
     return Outcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
-
-
-_loaded: dict[tuple[str, ...], Recoding] = {}
-_loading = Lock()
-
-
-def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Reads a recoding from its tables, once per process."""
-    key = (*coding.key, *artifacts.digests, job.intervals)
-    with _loading:
-        if key not in _loaded:
-            _loaded.clear()
-            _loaded[key] = read_recoding_of(coding, artifacts, job.intervals, store)
-        return _loaded[key]
-
-
-def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
-    cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
-    outcome = json.loads(store.path(artifacts.outcome).read_bytes())
-    node = outcome.get("node", coding.finest[: len(coding.hierarchies)])
-    recoding = read_recoding(cells, classes, tuple(node), coding.hierarchies, intervals)
-    if artifacts.later is None:
-        return recoding
-    nodes = [tuple(stage) for stage in outcome["local"]["stages"]]
-    return replace(recoding, later=read_stages(read_table(store, artifacts.later), nodes, coding.hierarchies))
 
 
 def _write(path: Path, table: pa.Table) -> int:

@@ -14,7 +14,8 @@ from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
-from tasks.lattice.optimum import Sought, most_suppressed
+from tasks.lattice.optimum import Sought
+from tasks.lattice.promises import most_suppressed
 from tasks.release.manifest import read_manifest
 
 

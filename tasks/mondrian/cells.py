@@ -15,18 +15,18 @@ from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting, recode_cells, total_losses
 from core.recoding.recoding import recoding_tables
 from schemas.errors.base import SourceError
-from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments, MondrianMethod
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
-from tasks.lattice.promises import check_promise, privacy_model, whole_counts
-from tasks.lattice.recodings import RecodingArtifacts
+from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.lattice.promises import asked, check_promise, privacy_model, whole_counts
 from tasks.records.recodings import LocalOutcome
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 2
+CUTS = Step("cuts", __name__)
 BYTES_PER_ROW, BYTES_PER_CODE = 160, 24
 DEEPEST = "levels"
 """The one figure of an algorithm that does not add up: how deep it came."""
@@ -106,9 +106,9 @@ def in_fragments(job: Job, coding: Coding) -> bool:
     return method.fragments.count > 1 or method.mode == "relaxed" or bytes_of(coding, cells) > job.memory
 
 
-def recoding_key(job: Job, coding: Coding) -> str:
-    """Returns the fingerprint of all that classes depend on besides the records."""
-    return key_of(VERSION, coding.key, privacy_content(job), job.method.canonical(), job.intervals)
+def cuts_key(job: Job, coding: Coding, histogram: Artifact, sizes: Artifact | None) -> Key:
+    """Returns the key of the recoding."""
+    return CUTS.key(histogram.sha256, sizes and sizes.sha256, *asked(job, coding))
 
 
 def recode(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | None, store: Store) -> RecodingArtifacts:
@@ -122,7 +122,7 @@ def recode(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | No
         store: Gets the recoding.
     """
     coding = load_coding(job, domain, store)
-    key = key_of(recoding_key(job, coding), histogram.sha256)
+    key = cuts_key(job, coding, histogram, sizes)
     kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)

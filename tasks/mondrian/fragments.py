@@ -19,19 +19,20 @@ from core.privacy.models import Spread
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import histogram_schema
-from tasks.counting.chunk_cells import cell_table
+from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.domains import axis_names
 from tasks.lattice.promises import privacy_model
 from tasks.mondrian.cells import bytes_of, cutting_of, method_of, write_plain
 from tasks.pseudonyms.pseudonyms import read_published
+from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
 from tasks.writing.classes import write_run
 
-VERSION = 1
+SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
 WORKERS = 2
 BYTES_PER_COLUMN = 24
 MARGIN = 0.8
@@ -74,16 +75,17 @@ def sample_chunk(job: Job, coding: Coding, share: float, chunk: Chunk, store: St
         words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
         return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "samples", "cell_0")
 
-    return store.make("samples", _sample_key(job, coding, share, chunk), ".parquet", write)
+    return store.make("samples", sample_key(job, coding, share, chunk), ".parquet", write)
 
 
-def _sample_key(job: Job, coding: Coding, share: float, chunk: Chunk) -> str:
-    return key_of(VERSION, chunk.key, coding.key, share, method_of(job).fragments.seed)
+def sample_key(job: Job, coding: Coding, share: float, chunk: Chunk) -> Key:
+    """Returns the key of a chunk's sample."""
+    return SAMPLED.key(chunk.key, coding.key, share, method_of(job).fragments.seed)
 
 
 def is_sampled(job: Job, coding: Coding, share: float, chunk: Chunk, store: Store) -> bool:
     """Tells whether a chunk's sample is there."""
-    return store.find("samples", _sample_key(job, coding, share, chunk)) is not None
+    return store.find("samples", sample_key(job, coding, share, chunk)) is not None
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
@@ -115,13 +117,14 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
     return multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt))
 
 
-def _part_key(coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> str:
-    return key_of(VERSION, chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
+def part_key(coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> Key:
+    """Returns the key of a chunk's records apart by fragment, and of their census."""
+    return PARTED.key(chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
 
 
 def known_censuses(coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
     """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
-    kept = [store.find("census", _part_key(coding, source, tree, chunk)) for chunk in source.chunks]
+    kept = [store.find("census", part_key(coding, source, tree, chunk)) for chunk in source.chunks]
     found = [artifact for artifact in kept if artifact]
     return found if len(found) == len(kept) else None
 
@@ -135,7 +138,7 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     Raises:
         SourceError: the file changed since phase 1.
     """
-    key = _part_key(coding, source, tree, chunk)
+    key = part_key(coding, source, tree, chunk)
     run, census = store.find("runs", key), store.find("census", key)
     if run and census:
         return run, census

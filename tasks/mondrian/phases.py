@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from core.mondrian.fragments import Group, Tree, merge_thin
@@ -18,8 +19,8 @@ from tasks.engine.steps import map_groups, map_step, run_step
 from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments, workers
 from tasks.records.recodings import LocalOutcome, read_local_outcome
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Chunk, Source
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 from tasks.writing.phases import rewrite, write_files
 
@@ -39,7 +40,7 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
         histogram = merge_histograms(run, domain, coding.finest, parts)
         sizes = count_sizes(run, domain, coding.finest, histogram, parts)
     with run.phase("mondrian"):
-        key = key_of(mondrian.recoding_key(run.job, coding), histogram.sha256)
+        key = mondrian.cuts_key(run.job, coding, histogram, sizes)
         recoding = run_step(run, "cuts", mondrian.recode, Call(key, "cut cells", (run.job, domain, histogram, sizes, run.store)))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
@@ -97,8 +98,8 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
         if known and not last and _census(run, coding, tree, known).records.max() > most:
             continue
-        parting = (fragments.VERSION, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
-        parts = map_groups(run, "part", _part, source.chunks, parting, run.job, domain, source, tree, run.store)
+        key = partial(fragments.part_key, coding, source, tree)
+        parts = map_groups(run, "part", _part, source.chunks, key, run.job, domain, source, tree, run.store)
         census = _census(run, coding, tree, parts[1::2])
         if last or census.records.max() <= most:
             break
@@ -115,7 +116,7 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
 
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:
     """The sample of every chunk."""
-    key = (fragments.VERSION, load_coding(run.job, domain, run.store).key, share)
+    key = partial(fragments.sample_key, run.job, load_coding(run.job, domain, run.store), share)
     return map_groups(run, "sample", _sample, source.chunks, key, run.job, domain, share, run.store)
 
 

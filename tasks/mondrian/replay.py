@@ -15,10 +15,9 @@ from core.recoding.recoding import recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
-from tasks.counting.chunk_cells import OF_CHUNK
+from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import VERSION as DOMAINS
-from tasks.counting.domains import axis_names
+from tasks.counting.domains import chunk_key
 from tasks.counting.histograms import fingerprints, load_histogram, merge_histograms
 from tasks.counting.phases import Artifacts, count_histograms, count_sizes
 from tasks.counting.phases import merge_histograms as merged_histogram
@@ -26,17 +25,18 @@ from tasks.counting.source_sizes import read_sizes
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import run_step
-from tasks.lattice.optimum import most_suppressed
-from tasks.lattice.recodings import RecodingArtifacts
+from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.lattice.promises import asked, most_suppressed
 from tasks.lattice.replay import replayed
-from tasks.mondrian.cells import cutting_of, in_fragments, recoding_key, write_plain
+from tasks.mondrian.cells import CUTS, cutting_of, in_fragments, write_plain
 from tasks.publication.ledger import Entry, read_entry, settings_of
 from tasks.records.recodings import LocalOutcome, read_local_outcome
-from tasks.source.sources import Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Source
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 from tasks.writing.phases import rewrite, write_files
 
-VERSION = 1
+STEP = Step("replayed cuts", __name__)
 
 
 def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome]:
@@ -60,7 +60,8 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
     with run.phase("mondrian"):
         earlier, before = _earlier(job, store)
         assert earlier.recoded is not None
-        key = key_of(VERSION, recoding_key(job, coding), histogram.sha256, earlier.recoded.domain.sha256, fingerprints(before))
+        read = histogram.sha256, sizes and sizes.sha256, earlier.recoded.domain.sha256, fingerprints(before)
+        key = STEP.key(*read, *asked(job, coding))
         arguments = (job, domain, histogram, sizes, earlier.recoded.domain, before, key, store, run.spill)
         recoding = run_step(run, "cuts", recode, Call(key, "apply earlier cuts", arguments))
     with run.phase("rewrite"):
@@ -71,14 +72,17 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
 def _earlier(job: Job, store: Store) -> tuple[Entry, Artifacts]:
     """Returns what is kept of the release that is replayed, and the histograms of its chunks."""
     release = replayed(job).release
-    entry, names = read_entry(release, store), axis_names(job)
-    if entry is None:
+    entry = read_entry(release, store)
+    if entry is None or not entry.is_readable:
         raise ReplayError.not_kept(release)
     if entry.settings != settings_of(job):
         raise ReplayError.other_cuts(release)
     if entry.recoded is None:
         raise ReplayError.in_fragments(release)
-    found = [store.find(OF_CHUNK, key_of(DOMAINS, chunk, names)) for chunk in entry.chunks]
+    # Its cuts are made again, which another way of cutting would make otherwise.
+    if not CUTS.made(entry.recoded.recoding.outcome.key):
+        raise ReplayError.not_kept(release)
+    found = [store.find(OF_CHUNK, chunk_key(job, chunk)) for chunk in entry.chunks]
     parts = [part for part in found if part is not None]
     if len(parts) < len(found) or not store.whole(entry.recoded.domain):
         raise ReplayError.not_kept(release)
@@ -92,7 +96,7 @@ def recode(
     sizes: Artifact | None,
     old_domain: Artifact,
     old_parts: Sequence[Artifact],
-    key: str,
+    key: Key,
     store: Store,
     spill: Path,
 ) -> RecodingArtifacts:
@@ -105,14 +109,14 @@ def recode(
         sizes: How many of them there are by their records.
         old_domain: The domain table of the earlier release.
         old_parts: The histograms of its chunks.
-        key: Fingerprint of all that.
+        key: Of all that.
         store: Gets the recoding.
         spill: Folder for what does not fit into memory.
 
     Raises:
         PrivacyError: more records than the limit allows are in classes that fail.
     """
-    kept = {step: store.find(step, key) for step in RecodingArtifacts.model_fields}
+    kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     old = load_coding(job, old_domain, store)

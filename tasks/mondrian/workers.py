@@ -25,13 +25,15 @@ from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_sizes import Sizes, sizes_of_words
-from tasks.mondrian.cells import bytes_of, cutting_of, recoding_key
+from tasks.lattice.promises import asked
+from tasks.mondrian.cells import bytes_of, cutting_of
 from tasks.records.fragments import published_fragment
-from tasks.source.sources import Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Source
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 from tasks.writing.classes import set_apart, write_part
 
-VERSION = 2
+STEP = Step("fragment", __name__)
 Part = tuple[NDArray[np.int32], pa.RecordBatch]
 
 
@@ -64,10 +66,10 @@ class FragmentArtifacts(BaseModel):
     files: list[Artifact]
 
 
-def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Artifact]]) -> str:
-    """Returns the fingerprint of all that an anonymised fragment depends on."""
+def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Artifact]]) -> Key:
+    """Returns the key of an anonymised fragment."""
     runs = sorted(run.sha256 for lot in lots for run in lot)
-    return key_of(VERSION, recoding_key(job, coding), group, runs, source.payload_key, job.rows_per_file)
+    return STEP.key(group, runs, source.payload_key, job.rows_per_file, *asked(job, coding))
 
 
 def anonymise(
@@ -95,7 +97,7 @@ def anonymise(
     runs = []
     for number, (classes, payload) in enumerate(parts):
         write = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes, classes=classes, payload=payload)
-        runs.append(store.path(store.make("runs", key_of(key, number), ".arrow", write)))
+        runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
         losses=dict(published.losses),
@@ -123,16 +125,16 @@ def _classified(
     return published, before, [(classes, payload)]
 
 
-def _found(key: str, store: Store) -> FragmentArtifacts | None:
+def _found(key: Key, store: Store) -> FragmentArtifacts | None:
     losses = store.find("losses", key)
     if losses is None:
         return None
-    files = [store.find("files", key_of(key, number)) for number in range(read_losses(losses, store).files)]
+    files = [store.find("files", STEP.key(key, number)) for number in range(read_losses(losses, store).files)]
     return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files})
 
 
-def _written(key: str, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
-    return store.make("files", key_of(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
+def _written(key: Key, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
+    return store.make("files", STEP.key(key, number), ".parquet", lambda path: write_part(path, labels, source, runs, number))
 
 
 def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:

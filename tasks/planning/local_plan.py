@@ -16,7 +16,7 @@ from tasks.mondrian import fragments
 from tasks.mondrian import phases as mondrian_phases
 from tasks.records import coding as records
 from tasks.records import fragments as record_fragments
-from tasks.source.sources import Source
+from tasks.source.chunks import Source
 from tasks.store.store import Artifact
 
 ENOUGH = 100_000

@@ -16,14 +16,14 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest, pseudonym_words
-from tasks.counting.chunk_cells import OF_CHUNK
+from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import axis_names, domains_key
+from tasks.counting.domains import chunk_key
 from tasks.counting.drivers import Drivers, Exposed, uniqueness
 from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import MOST_ROWS
 from tasks.engine.runs import Run
-from tasks.lattice.optimum import most_suppressed
+from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
@@ -31,10 +31,11 @@ from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import proofs
 from tasks.report.words import hierarchy_words
+from tasks.source.chunks import Source
 from tasks.source.extracts import forget_extract
 from tasks.source.locations import find_names
 from tasks.source.opening import open_run
-from tasks.source.sources import Source, read_source
+from tasks.source.sources import read_source
 from tasks.store.store import Artifact
 
 
@@ -155,8 +156,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     check_hierarchies(job)
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
-        names = axis_names(job)
-        uncounted = sum(run.store.find("domains", domains_key(chunk, names)) is None for chunk in source.chunks)
+        uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))
         coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
@@ -237,8 +237,7 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
 
 
 def _uncounted(run: Run, source: Source) -> int:
-    names = axis_names(run.job)
-    return sum(run.store.find(OF_CHUNK, domains_key(chunk, names)) is None for chunk in source.chunks)
+    return sum(run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key)) is None for chunk in source.chunks)
 
 
 def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:

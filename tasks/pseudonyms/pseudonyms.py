@@ -25,8 +25,8 @@ from schemas.pseudonyms.secret_places import Secret
 from schemas.pseudonyms.treatments import TreatmentSpec
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import issue, tokens_of, vault_id, vault_path
+from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import BATCH_ROWS, read_chunk
-from tasks.source.sources import Chunk, Source
 
 
 def in_prefect(job: Job) -> bool:

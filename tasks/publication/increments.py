@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from schemas.release.increments import Increment, SourceDigest
-from tasks.counting.chunk_cells import OF_CHUNK
-from tasks.counting.domains import axis_names, domains_key
+from tasks.counting.chunk_histograms import OF_CHUNK
+from tasks.counting.domains import chunk_key
 from tasks.engine.runs import Run
 from tasks.publication.ledger import Entry, last_entry
-from tasks.source.sources import Source
+from tasks.source.chunks import Source
 
 
 def increment_of(run: Run, source: Source) -> Increment:
     """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
-    names = axis_names(run.job)
-    keys = [(domains_key(chunk, names), chunk.rows) for chunk in source.chunks]
+    keys = [(chunk_key(run.job, chunk.key), chunk.rows) for chunk in source.chunks]
     domains, histograms = (
         [rows for key, rows in keys if (run.store.folder / step / f"{key}.record").is_file()] for step in ("domains", OF_CHUNK)
     )

@@ -10,12 +10,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
-from tasks.lattice.recodings import RecodingArtifacts
-from tasks.source.sources import Source
+from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.source.chunks import Source
 from tasks.store.files import private_folder, write_whole
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Step, fingerprint_of
+from tasks.store.store import Artifact, Store
 
 FOLDER = "releases"
+STEP = Step("release", "tasks.lattice.kept_recodings")
 
 
 class Recoded(BaseModel):
@@ -39,6 +41,7 @@ class Entry(BaseModel):
         hierarchies: Digest of each QID's hierarchy, in job order.
         settings: Fingerprint of what its classes had to keep and of the method's settings.
         recoded: Its recoding; None for methods that recode single records.
+        code: Key of the code that reads its recoding.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,11 +53,17 @@ class Entry(BaseModel):
     hierarchies: dict[str, str]
     settings: str
     recoded: Recoded | None
+    code: str = ""
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether its recoding means today what it meant when it was kept: what other code wrote might be misread."""
+        return self.code == STEP.key()
 
 
 def settings_of(job: Job) -> str:
     """Returns the fingerprint of what classes must keep and of the method's settings."""
-    return key_of(privacy_content(job), job.method.canonical())
+    return fingerprint_of(privacy_content(job), job.method.canonical())
 
 
 def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact, RecodingArtifacts] | None, store: Store) -> None:
@@ -67,6 +76,7 @@ def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact,
         hierarchies=hierarchies_of(job),
         settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
+        code=STEP.key(),
     )
     path = private_folder(store.folder / FOLDER) / f"{release}.record"
     write_whole(path, lambda part: part.write_text(entry.model_dump_json()))

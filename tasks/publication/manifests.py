@@ -23,7 +23,7 @@ from tasks.publication.staging import release_id
 from tasks.records.recodings import LocalOutcome
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
-from tasks.source.sources import Source
+from tasks.source.chunks import Source
 
 NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 

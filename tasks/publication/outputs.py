@@ -23,8 +23,8 @@ from schemas.job.job import Job
 from schemas.release.manifest import PublishedFile
 from tasks.publication.staging import stage_files
 from tasks.release.files import BOM, DATA, TABLE, Csv
+from tasks.source.chunks import Source
 from tasks.source.partitions import NULL
-from tasks.source.sources import Source
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest, flush, open_up
 from tasks.store.store import Artifact, Store

@@ -19,17 +19,18 @@ from schemas.job.digest import hierarchies_of
 from schemas.job.job import Job
 from schemas.release.increments import Overlap
 from schemas.release.manifest import Manifest
-from tasks.counting.chunk_cells import OF_CHUNK, bundled_cells
+from tasks.counting.chunk_cells import bundled_cells
+from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.domains import VERSION, axis_names, domains_key
+from tasks.counting.domains import axis_names, chunk_key
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
-from tasks.lattice.recodings import read_recoding_of
+from tasks.lattice.kept_recodings import read_recoding_of
 from tasks.publication.increments import source_digests
 from tasks.publication.ledger import Entry, Recoded, read_entry
 from tasks.release.manifest import read_manifest
-from tasks.source.sources import Source
-from tasks.store.store import Artifact, key_of
+from tasks.source.chunks import Source
+from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 
 MOST = 3
@@ -126,6 +127,8 @@ def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
     entry = read_entry(release, run.store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because another job made it or its artefacts were removed")
+    if not entry.is_readable:
+        raise UnmeasuredError("another version of this program made it, and might have meant something else by what is kept")
     if entry.recoded is None:
         raise UnmeasuredError("equal records may have come to different classes there, and classes are compared by combinations")
     if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
@@ -147,8 +150,7 @@ def _seen(run: Run, entry: Entry, recoded: Recoded) -> Seen:
 
 def _parts(run: Run, source: Source) -> list[tuple[str, Artifact]]:
     """Returns the histograms of the source's chunks with the digests of their files."""
-    names = axis_names(run.job)
-    found = [(chunk.file.digest, run.store.find(OF_CHUNK, domains_key(chunk, names))) for chunk in source.chunks]
+    found = [(chunk.file.digest, run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key))) for chunk in source.chunks]
     parts = [(digest, part) for digest, part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("the combinations of its chunks were not counted")
@@ -160,7 +162,7 @@ def _left(run: Run, entry: Entry, source: Source) -> list[Artifact]:
     here, names = {file.digest for file in source.files}, axis_names(run.job)
     if list(entry.names) != names:
         raise UnmeasuredError("they were counted with other sensitive columns")
-    found = [run.store.find(OF_CHUNK, key_of(VERSION, chunk, names)) for chunk in entry.chunks if chunk[0] not in here]
+    found = [run.store.find(OF_CHUNK, chunk_key(run.job, chunk)) for chunk in entry.chunks if chunk[0] not in here]
     parts = [part for part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("their counts are gone")

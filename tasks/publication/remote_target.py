@@ -27,7 +27,7 @@ from schemas.release.manifest import Manifest
 from tasks.publication.staging import published
 from tasks.source.object_store import file_system, told
 from tasks.store.files import file_digest
-from tasks.store.store import key_of
+from tasks.store.keys import fingerprint_of
 
 MANIFEST, CURRENT = "manifest.json", "CURRENT"
 
@@ -157,7 +157,7 @@ def _finish(job: Job, system: Any, root: str, release: str) -> None:
 
 def _mark(job: Job) -> str:
     # Of this machine's run folder, which is locked: what carries it is nobody else's.
-    return f".staging-{key_of(socket.gethostname(), str(job.work_path))[:8]}"
+    return f".staging-{fingerprint_of(socket.gethostname(), str(job.work_path))[:8]}"
 
 
 def _remote_manifest(job: Job, release: str) -> Manifest | None:

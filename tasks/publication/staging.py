@@ -20,10 +20,11 @@ from tasks.release.manifest import read_manifest
 from tasks.report.page import render
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
-from tasks.source.sources import Source
+from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, flush, open_up, write_whole
+from tasks.store.keys import fingerprint_of
 from tasks.store.staging import _staging_prefix, clear_staging
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.store import Artifact, Store
 
 
 def release_id(job: Job, source: Source) -> str:
@@ -32,7 +33,7 @@ def release_id(job: Job, source: Source) -> str:
     Where identifiers become pseudonyms, another key makes another release.
     """
     keys = [source.keys] if source.keys else []
-    return f"{job.name}-{key_of(job_digest(job), source.digest, *keys)[:16]}"
+    return f"{job.name}-{fingerprint_of(job_digest(job), source.digest, *keys)[:16]}"
 
 
 def published(job: Job, release: str) -> Manifest | None:

@@ -22,7 +22,8 @@ from tasks.publication.remote_target import deliver, recall
 from tasks.publication.staging import publish, release_id, staging_folder
 from tasks.recount.original import Original
 from tasks.recount.recount import recount
-from tasks.source.sources import Source, check_unchanged, read_source
+from tasks.source.chunks import Source
+from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
 
 

@@ -18,10 +18,11 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Chunk, Source
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+STEP = Step("coded", __name__)
 BYTES_PER_RECORD, BYTES_PER_CODE = 72, 14
 
 
@@ -42,9 +43,9 @@ class Records:
     chunks: tuple[int, ...]
 
 
-def coded_key(coding: Coding, source: Source) -> tuple[object, ...]:
-    """Returns all that a coded chunk depends on besides the chunk."""
-    return VERSION, coding.key, source.payload_key
+def coded_key(coding: Coding, source: Source, chunk: Chunk) -> Key:
+    """Returns the key of a coded chunk."""
+    return STEP.key(chunk.key, coding.key, source.payload_key)
 
 
 def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: Store) -> Artifact:
@@ -75,7 +76,7 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
                 writer.close()
         return rows
 
-    return store.make("coded", key_of(chunk.key, coded_key(coding, source)), ".arrow", write)
+    return store.make("coded", coded_key(coding, source, chunk), ".arrow", write)
 
 
 def bytes_of(coding: Coding, records: int) -> int:

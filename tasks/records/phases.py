@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from schemas.job.job import Job
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups, run_step
-from tasks.lattice.recodings import RecodingArtifacts
+from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.records import coding as records
 from tasks.records import recodings as record_recodings
 from tasks.records import rewriting as record_releases
 from tasks.records.rewriting import Place
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Chunk, Source
+from tasks.store.store import Artifact, Store
+from tasks.writing.classes import file_keys, write_file
 
 Artifacts = list[Artifact]
 
 
 def code_records(run: Run, source: Source, domain: Artifact) -> Artifacts:
     """The records of all chunks as codes."""
-    key = records.coded_key(load_coding(run.job, domain, run.store), source)
+    key = partial(records.coded_key, load_coding(run.job, domain, run.store), source)
     return map_groups(run, "coded", _code_records, source.chunks, key, run.job, domain, source, run.store)
 
 
@@ -33,14 +35,14 @@ def _code_records(job: Job, domain: Artifact, source: Source, store: Store, chun
 
 def recode_records(run: Run, domain: Artifact, parts: Artifacts) -> RecodingArtifacts:
     """The job's algorithm on all records."""
-    key = key_of(run.job.method.name, record_recodings.recoding_key(run.job, load_coding(run.job, domain, run.store), parts))
+    key = record_recodings.recoding_key(run.job, load_coding(run.job, domain, run.store), parts)
     return run_step(run, "recode", record_recodings.recode, Call(key, run.job.method.name, (run.job, domain, parts, run.store)))
 
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
     """Every chunk joined to the classes of its records."""
-    key = record_releases.rewrite_key(run.job, source, recoding)
     places = [Place(chunk=chunk, number=number) for number, chunk in enumerate(source.chunks)]
+    key = partial(record_releases.run_key, run.job, source, recoding)
     return map_groups(run, "rewrite", _rewrite, places, key, run.job, domain, recoding, source, run.store)
 
 
@@ -52,12 +54,13 @@ def _rewrite(job: Job, domain: Artifact, recoding: RecodingArtifacts, source: So
 def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: Artifacts) -> Artifacts:
     """The files of the release."""
     count = record_releases.output_files(run.job, load_coding(run.job, domain, run.store), recoding, run.store)
-    key = (record_releases.VERSION, [part.sha256 for part in runs], recoding.classes.sha256, source.payload)
+    key = file_keys(record_releases.FILES, recoding, source, runs)
     return map_groups(run, "files", _write_files, range(count), key, run.job, domain, recoding, source, runs, run.store)
 
 
 def _write_files(
     job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, runs: Artifacts, store: Store, numbers: Sequence[int]
 ) -> Artifacts:
-    coding = load_coding(job, domain, store)
-    return [record_releases.write_file(job, coding, recoding, source, runs, number, store) for number in numbers]
+    labels = record_recodings.load_classes(job, load_coding(job, domain, store), recoding, store).labels
+    key = file_keys(record_releases.FILES, recoding, source, runs)
+    return [write_file(labels, source, runs, number, key(number), store) for number in numbers]

@@ -21,19 +21,18 @@ from core.columns.records import repeats
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
-from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_sizes import Sizes
-from tasks.lattice.optimum import most_suppressed
-from tasks.lattice.promises import nothing_left, privacy_model
-from tasks.lattice.recodings import RecodingArtifacts
+from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.lattice.promises import asked, most_suppressed, nothing_left, privacy_model
 from tasks.records.coding import Records, gather
 from tasks.records.partitions import Partitioned, partition
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
-VERSION = 2
+STEP = Step("recode", __name__)
 
 
 class LocalOutcome(BaseModel):
@@ -65,12 +64,9 @@ class Classes(NamedTuple):
     sizes: NDArray[np.int64]
 
 
-def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> str:
-    """Returns the fingerprint of all that the recoding depends on."""
-    return key_of(
-        VERSION, coding.key, [part.sha256 for part in parts], privacy_content(job), job.method.canonical(),
-        most_suppressed(job, coding.records), job.suppression.treatment, job.intervals,
-    )  # fmt: skip
+def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Key:
+    """Returns the key of the recoding."""
+    return STEP.key([part.sha256 for part in parts], *asked(job, coding))
 
 
 def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:

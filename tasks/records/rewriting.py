@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,15 @@ from core.columns.release_order import first_files
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding
-from tasks.lattice.recodings import RecodingArtifacts
+from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.records.recodings import assigned, load_classes
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
-from tasks.writing.classes import file_key, set_apart, write_part
+from tasks.source.chunks import Chunk, Source
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+from tasks.writing.classes import set_apart
 
-VERSION = 1
+RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
 
 class Place(BaseModel):
@@ -32,11 +32,6 @@ class Place(BaseModel):
     chunk: Chunk
     number: int
 
-    @property
-    def key(self) -> tuple[object, ...]:
-        """What the chunk's content and the classes of its records depend on."""
-        return *self.chunk.key, self.number
-
 
 def output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> int:
     """Returns how many files the release is laid out over; some may turn out empty."""
@@ -44,9 +39,9 @@ def output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: 
     return int((first + spread).max(initial=0))
 
 
-def rewrite_key(job: Job, source: Source, artifacts: RecodingArtifacts) -> tuple[object, ...]:
-    """Returns all that a run depends on besides its chunk and number."""
-    return VERSION, artifacts.cells.sha256, artifacts.classes.sha256, source.payload_key, job.rows_per_file
+def run_key(job: Job, source: Source, artifacts: RecodingArtifacts, place: Place) -> Key:
+    """Returns the key of a chunk's run."""
+    return RUNS.key(place.chunk.key, place.number, artifacts.digests, source.payload_key, job.rows_per_file)
 
 
 def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
@@ -61,7 +56,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         labels, sizes = load_classes(job, coding, artifacts, store)
         return set_apart(path, job, source, labels, sizes, classes, payload)
 
-    return store.make("runs", key_of(*rewrite_key(job, source, artifacts), place.key), ".arrow", write)
+    return store.make("runs", run_key(job, source, artifacts, place), ".arrow", write)
 
 
 def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
@@ -74,15 +69,3 @@ def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chun
         raise SourceError.changed(chunk.file.name)
     released = table.filter(pa.array(kept)).combine_chunks()
     return classes[kept], released.to_batches()[0] if len(released) else pa.RecordBatch.from_pylist([], schema=released.schema)
-
-
-def write_file(
-    job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int, store: Store
-) -> Artifact:
-    """Gathers one output file from all runs."""
-
-    def write(path: Path) -> int:
-        labels = load_classes(job, coding, artifacts, store).labels
-        return write_part(path, labels, source, [store.path(run) for run in runs], number)
-
-    return store.make("files", file_key(artifacts, source, runs, number), ".parquet", write)

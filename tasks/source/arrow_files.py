@@ -12,11 +12,11 @@ from pyarrow import ipc
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
-from tasks.source.conversions import Readable
-from tasks.source.locations import Located
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.locations import Located, Readable
+from tasks.store.keys import Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+STEP = Step("arrow", __name__)
 MAGIC = b"ARROW1"
 
 
@@ -27,7 +27,8 @@ def arrow_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
         SourceError: As for ``convert``.
     """
     assert file.path is not None
-    return Readable(store.path(convert(file.path, file.name, file.digest, store)), file.digest, file.stat)
+    made = convert(file.path, file.name, file.digest, store)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
 def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:
@@ -50,7 +51,7 @@ def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:
         except pa.ArrowException:
             raise SourceError.unreadable(name, "arrow") from None
 
-    return store.make("converted", key_of("arrow", VERSION, digest), ".parquet", write)
+    return store.make("converted", STEP.key(digest), ".parquet", write)
 
 
 @contextmanager

@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
-
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
-from tasks.source.locations import Located
-from tasks.source.object_store import Stat
+from tasks.source.locations import Located, Readable
 from tasks.store.store import Store
-
-
-class Readable(NamedTuple):
-    """A Parquet file to read, and what tells its content apart.
-
-    Attributes:
-        path: The file.
-        digest: Of its rows in their order; what is counted of them is kept under it.
-        stat: What changes when the user's file does; None for rows of a database, which are kept as they were.
-        content: Of its rows in any order, where they come in none.
-    """
-
-    path: Path
-    digest: str
-    stat: Stat | None
-    content: str | None = None
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:

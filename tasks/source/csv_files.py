@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from schemas.errors.base import SourceError, counted
 from schemas.job.job import Job
-from tasks.source.conversions import Readable
-from tasks.source.locations import Located
+from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Step
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+STEP = Step("csv", __name__)
 BUFFER = 8_000_000
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
 FAULTS = {
@@ -37,7 +37,8 @@ def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
         SourceError: As for ``convert``.
     """
     assert file.path is not None
-    return Readable(store.path(convert(job, file.path, file.digest, store)), file.digest, file.stat)
+    made = convert(job, file.path, file.digest, store)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
 def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
@@ -54,7 +55,7 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
     """
     source = job.source
     types = {name: TYPES.get(dtype, dtype.upper()) for name, dtype in source.types.items()}
-    key = key_of(VERSION, digest, source.delimiter, source.null_values, types)
+    key = STEP.key(digest, source.delimiter, source.null_values, types)
 
     def write(part: Path) -> int:
         names = _header(job, path)

@@ -22,14 +22,18 @@ from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
 from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
-from tasks.source.conversions import Readable
-from tasks.source.locations import Located, source_digest
+from tasks.source.locations import Located, Readable, source_digest
 from tasks.source.postgresql import address, rows_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
-from tasks.store.store import Artifact, Store, key_of
+from tasks.store.keys import Key, Step, fingerprint_of
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+DUCKDB, POSTGRESQL, CONTENTS = Step("duckdb", __name__), Step("postgresql", __name__), Step("contents", __name__)
+# Rows that were there before keep their order whoever asks for them, so that they are known again; only how they are written counts.
+QUERIES = Step("queries", "tasks.source.batches")
+ROWS = ("rows", 1)
+"""What a digest of rows begins with. Ids of releases are made of these digests, so it stays."""
 LOSSY = ("TIME WITH TIME ZONE", "BIT", "INTERVAL", "UNION", "VARIANT", "UHUGEINT")
 PENDING = "extract.json"
 
@@ -60,7 +64,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
-    digest = key_of(file.digest, source_digest(log)) if log.exists() else file.digest
+    digest = fingerprint_of(file.digest, source_digest(log)) if log.exists() else file.digest
     read = extract_duckdb(job, file.path, file.name, digest, store)
     return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content)
 
@@ -78,7 +82,7 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
     Raises:
         SourceError: the file cannot be opened, the query fails, or a type cannot be kept.
     """
-    key = key_of("duckdb", VERSION, digest, statement(job))
+    key = DUCKDB.key(digest, statement(job))
     artifact = store.make("extracts", key, ".parquet", lambda part: _read_duckdb(job, path, name, part, store))
     return Extract(artifact, _kept_content(job, artifact, store))
 
@@ -113,7 +117,7 @@ def _kept_content(job: Job, artifact: Artifact, store: Store) -> str:
         part.write_text(content_digest(job, store.path(artifact), store))
         return 1
 
-    return store.path(store.make("contents", key_of(VERSION, artifact.sha256), ".txt", write)).read_text()
+    return store.path(store.make("contents", CONTENTS.key(artifact.sha256), ".txt", write)).read_text()
 
 
 def content_digest(job: Job, path: Path, store: Store) -> str:
@@ -131,7 +135,7 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
             f"FROM (SELECT concat({texts}) AS line FROM read_parquet({literal(str(path))}, hive_partitioning = false))"
         ).fetchone()
     columns = [(field.name, str(field.type)) for field in schema]
-    return key_of("rows", VERSION, columns, [str(number) for number in sums or ()])
+    return fingerprint_of(*ROWS, columns, [str(number) for number in sums or ()])
 
 
 def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
@@ -153,7 +157,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
         SourceError: no driver, no server, a query that fails, or types that cannot be kept.
     """
     where = job.source.connection.said_in(job.folder) if job.source.connection else ""
-    key = key_of("postgresql", VERSION, statement(job), job.source.types, where)
+    key = POSTGRESQL.key(statement(job), job.source.types, where)
     if pending := _pending(key, store):
         return pending
     asked = private_folder(store.folder / "queries") / "asked.parquet"
@@ -164,7 +168,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
         asked.replace(part)
         return rows
 
-    artifact = store.make("queries", key_of(VERSION, content), ".parquet", move)
+    artifact = store.make("queries", QUERIES.key(content), ".parquet", move)
     for left in (store.folder / "queries").iterdir():
         if left.stem != store.path(artifact).stem:
             left.unlink()
@@ -178,7 +182,7 @@ def _ask(job: Job, part: Path) -> int:
         return write_batches(part, schema, batches)
 
 
-def _pending(key: str, store: Store) -> Extract | None:
+def _pending(key: Key, store: Store) -> Extract | None:
     try:
         record = json.loads((store.folder / PENDING).read_bytes())
         artifact = Artifact.model_validate(record["artifact"])

@@ -17,9 +17,11 @@ from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.source.object_store import Stat, fetch, matching, remote_stat
 from tasks.store.files import write_whole
-from tasks.store.store import Store, key_of
+from tasks.store.keys import Step
+from tasks.store.store import Store
 
-VERSION = 1
+# Bytes are copied as they are, whatever is read into them: nothing here, which knows the whole job, is worth fetching them again for.
+FETCHED = Step("fetched", "tasks.source.object_store")
 
 
 class Located(NamedTuple):
@@ -36,6 +38,24 @@ class Located(NamedTuple):
     path: Path | None
     digest: str
     stat: Stat | None
+
+
+class Readable(NamedTuple):
+    """A Parquet file to read, and what tells its content apart.
+
+    Attributes:
+        path: The file.
+        digest: Of its rows in their order; what is counted of them is kept under it.
+        stat: What changes when the user's file does; None for rows of a database, which are kept as they were.
+        content: Of its rows in any order, where they come in none.
+        converted: Of the Parquet file, where the user's was converted: what it became depends on the job, and on how it was done.
+    """
+
+    path: Path
+    digest: str
+    stat: Stat | None
+    content: str | None = None
+    converted: str | None = None
 
 
 def find_names(job: Job) -> list[str]:
@@ -100,7 +120,7 @@ def located(job: Job, store: Store) -> list[Located]:
 
 def _fetched(address: str, stat: Stat, store: Store) -> Path:
     ending = "".join(PurePosixPath(address).suffixes[-2:])
-    return store.path(store.make("fetched", key_of(VERSION, address, stat), ending, lambda part: fetch(address, part, stat[0])))
+    return store.path(store.make("fetched", FETCHED.key(address, stat), ending, lambda part: fetch(address, part, stat[0])))
 
 
 def stat_of(name: str) -> Stat | None:

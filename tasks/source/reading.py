@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
+from tasks.source.chunks import Chunk
 from tasks.source.evolving import batches
 from tasks.source.partitions import partition_column
-from tasks.source.sources import Chunk
 
 BATCH_ROWS = 131_072
 

@@ -1,14 +1,12 @@
-"""The source: which files or rows, whether they are what the job says, and their chunks."""
+"""Finds the source: which files or rows, whether they are what the job says, and their chunks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pydantic import BaseModel, ConfigDict
 
 from core.columns.column_types import plain_type
 from core.columns.common_types import told
@@ -16,101 +14,14 @@ from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.job.columns import REST
 from schemas.job.job import Job
+from tasks.source.chunks import Chunk, Source, SourceFile
 from tasks.source.conversions import as_parquet
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import located, stat_of
-from tasks.source.object_store import Stat
-from tasks.source.partitions import Partition, partitions, relation, with_partition
+from tasks.source.partitions import partitions, with_partition
 from tasks.source.treated_types import treated_types
-from tasks.store.store import Store, key_of
-
-
-class SourceFile(BaseModel):
-    """One file of the source, as Parquet.
-
-    Attributes:
-        name: Path or address as the user knows it.
-        path: The Parquet file to read: the file itself, or the artefact that it was fetched, converted or extracted to.
-        digest: BLAKE3 of the user's file, in hex; with what its folders say of its records where they are partitions.
-        stat: Size, mtime in ns and inode of the user's file when it was digested; None for rows of a database, which are kept as they were.
-        rows: Number of records.
-        partition: Columns that the file's folders name.
-        content: Digest of the rows whatever their order, where they come in none.
-        drift: Columns that the file lacks or writes in another type than they are read in; None if there is none.
-    """
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
-
-    name: str
-    path: Path
-    digest: str
-    stat: Stat | None
-    rows: int
-    partition: Partition = ()
-    content: str | None = None
-    drift: pa.Schema | None = None
-
-
-class Chunk(BaseModel):
-    """A range of rows of one file."""
-
-    model_config = ConfigDict(frozen=True)
-
-    file: SourceFile
-    first: int
-    rows: int
-
-    @property
-    def key(self) -> tuple[str | int, ...]:
-        """What the chunk's content depends on."""
-        drift = self.file.drift or ()
-        return self.file.digest, self.first, self.rows, *(f"{field.name}: {field.type}" for field in drift)
-
-
-class Source(BaseModel):
-    """All files of a job's source, and what is published of their columns.
-
-    Attributes:
-        files: In the order of their names.
-        chunks: Row ranges that cover all files.
-        payload: Sensitive and insensitive columns and pseudonyms, in the order of the release.
-        columns: Names and types as which all files are read.
-        published: Types of the payload.
-        keys: Fingerprints of keys and ids of vaults by pseudonymised column, once they are read.
-        treatments: How these columns are treated, in canonical form, and suppressed records with them.
-        evolved: By column that files write differently, what was made of it.
-    """
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
-
-    files: tuple[SourceFile, ...]
-    chunks: tuple[Chunk, ...]
-    payload: tuple[str, ...]
-    columns: pa.Schema
-    published: tuple[pa.DataType, ...]
-    keys: dict[str, str] = {}
-    treatments: dict[str, Any] = {}
-    evolved: dict[str, str] = {}
-
-    @property
-    def records(self) -> int:
-        """N, the number of records."""
-        return sum(file.rows for file in self.files)
-
-    @property
-    def payload_key(self) -> object:
-        """What the published columns depend on besides the records: their names, and how and with which keys some are treated."""
-        return (self.payload, self.treatments, self.keys) if self.treatments else self.payload
-
-    @property
-    def digest(self) -> str:
-        """Fingerprint of the records, whatever the files are called and however they are listed."""
-        return key_of(sorted(file.content or file.digest for file in self.files))
-
-    @property
-    def relation(self) -> str:
-        """What DuckDB reads the source as."""
-        return relation([(str(file.path), file.partition) for file in self.files], alike=not self.evolved)
+from tasks.store.keys import fingerprint_of
+from tasks.store.store import Store
 
 
 def read_source(job: Job, store: Store) -> Source:
@@ -124,7 +35,7 @@ def read_source(job: Job, store: Store) -> Source:
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
         readable = as_parquet(job, one, store)
         schema, rows = _footer(readable.path, one.name)
-        digest = key_of(readable.digest, partition) if partition else readable.digest
+        digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
         read = readable._asdict() | {"digest": digest}
         files.append(SourceFile(name=one.name, rows=rows, partition=partition, **read))
         schemas.append(with_partition(schema, partition))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from schemas.job.job import Job
-from tasks.store.store import key_of
+from tasks.store.keys import fingerprint_of
 
 
 def clear_staging(job: Job) -> None:
@@ -16,4 +16,4 @@ def clear_staging(job: Job) -> None:
 
 def _staging_prefix(job: Job) -> str:
     # The run folder is locked, so whatever staging carries its mark is nobody else's.
-    return f".staging-{key_of(str(job.work_path))[:8]}-"
+    return f".staging-{fingerprint_of(str(job.work_path))[:8]}-"

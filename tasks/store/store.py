@@ -1,14 +1,12 @@
 """The artefact store: what each step left behind, in files that are whole if they exist and checked before they are believed.
 
-A run folder holds ``artifacts/<step>/<key>.<suffix>`` and beside it ``<key>.record``, with size and SHA-256. The key is the
-fingerprint of what the step read, of the part of the job that it uses and of the step's version, so the same key means the same content.
+A run folder holds ``artifacts/<step>/<key>.<suffix>`` and beside it ``<key>.record``, with size and SHA-256. The same key means the same
+content (``tasks.store.keys``).
 Artefacts hold raw values: folders are 0700 and files 0600.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,6 +15,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tasks.store.files import file_digest, private_folder, write_whole
+from tasks.store.keys import Key
 
 
 class Artifact(BaseModel):
@@ -24,7 +23,7 @@ class Artifact(BaseModel):
 
     Attributes:
         step: The step that made it.
-        key: Fingerprint of what it was made from.
+        key: Of its step.
         file: Path relative to the store.
         rows: Number of rows.
         size: Bytes.
@@ -34,16 +33,11 @@ class Artifact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     step: str
-    key: str
+    key: Key
     file: str
     rows: int
     size: int
     sha256: str
-
-
-def key_of(*parts: object) -> str:
-    """Returns the fingerprint of anything that JSON can say, as 32 hexadecimal digits."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 
 class Store:
@@ -57,7 +51,7 @@ class Store:
         """Returns where an artefact lies."""
         return self.folder / artifact.file
 
-    def find(self, step: str, key: str) -> Artifact | None:
+    def find(self, step: str, key: Key) -> Artifact | None:
         """Returns the artefact of a step if it is there and whole."""
         record = self.folder / step / f"{key}.record"
         try:
@@ -81,12 +75,12 @@ class Store:
         self._believed[path] = state
         return True
 
-    def make(self, step: str, key: str, suffix: str, write: Callable[[Path], int]) -> Artifact:
+    def make(self, step: str, key: Key, suffix: str, write: Callable[[Path], int]) -> Artifact:
         """Returns the artefact of a step, made by ``write`` unless it is there and whole.
 
         Args:
             step: Names the folder.
-            key: Fingerprint of all that the content depends on.
+            key: Of all that the content depends on.
             suffix: Of the file, with its dot.
             write: Writes the file at the path it is given and returns its number of rows.
         """

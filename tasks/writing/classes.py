@@ -7,7 +7,7 @@ and is put in canonical order. What reaches the release is a function of the set
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,13 @@ from schemas.job.job import Job
 from schemas.release.manifest import MASK
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.domains import qid_names
-from tasks.lattice.recodings import RecodingArtifacts, load_recoding
+from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
 from tasks.pseudonyms.pseudonyms import read_published
-from tasks.source.sources import Chunk, Source
-from tasks.store.store import Artifact, Store, key_of
+from tasks.source.chunks import Chunk, Source
+from tasks.store.keys import Key, Step, fingerprint_of
+from tasks.store.store import Artifact, Store
 
-VERSION = 1
+RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
 
 def output_files(recoding: Recoding, rows_per_file: int) -> int:
@@ -41,9 +42,9 @@ def output_files(recoding: Recoding, rows_per_file: int) -> int:
     return int((first + spread).max(initial=0))
 
 
-def rewrite_key(job: Job, source: Source, domain: Artifact, artifacts: RecodingArtifacts) -> tuple[object, ...]:
-    """Returns all that a run depends on besides its chunk."""
-    return VERSION, domain.sha256, *artifacts.digests, source.payload_key, job.rows_per_file
+def run_key(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk) -> Key:
+    """Returns the key of a chunk's run."""
+    return RUNS.key(chunk.key, coding.key, artifacts.digests, source.payload_key, job.rows_per_file)
 
 
 def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
@@ -58,8 +59,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         classes, payload = _assigned(job, coding, recoding, source, chunk)
         return set_apart(path, job, source, recoding.labels, recoding.sizes, classes, payload)
 
-    key = key_of(chunk.key, coding.key, *artifacts.digests, source.payload_key, job.rows_per_file, VERSION)
-    return store.make("runs", key, ".arrow", write)
+    return store.make("runs", run_key(job, coding, artifacts, source, chunk), ".arrow", write)
 
 
 def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
@@ -154,21 +154,16 @@ def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.R
     return len(classes)
 
 
-def write_file(
-    job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int, store: Store
-) -> Artifact:
+def file_keys(step: Step, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact]) -> Callable[[int], Key]:
+    """Returns what gives an output file its key, by its number."""
+    read = fingerprint_of(sorted(run.sha256 for run in runs))
+    return lambda number: step.key(read, number, artifacts.classes.sha256, source.payload_key)
+
+
+def write_file(labels: pa.Table, source: Source, runs: Sequence[Artifact], number: int, key: Key, store: Store) -> Artifact:
     """Gathers one output file from all runs, orders it and writes it as Parquet, without statistics or source metadata."""
-
-    def write(path: Path) -> int:
-        labels = load_recoding(job, coding, artifacts, store).labels
-        return write_part(path, labels, source, [store.path(run) for run in runs], number)
-
-    return store.make("files", file_key(artifacts, source, runs, number), ".parquet", write)
-
-
-def file_key(artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact], number: int) -> str:
-    """Returns the fingerprint of an output file."""
-    return key_of(VERSION, sorted(run.sha256 for run in runs), number, artifacts.classes.sha256, source.payload)
+    paths = [store.path(run) for run in runs]
+    return store.make("files", key, ".parquet", lambda path: write_part(path, labels, source, paths, number))
 
 
 def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path], number: int) -> int:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from schemas.job.job import Job
 from tasks.counting.coding import load_coding
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups
-from tasks.lattice import recodings
-from tasks.lattice.recodings import RecodingArtifacts
-from tasks.source.sources import Chunk, Source
+from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
+from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing import classes as releases
 
@@ -19,7 +19,7 @@ def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifa
     """Phase 3: every chunk joined to the recoding."""
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
-    key = releases.rewrite_key(run.job, source, domain, recoding)
+    key = partial(releases.run_key, run.job, load_coding(run.job, domain, run.store), recoding, source)
     return map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
 
 
@@ -33,8 +33,8 @@ def _rewrite(
 def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: list[Artifact]) -> list[Artifact]:
     """Phase 3: the files of the release."""
     coding = load_coding(run.job, domain, run.store)
-    count = releases.output_files(recodings.load_recoding(run.job, coding, recoding, run.store), run.job.rows_per_file)
-    key = (releases.VERSION, [part.sha256 for part in runs], recoding.classes.sha256, source.payload)
+    count = releases.output_files(load_recoding(run.job, coding, recoding, run.store), run.job.rows_per_file)
+    key = releases.file_keys(releases.FILES, recoding, source, runs)
     arguments = (run.job, domain, recoding, source, runs, run.store)
     return map_groups(run, "files", _write_files, range(count), key, *arguments)
 
@@ -42,5 +42,6 @@ def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingAr
 def _write_files(
     job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, runs: list[Artifact], store: Store, numbers: Sequence[int]
 ) -> list[Artifact]:
-    coding = load_coding(job, domain, store)
-    return [releases.write_file(job, coding, recoding, source, runs, number, store) for number in numbers]
+    labels = load_recoding(job, load_coding(job, domain, store), recoding, store).labels
+    key = releases.file_keys(releases.FILES, recoding, source, runs)
+    return [releases.write_file(labels, source, runs, number, key(number), store) for number in numbers]

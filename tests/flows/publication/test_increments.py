@@ -38,10 +38,10 @@ def fresh(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> lis
 @pytest.fixture
 def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
     """Which files phases 1 and 2 open, each with the phase."""
-    from tasks.counting import domains, histograms
+    from tasks.counting import chunk_histograms, domains
 
     opened: list[tuple[str, str]] = []
-    for module in (domains, histograms):
+    for module in (domains, chunk_histograms):
         plain = module.read_chunk
 
         def spied(chunk: Any, columns: Sequence[str], name: str = module.__name__, plain: Any = plain) -> Any:
@@ -61,7 +61,7 @@ def test_only_new_files_are_scanned_even_if_they_bring_values_between_the_old_on
     scanned.clear()
     with_more(tmp_path)
     second = anonymise(job)
-    assert scanned == [("tasks.counting.domains", "zzz"), ("tasks.counting.histograms", "zzz")]
+    assert scanned == [("tasks.counting.domains", "zzz"), ("tasks.counting.chunk_histograms", "zzz")]
     assert digests(second.folder) == fresh
     told = second.manifest.increment
     assert told is not None

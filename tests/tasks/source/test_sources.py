@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import SourceError
 from schemas.job.job import load_job
+from tasks.source.chunks import Source
 from tasks.source.locations import find_files
 from tasks.source.reading import read_chunk
-from tasks.source.sources import Source, check_unchanged, read_source
+from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Store
 from tests.jobs import people, people_job
 from tests.laws import tried

@@ -1,0 +1,60 @@
+"""Phase 2, chunk by chunk: the cells of each, counted against its own domains."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.columns.coding import Coder, Packing, Words
+from core.columns.domains import read_domains
+from core.histograms.histogram import HistogramCounter
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from schemas.tables import histogram_schema
+from tasks.counting.domains import axis_names, chunk_key, count_domains
+from tasks.source.chunks import Chunk
+from tasks.source.reading import read_chunk
+from tasks.store.store import Artifact, Store
+from tasks.store.tables import read_table, write_table
+
+OF_CHUNK = "histograms"
+"""The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
+
+
+def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+    """Counts the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
+
+    So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+    """
+    names = axis_names(job)
+
+    def write(path: Path) -> int:
+        domains = read_domains(read_table(store, count_domains(job, columns, chunk, store)), names)
+        packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
+        counter = HistogramCounter(packing)
+        try:
+            for batch in read_chunk(chunk, names):
+                counter.add(packing.pack([coder.code(column) for coder, column in zip(coders, batch.columns, strict=True)]))
+        except LookupError:
+            raise SourceError.changed(chunk.file.name) from None
+        words, counts = counter.result()
+        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
+
+    return store.make(OF_CHUNK, chunk_key(job, chunk.key), ".parquet", write)
+
+
+def cell_table(words: Words, counts: pa.Array) -> pa.Table:
+    """Returns cells and counts as the table that artefacts hold."""
+    return pa.table({f"cell_{number}": word for number, word in enumerate(words)} | {"count": counts})
+
+
+def cell_columns(table: pa.Table) -> tuple[Words, NDArray[np.int64]]:
+    """Inverse of ``cell_table``."""
+    words = tuple(table[f"cell_{number}"].to_numpy() for number in range(table.num_columns - 1))
+    return words, table["count"].to_numpy().astype(np.int64, copy=False)

@@ -1,0 +1,129 @@
+"""The key of a step: the fingerprint of what it reads, of the settings that it uses, and of the code that makes its result.
+
+Each step says once, where it is, what it depends on; the store and Prefect's records know its result by that one key. The code is the
+source of the step's module and of all modules of ours that it reaches by imports, found without running or importing any of them; code
+that a registry names by its path is reached by those who ask the registry for it. So a changed search searches again, and what it had
+read stays; what other code left behind is not found, and so never misread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pkgutil import get_data
+from typing import NamedTuple, NewType
+
+Key = NewType("Key", str)
+"""What tells a step's result from every other; made here alone."""
+
+OURS = ("core.", "schemas.", "tasks.")
+APART = ("schemas.errors.", "tasks.engine.", "tasks.store.files", "tasks.store.keys", "tasks.store.store")
+"""What cannot change a result: how faults are worded, who calls a step and when, and how a file is kept and found."""
+
+MARK = 8
+"""Digits of a key that tell the code alone, so that it can be asked who made something; the others tell the code too."""
+
+_IMPORT = re.compile(r"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+)?import[ \t]+(\([^)]*\)|[^\n;#]+)", re.MULTILINE)
+_NAMED = re.compile(r'(?:(\w+)=)?\bCode\("([\w.]+):')
+_NAME = re.compile(r"(?:^|,)[\s(]*([\w.]+)")
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: its name, and the module that makes its result, which is the step's own, or one that it hands all the work to."""
+
+    name: str
+    module: str
+
+    def key(self, *parts: object) -> Key:
+        """Returns the key of a result.
+
+        Args:
+            *parts: What was read and which settings were used: anything that JSON can say.
+        """
+        code = code_of(self.module)
+        return Key(code[:MARK] + fingerprint_of(self.name, code, *parts))
+
+    def made(self, key: Key) -> bool:
+        """Tells whether a result was made by the code of today."""
+        return key.startswith(code_of(self.module)[:MARK])
+
+
+def together(keys: Sequence[Key]) -> Key:
+    """Returns the key of results that are made in one go; that of a single one is its own."""
+    return keys[0] if len(keys) == 1 else Key(fingerprint_of(*keys))
+
+
+def fingerprint_of(*parts: object) -> str:
+    """Returns the fingerprint of anything that JSON can say, as 32 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@cache
+def code_of(module: str) -> str:
+    """Returns the fingerprint of a module and of all of ours that it reaches, but for those that cannot change a result.
+
+    Raises:
+        ModuleNotFoundError: the source of one of them is not installed.
+    """
+    return fingerprint_of([(name, _read(name).digest) for name in sorted(reached(module))])
+
+
+def reached(module: str) -> set[str]:
+    """Returns a module and all of ours that it reaches by imports, but for those that cannot change a result, and what only they reach."""
+    found, waiting = {module}, [module]
+    while waiting:
+        new = {name for name in _read(waiting.pop()).imports if not name.startswith(APART)} - found
+        found |= new
+        waiting += new
+    return found
+
+
+class _Module(NamedTuple):
+    digest: str
+    imports: frozenset[str]
+
+
+@cache
+def _read(module: str) -> _Module:
+    source = _source(module)
+    if source is None:
+        msg = f"the source of {module} is not installed"
+        raise ModuleNotFoundError(msg)
+    imports = {name for name in _imports(source) if name.startswith(OURS)}
+    if not module.startswith("schemas."):
+        imports |= {code for name in imports for field, code in _registered(name) if f".{field}" in source}
+    return _Module(hashlib.sha256(source.encode()).hexdigest(), frozenset(imports))
+
+
+def _imports(source: str) -> Iterator[str]:
+    # A syntax tree of each module would take ten times as long as all the rest; a test compares the two.
+    for origin, names in _IMPORT.findall(source):
+        listed = _NAME.findall(names)
+        if not f"{origin}.".startswith(OURS):
+            yield from [] if origin else listed
+        else:
+            yield from [f"{origin}.{name}" for name in listed] if _source(origin) is None else [origin]
+
+
+@cache
+def _registered(module: str) -> tuple[tuple[str, str], ...]:
+    """Returns the modules whose code a registry names, each with the field that it stands in; flows stand above every step."""
+    source = _source(module) if module.startswith("schemas.") else None
+    named = _NAMED.findall(source) if source and 'Code("' in source else []
+    return tuple((field, code) for field, code in named if code.startswith(OURS))
+
+
+@cache
+def _source(module: str) -> str | None:
+    """Returns the source of a module as its package's loader has it, from a folder or an archive; None of what is no module."""
+    package, _, path = module.partition(".")
+    try:
+        source = get_data(package, f"{path.replace('.', '/')}.py")
+    except OSError:
+        return None
+    return None if source is None else source.decode()

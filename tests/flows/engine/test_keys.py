@@ -1,0 +1,205 @@
+"""What is made again and what is not: after a change of the code, after a change of what a step is told, under Prefect and without."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from schemas.errors.base import PrivacyError
+from schemas.errors.methods import ReplayError
+from schemas.job.job import load_job
+from schemas.job.method import METHODS
+from tasks.engine import steps
+from tasks.engine.calls import artifacts_of
+from tasks.store import keys
+from tasks.store.store import Artifact
+from tests.conftest import Anonymise, CommandLine
+from tests.jobs import CSV_TYPES, JOB, digests, job_of, people, people_job, write_csv, write_job
+from tests.places import ROOT
+
+TABLE = people(400)
+Edit = Callable[[str], None]
+
+
+def flow_of(method: str) -> Any:
+    flow = METHODS[method].flow.load()
+    return getattr(flow, "fn", flow)
+
+
+@pytest.fixture
+def edit(monkeypatch: pytest.MonkeyPatch) -> Iterator[Edit]:
+    """Plays that a module was changed since."""
+    plain, edited = keys.get_data, set()
+
+    def forget() -> None:
+        for cached in (keys.code_of, keys._read, keys._source):
+            cached.cache_clear()
+
+    def read(package: str, path: str) -> bytes | None:
+        source = plain(package, path)
+        return source + b"\nEDITED = True\n" if source and f"{package}/{path}" in edited else source
+
+    def change(path: str) -> None:
+        assert (ROOT / path).is_file()
+        edited.add(path)
+        forget()
+
+    monkeypatch.setattr(keys, "get_data", read)
+    yield change
+    forget()
+
+
+def made(folder: Path) -> dict[str, set[str]]:
+    """The keys of what the store holds, by step."""
+    store = folder / ".skald" / "people" / "artifacts"
+    return {step.name: {path.stem for path in step.glob("*.record")} for step in store.iterdir() if step.is_dir()}
+
+
+def again(before: dict[str, set[str]], after: dict[str, set[str]]) -> set[str]:
+    """The steps that were made once more."""
+    return {step for step in after if after[step] - before.get(step, set())} - {"releases"}
+
+
+def test_a_changed_search_searches_again_and_what_it_reads_stays(anonymise: Anonymise, tmp_path: Path, edit: Edit) -> None:
+    job = people_job(tmp_path, TABLE, files=3)
+    first, before = anonymise(job), made(tmp_path)
+    assert anonymise(job, "target=unchanged").manifest.release == first.manifest.release
+    assert made(tmp_path) == before
+    edit("core/lattice/search.py")
+    second, after = anonymise(job, "target=other"), made(tmp_path)
+    assert again(before, after) == {"outcome", "cells", "classes", "lattice"}
+    assert (second.manifest.release, digests(second.folder)) == (first.manifest.release, digests(first.folder))
+    edit("core/columns/domains.py")
+    third = anonymise(job, "target=third")
+    assert again(after, made(tmp_path)) >= {"domains", "domain", "histograms", "histogram", "outcome"}
+    assert (third.manifest.release, digests(third.folder)) == (first.manifest.release, digests(first.folder))
+    assert third.manifest.increment is not None
+    assert (third.manifest.increment.domains_reused, third.manifest.increment.unchanged) == (0, 0)
+
+
+def test_what_other_code_kept_of_a_release_is_not_believed(anonymise: Anonymise, tmp_path: Path, edit: Edit) -> None:
+    job = people_job(tmp_path, TABLE, files=2)
+    anonymise(job)
+    edit("core/lattice/search.py")
+    assert not anonymise(job, "privacy.k=6").manifest.overlaps[0].unmeasured
+    edit("core/recoding/recoding.py")
+    [*_, overlap] = anonymise(job, "privacy.k=7").manifest.overlaps
+    assert overlap.unmeasured.startswith("another version of this program made it")
+
+
+@pytest.mark.parametrize("module", ["core/mondrian/cuts.py", "core/recoding/recoding.py", "core/columns/domains.py"])
+def test_cuts_are_not_found_again_by_other_code(tmp_path: Path, edit: Edit, module: str) -> None:
+    run = flow_of("mondrian")
+    job = people_job(tmp_path, TABLE, method={"name": "mondrian"})
+    release = run(job).manifest.release
+    edit("core/lattice/search.py")
+    run(job, (f"replay={release}",))
+    edit(module)
+    with pytest.raises(ReplayError, match="another version of this program made them"):
+        run(job, (f"replay={release}", "suppression.limit=0.2"))
+
+
+def test_a_replay_within_a_wider_limit_is_none_within_a_narrower(tmp_path: Path) -> None:
+    run = flow_of("mondrian")
+    job = people_job(tmp_path, TABLE, files=2, method={"name": "mondrian"})
+    replay = f"replay={run(job).manifest.release}"
+    pq.write_table(TABLE.slice(200, 170), tmp_path / "people" / "001.parquet")
+    assert run(job, (replay, "suppression.limit=0.3")).manifest.suppressed
+    with pytest.raises(PrivacyError, match="do not hold here"):
+        run(job, (replay,))
+
+
+def test_another_reading_of_the_same_csv_file_is_counted_anew(anonymise: Anonymise, tmp_path: Path) -> None:
+    write_csv(tmp_path / "people.csv", TABLE)
+    job = write_job(tmp_path, job_of(source={"path": "people.csv", "format": "csv", "types": CSV_TYPES}))
+    anonymise(job)
+    before, settings = made(tmp_path), 'source.null_values=["", "20", "21"]'
+    kept = anonymise(job, settings)
+    assert again(before, made(tmp_path)) >= {"converted", "domains", "histograms", "outcome"}
+    assert digests(kept.folder) == digests(anonymise(job, settings, "work=fresh", "target=fresh").folder)
+
+
+def test_more_memory_searches_again(anonymise: Anonymise, tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE)
+    anonymise(job)
+    before = made(tmp_path)
+    anonymise(job, "memory=512MB")
+    assert "outcome" in again(before, made(tmp_path))
+
+
+def test_the_code_of_every_method_is_seen_by_a_comparison() -> None:
+    reached = {method: keys.reached(entry.flow.module) for method, entry in METHODS.items()}
+    assert "core.lattice.search" in reached["skald"]
+    assert all("core.mondrian.partition" in reached[method] for method in reached if method != "skald")
+    assert all("tasks.publication.verify_and_publish" in modules for modules in reached.values())
+
+
+def test_the_key_of_prefects_record_is_that_of_the_store(prefect: CommandLine) -> None:
+    people_job(prefect.folder, TABLE)
+    done = prefect("run", "job.yaml")
+    assert done.returncode == 0, done.stderr
+    results = prefect.folder / ".skald" / "people" / "results"
+    records = dict(path.name.split("-", maxsplit=1) for path in results.iterdir())
+    store = made(prefect.folder)
+    assert records.keys() >= {"domains", "domain", "histograms", "histogram", "sizes", "search"}
+    assert {phase: {key} for phase, key in records.items() if phase in store} == {step: store[step] for step in store if step in records}
+    assert {records["search"]} == store["outcome"] == store["cells"] == store["classes"]
+
+
+ALL = [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in (ROOT / "tasks").rglob("*.py") if " = Step(" in path.read_text()]
+CODES = {step.module for module in ALL for step in vars(import_module(module)).values() if isinstance(step, keys.Step)}
+"""The modules that stand behind the steps of the program."""
+
+
+@pytest.fixture
+def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[str], list[Artifact]]]:
+    """The modules of ours that ran in each call of a step, and what it made."""
+    calls: list[tuple[set[str], list[Artifact]]] = []
+    plain = steps.guarded
+
+    def profiled(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            files: set[str] = set()
+            sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
+            try:
+                result = plain(function)(*arguments)
+            finally:
+                sys.setprofile(None)
+            ours = [Path(file).relative_to(ROOT) for file in files if Path(file).is_relative_to(ROOT)]
+            calls.append(({".".join(path.with_suffix("").parts) for path in ours}, artifacts_of(result)))
+            return result
+
+        return call
+
+    monkeypatch.setattr(steps, "guarded", profiled)
+    return calls
+
+
+JOBS: dict[str, dict[str, Any]] = {
+    "lattice": {"privacy": {"k": 4, "l": {"disease": {"distinct": 2}}}, "suppression": {"limit": 0.3, "treatment": "cell", "rounds": 1}},
+    "roots": {"memory": "64MB", "method": {"name": "skald", "objective": "gcp"}},
+    "mondrian": {"method": {"name": "mondrian"}},
+    "fragments": {"method": {"name": "mondrian", "fragments": {"count": 2}}},
+    "pseudonyms": {"columns": JOB["columns"] | {"identifiers": [{"name": "person", "treatment": {"mask": {"keep": 1}}}]}},
+    "rayden": {"method": {"name": "rayden"}, "privacy": {"k": 4, "t": {"disease": {"t": 0.9}}}},
+    "clustering": {"method": {"name": "clustering"}},
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str], list[Artifact]]], name: str) -> None:
+    job = people_job(tmp_path, TABLE, files=2, **JOBS[name])
+    flow_of(load_job(job).method.name)(job)
+    assert len(ran) > 5
+    for modules, made_of_it in ran:
+        codes = [code for code in CODES if any(keys.Step("", code).made(artifact.key) for artifact in made_of_it)]
+        assert codes
+        seen = set().union(*(keys.reached(code) for code in codes))
+        phases = {module for module in modules if module.endswith(".phases")}
+        assert not {module for module in modules - seen - phases if not module.startswith((*keys.APART, "tests."))}
