@@ -63,11 +63,11 @@ def telling_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 
 def telling_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
-    """Tells which labels are none of the job's calendar units: shape (m,)."""
+    """Tells which labels are no calendar unit of the job's: shape (m,)."""
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
     units = "|".join(_UNITS[unit] for unit in spec.date)
-    return np.asarray(pc.invert(pc.match_substring_regex(texts, rf"^-?(?:{units})$"))).astype(np.bool_)
+    return ~np.asarray(pc.match_substring_regex(texts, rf"^-?(?:{units})$")).astype(np.bool_)
 
 
 def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:

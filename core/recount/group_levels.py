@@ -14,10 +14,12 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from core.recount.listed_groups import listed_rows
+from core.recount.listed_groups import rows_of_lists
 from core.recount.value_texts import local_moments, written
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.kinds import entry_of
+from schemas.hierarchies.tree import TreeHierarchy
 
 Levels: TypeAlias = list[list[Hashable]]
 """Per level above the values themselves, finest first, the group of each value."""
@@ -33,10 +35,13 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
         folder: Where the job file lies.
 
     Raises:
-        HierarchyError: a listed hierarchy cannot be read, or does not list a value.
+        HierarchyError: a listed hierarchy cannot be read, or does not list a value; or the recount does not know the kind.
     """
+    levels_of = entry_of(spec).recount_levels
+    if levels_of is None:
+        raise HierarchyError.not_recounted(name, spec.kind)
     try:
-        levels = _levels(name, spec, values.drop_null(), folder)
+        levels: Levels = levels_of(name, spec, values.drop_null(), folder)
     except (ValueError, AttributeError, pa.ArrowException):
         remedy = "give the job and the source that the release was made of"
         raise HierarchyError.wrong_type(name, spec.kind, f"values that {spec.kind} can group", str(values.type), remedy) from None
@@ -45,24 +50,12 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
     return [_with_null(level, present) for level in levels] + [whole]
 
 
-def _levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Levels:
-    match spec:
-        case WidthsHierarchy():
-            return _bins(spec, values)
-        case PrefixHierarchy():
-            return _beginnings(spec, [texts[0] for texts in written(values)])
-        case DateHierarchy():
-            return _units(spec, values)
-        case _:
-            return _listed(name, listed_rows(name, spec, folder), written(values))
-
-
 def _with_null(level: Sequence[Hashable], present: Sequence[bool]) -> list[Hashable]:
     groups = iter(level)
     return [("of values", next(groups)) if there else None for there in present]
 
 
-def _bins(spec: WidthsHierarchy, values: pa.Array) -> Levels:
+def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: Path) -> Levels:
     """Bins by each width; the first one is no level of its own where no two values that the column can hold share a bin."""
     numbers = [Fraction(rank) for rank in range(len(values))] if spec.encode else [Fraction(texts[-1]) for texts in written(values)]
     widths = [Fraction(width) for width in spec.widths]
@@ -87,8 +80,9 @@ def _bin(spec: WidthsHierarchy, number: Fraction, width: Fraction) -> Hashable:
     return (number - Fraction(spec.origin)) // width
 
 
-def _beginnings(spec: PrefixHierarchy, texts: Sequence[str]) -> Levels:
+def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
     """Groups text by its first characters and its length; the first level is none where no text is longer than it."""
+    texts = [texts[0] for texts in written(values)]
     kept = list(spec.prefix)
     if not spec.hides and kept[0] >= max(map(len, texts), default=0):
         kept = kept[1:]
@@ -96,7 +90,7 @@ def _beginnings(spec: PrefixHierarchy, texts: Sequence[str]) -> Levels:
     return [["sparse" if text.startswith(sparse) else (text[:count], len(text)) for text in texts] for count in kept]
 
 
-def _units(spec: DateHierarchy, values: pa.Array) -> Levels:
+def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Path) -> Levels:
     """Groups by calendar unit; days are no level of their own where all moments are midnight."""
     moments = local_moments(values)
     days = moments.astype("datetime64[D]")
@@ -106,10 +100,11 @@ def _units(spec: DateHierarchy, values: pa.Array) -> Levels:
     return [numbers[unit].tolist() for unit in units]
 
 
-def _listed(name: str, rows: Sequence[Sequence[str]], values: Sequence[Sequence[str]]) -> Levels:
+def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
     """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all."""
+    rows = rows_of_lists(name, spec, folder)
     groups = {row[0]: row[1:] for row in rows}
-    found = [next((groups[text] for text in texts if text in groups), None) for texts in values]
+    found = [next((groups[text] for text in texts if text in groups), None) for texts in written(values)]
     if lacking := found.count(None):
         raise HierarchyError.not_covered(name, "its hierarchy", lacking, len(values))
     depth = len(rows[0]) - 1 if rows else 0

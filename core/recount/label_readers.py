@@ -10,17 +10,18 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.listed_groups import Row, listed_rows
-from core.recount.value_scales import Scale, Span, scale_of
+from core.recount.listed_groups import rows_of_lists
+from core.recount.value_scales import Scale, Span, value_scale
 from core.recount.value_texts import written
-from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy
+from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
+from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
 
@@ -40,15 +41,17 @@ class Axis:
         exact: Reads a label that is a value.
         others: Read labels that are groups, ranges and beginnings.
         pieces: Parts between commas of the value that has most of them.
+        known: Whether labels of the hierarchy can be read; else each of them covers any value.
     """
 
     positions: NDArray[np.int64]
     exact: Reader
     others: tuple[Reader, ...]
     pieces: int = 1
+    known: bool = True
 
 
-def axis_of(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> Axis:
+def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> Axis:
     """Puts the values of a quasi-identifier in order.
 
     Args:
@@ -61,15 +64,24 @@ def axis_of(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: boo
     Raises:
         HierarchyError: a listed hierarchy cannot be read.
     """
-    spec, scale = qid.hierarchy, scale_of(values)
     if beginnings:
         return _by_text(values)
-    if scale is not None and (ranges or not isinstance(spec, CsvHierarchy | TreeHierarchy | PrefixHierarchy)):
-        units = (scale.unit,) if isinstance(spec, DateHierarchy) else ()
-        return Axis(scale.positions, scale.exact, (_ranges(scale, wide=bool(getattr(values.type, "tz", None))), *units))
-    if isinstance(spec, CsvHierarchy | TreeHierarchy):
-        return _by_group(listed_rows(qid.name, spec, folder), values)
-    return _by_beginning(spec if isinstance(spec, PrefixHierarchy) else PrefixHierarchy(prefix=[1]), values)
+    scale = value_scale(values) if ranges else None
+    kind = entry_of(qid.hierarchy).recount_axis
+    if scale is None and kind:
+        axis: Axis = kind(qid.name, qid.hierarchy, values, folder)
+        return axis
+    return _ascending(scale, values) if scale else replace(_by_text(values), others=(lambda label: (0, len(values)),), known=False)
+
+
+def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Axis:
+    """Orders numbers, dates and times as they ascend, for labels such as ``[20 - 29]``, ``>= 90`` and ``2020-Q1``."""
+    scale = value_scale(values)
+    return _ascending(scale, values) if scale else _by_text(values)
+
+
+def _ascending(scale: Scale, values: pa.Array) -> Axis:
+    return Axis(scale.positions, scale.exact, (_ranges(scale, wide=bool(getattr(values.type, "tz", None))), scale.unit))
 
 
 def _ranges(scale: Scale, *, wide: bool) -> Reader:
@@ -112,7 +124,7 @@ def _by_text(values: pa.Array) -> Axis:
     return Axis(_sorted_by([(text,) for text in texts]), exact, (beginning,), _pieces(texts))
 
 
-def _by_beginning(spec: PrefixHierarchy, values: pa.Array) -> Axis:
+def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Axis:
     """Orders codes by length and text, those with a sparse beginning first: labels such as ``12***`` and ``000``."""
     length = len(spec.beginnings[0]) if spec.beginnings else 0
     sparse = (*spec.beginnings, "0" * length) if length else ()
@@ -143,9 +155,13 @@ def _by_beginning(spec: PrefixHierarchy, values: pa.Array) -> Axis:
     return Axis(_sorted_by(keys), exact, (group, *map(kept, spec.prefix)), _pieces(text for _, _, text in keys))
 
 
-def _by_group(rows: Sequence[Row], values: pa.Array) -> Axis:
-    """Orders listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself."""
-    listed = {row[0]: row for row in rows}
+def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Axis:
+    """Orders listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself.
+
+    Raises:
+        HierarchyError: the file of groups cannot be read.
+    """
+    listed = {row[0]: row for row in rows_of_lists(name, spec, folder)}
     spelt = written(values)
     found = [next((listed[text] for text in texts if text in listed), None) for texts in spelt]
     keys = [(row is None, tuple(reversed(row)) if row else (texts[0],)) for row, texts in zip(found, spelt, strict=True)]

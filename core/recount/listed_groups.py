@@ -6,14 +6,14 @@ import csv
 from pathlib import Path
 
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
+from schemas.hierarchies.hierarchy import CsvHierarchy
 from schemas.hierarchies.tree import TreeHierarchy
 
 Row = tuple[str, ...]
 """A value as text, then its groups from the finest to the coarsest."""
 
 
-def listed_rows(name: str, spec: HierarchySpec, folder: Path) -> list[Row]:
+def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -> list[Row]:
     """Returns the rows of a listed hierarchy, all of one length.
 
     Args:
@@ -26,7 +26,6 @@ def listed_rows(name: str, spec: HierarchySpec, folder: Path) -> list[Row]:
     """
     if isinstance(spec, TreeHierarchy):
         return list(spec.routes())
-    assert isinstance(spec, CsvHierarchy)
     path = str(spec.csv)
     try:
         with (folder / path).open(encoding="utf-8-sig", newline="") as file:

@@ -24,13 +24,13 @@ class Part(NamedTuple):
     Attributes:
         released: The expression over the release, which is called ``r``.
         source: The expression over the source, which is called ``s``.
-        table: The table ``value``, ``digest`` by which the source's values get the digests of their labels; empty where none is needed.
+        digests: The table ``value``, ``digest`` by which the source's values get the digests of their labels; empty where none is needed.
         column: Quoted name of the source's column that is looked up there.
     """
 
     released: str
     source: str
-    table: str = ""
+    digests: str = ""
     column: str = ""
 
 
@@ -100,7 +100,7 @@ def joint_sql(release: str, source: str, parts: Sequence[Part]) -> str:
     """
     found = ", ".join(part.released for part in parts)
     given = ", ".join(part.source for part in parts)
-    joins = " ".join(f"JOIN {part.table} ON s.{part.column} IS NOT DISTINCT FROM {part.table}.value" for part in parts if part.table)
+    joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
     summed = f"count(*) AS records, sum((digest >> {REMAINDER})::INTEGER) AS digests"
     return f"""
         WITH released AS (

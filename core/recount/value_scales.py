@@ -78,7 +78,7 @@ class Scale:
         return int(first), int(last)
 
 
-def scale_of(values: pa.Array) -> Scale | None:
+def value_scale(values: pa.Array) -> Scale | None:
     """Returns the scale of values, shape (m,), distinct, ascending and without null; None for text and booleans."""
     kind, natural = values.type, np.arange(len(values))
     if pt.is_integer(kind):

@@ -29,7 +29,7 @@ def make_whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, alo
         groups = group_levels(column, along, zoned(rows["value"], original, column), job.folder)
         levels = len(groups)
         columns |= {f"level_{level}": np.array(places(groups[level - 1]), np.int64) for level in range(1, levels + 1)}
-    connection.register("whole_rows", pa.table(columns))
+    connection.register("whole_rows", pa.Table.from_pydict(columns))
     connection.execute("CREATE OR REPLACE TEMP TABLE whole AS SELECT * FROM whole_rows")
     connection.unregister("whole_rows")
     return levels

@@ -12,8 +12,8 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
-from core.recount.hidden_values import telling_labels, telling_pairs
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recount.risk import risk_of_files
 from schemas.errors.base import VerificationError, counted

@@ -13,7 +13,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.coverage import unmatched
-from core.recount.label_readers import Axis, axis_of
+from core.recount.label_readers import Axis, label_axis
 from core.recount.label_spans import Spans, pair_labels, read_labels
 from core.recount.truth import (
     Part,
@@ -143,7 +143,7 @@ def _labels(job: Job, connection: duckdb.DuckDBPyConnection, release: str, origi
     held = zoned(values["value"], original, qid.name)
     texts = _texts(job, qid, [zoned(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))])
     known = held.drop_null()
-    axis = axis_of(qid, known, job.folder, ranges=_has_ranges(texts), beginnings=_way(job, qid) == "prefix")
+    axis = label_axis(qid, known, job.folder, ranges=_has_ranges(texts), beginnings=_way(job, qid) == "prefix")
     spans = read_labels(axis, texts)
     order = np.append(axis.positions, len(known))[: len(held)]
     source = np.zeros(len(known) + 1, np.int64)

@@ -12,8 +12,10 @@ from decimal import Decimal
 from math import ceil
 from pathlib import Path
 
-from core.recount.listed_groups import listed_rows
-from schemas.hierarchies.hierarchy import DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from core.recount.listed_groups import rows_of_lists
+from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.kinds import entry_of
+from schemas.hierarchies.tree import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.release.manifest import MASK
 
@@ -29,6 +31,7 @@ _UNITS = {
 }
 
 Bound = Decimal | float | int | None
+Rule = Callable[[str], bool]
 
 
 def telling_labels(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
@@ -42,7 +45,9 @@ def telling_labels(qid: QuasiIdentifier, labels: Iterable[object], folder: Path)
     Raises:
         HierarchyError: the hierarchy's file cannot be read.
     """
-    allows = _rule(qid, folder)
+    rule = entry_of(qid.hierarchy).recount_rule
+    # Nothing is known of another kind that could excuse a label.
+    allows: Rule = rule(qid, folder) if rule else lambda label: False
     return sum(not (label is None or label == MASK or (isinstance(label, str) and allows(label))) for label in labels)
 
 
@@ -53,26 +58,41 @@ def telling_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) ->
     return sum(not _allowed_pair(spec, low, high, exact=qid.exact) for low, high in pairs)
 
 
-def _rule(qid: QuasiIdentifier, folder: Path) -> Callable[[str], bool]:
-    """Returns what tells whether a label is allowed."""
-    spec, exact = qid.hierarchy, qid.exact
-    match spec:
-        case WidthsHierarchy():
-            return lambda label: _allowed_bin(spec, label, exact=exact)
-        case PrefixHierarchy():
-            return lambda label: _allowed_prefix(spec, label, exact=exact)
-        case DateHierarchy():
-            forms = re.compile("|".join(_UNITS[unit] for unit in spec.date))
-            return lambda label: forms.fullmatch(label) is not None
-        case _:
-            rows = listed_rows(qid.name, spec, folder)
-            # A group that bears the name of a value could be that value.
-            groups = {group for row in rows for group in row[1:]} - {row[0] for row in rows}
-            return groups.__contains__
+def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows what lies beyond an end, and bins within the ends; a single number only where exact values are allowed."""
+    spec = qid.hierarchy
+    assert isinstance(spec, WidthsHierarchy)
+    return lambda label: _allowed_bin(spec, label, exact=qid.exact)
+
+
+def beginnings_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows no more characters than the finest level keeps, not all of them unless ``exact``, and no sparse beginning."""
+    spec = qid.hierarchy
+    assert isinstance(spec, PrefixHierarchy)
+    return lambda label: _allowed_prefix(spec, label, exact=qid.exact)
+
+
+def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows the calendar units that the hierarchy names."""
+    spec = qid.hierarchy
+    assert isinstance(spec, DateHierarchy)
+    forms = re.compile("|".join(_UNITS[unit] for unit in spec.date))
+    return lambda label: forms.fullmatch(label) is not None
+
+
+def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows the groups that are listed, but for those that bear the name of a value, because they could be that value.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    assert isinstance(qid.hierarchy, CsvHierarchy | TreeHierarchy)
+    rows = rows_of_lists(qid.name, qid.hierarchy, folder)
+    groups = {group for row in rows for group in row[1:]} - {row[0] for row in rows}
+    return groups.__contains__
 
 
 def _allowed_bin(spec: WidthsHierarchy, label: str, *, exact: bool) -> bool:
-    """Tells whether a label is what lies beyond an end, or a bin within the ends; a single number only where exact values are allowed."""
     if found := _BEYOND.fullmatch(label):
         sign, end = found[1], Decimal(found[2])
         if sign == ">=":
@@ -118,7 +138,6 @@ def _decimal(number: Bound) -> Decimal:
 
 
 def _allowed_prefix(spec: PrefixHierarchy, label: str, *, exact: bool) -> bool:
-    """Tells whether a label keeps no more characters than the finest level, not all of them unless ``exact``, and no sparse beginning."""
     if spec.beginnings and label == "0" * len(spec.beginnings[0]):
         return True
     kept = label.rstrip(spec.mask)

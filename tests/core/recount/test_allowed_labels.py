@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.disclosing_labels import telling
-from core.recount.hidden_values import telling_labels, telling_pairs
+from core.recount.allowed_labels import telling_labels, telling_pairs
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
 from schemas.job.columns import QuasiIdentifier
