@@ -133,11 +133,6 @@ def test_core_and_schemas_know_no_prefect() -> None:
     assert not [path for path in MODULES if path.relative_to(ROOT).parts[0] in {"core", "schemas"} and "prefect" in str(imported(path))]
 
 
-def test_the_recount_uses_nothing_of_what_makes_a_release() -> None:
-    used = {one for name, uses in arrows().items() if room(name) == "core.recount" for one in uses}
-    assert not {one for one in used if room(one) != "core.recount" and one.split(".")[0] != "schemas"}
-
-
 def test_no_module_of_flows_bears_the_name_of_a_standard_one() -> None:
     assert not {path.stem for path in (ROOT / "flows").glob("*.py")} & (sys.stdlib_module_names - {"__init__"})
 

@@ -15,7 +15,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.source.locations import find_files, source_digest
 from tasks.source.partitions import partitions, relation, with_partition
-from tasks.store.store import key_of
+from tasks.store.keys import fingerprint_of
 
 
 class Original(NamedTuple):
@@ -41,7 +41,7 @@ def original_of(job: Job) -> Original | None:
     try:
         files = find_files(job)
         named = partitions(job, list(map(str, files)))
-        digests = [key_of(digest, one) if one else digest for digest, one in zip(map(source_digest, files), named, strict=True)]
+        digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(map(source_digest, files), named, strict=True)]
         fields = [field for file, one in zip(files, named, strict=True) for field in with_partition(pq.read_schema(file), one)]
     except (SourceError, OSError, pa.ArrowException):
         return None
