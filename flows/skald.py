@@ -4,7 +4,7 @@ from pathlib import Path
 
 from schemas.job.job import load_job
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
+from tasks.counting.phases import count_domains, count_histograms, count_pairs, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import read_sizes
 from tasks.engine.flows import as_job_flow
 from tasks.lattice.lattice_maps import read_map
@@ -38,11 +38,13 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             coding = load_coding(job, domain, run.store)
             root = choose_root(job, coding)
         with run.phase("phase 2: histogram"):
+            # Where persons are named, a chunk is read once for its pairs and its histogram.
+            pairs = count_pairs(run, source)
             parts = count_histograms(run, source)
             histogram = merge_histograms(run, domain, root, parts)
             sizes = count_sizes(run, domain, root, histogram, parts)
         with run.phase("phase 2: search"):
-            recoding = search(run, domain, root, histogram, parts)
+            recoding = search(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 3: rewrite"):
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
         before = read_sizes(sizes, run.store)

@@ -27,3 +27,9 @@ def histogram_schema(words: int) -> pa.DataFrameSchema:
     """Returns the schema of a histogram: a cell of one or more words, and how many records it holds."""
     columns = {f"cell_{word}": pa.Column(pl.Int64, pa.Check.ge(0)) for word in range(words)}
     return pa.DataFrameSchema(columns | {"count": pa.Column(pl.Int64, pa.Check.ge(1))}, strict=True)
+
+
+def pairs_schema() -> pa.DataFrameSchema:
+    """Returns the schema of the pairs of a chunk: a person's digest, a cell by its place in the chunk's histogram, and their records."""
+    columns = {"person": pa.Column(pl.UInt64), "cell": pa.Column(pl.UInt32), "count": pa.Column(pl.UInt32, pa.Check.ge(1))}
+    return pa.DataFrameSchema(columns, strict=True)

@@ -24,6 +24,7 @@ Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
 WORD = 1 << 62
 LOOK_UP_SPAN = 1 << 22
+LOOK_UPS_PER_CELL = 4
 
 
 def smallest_type(size: int) -> np.dtype[np.unsignedinteger[Any]]:
@@ -194,3 +195,21 @@ def single_word(words: Words) -> NDArray[np.int64]:
         distinct, low = np.unique(word, return_inverse=True)
         key = high.astype(np.int64) * len(distinct) + low
     return key
+
+
+def places_among(cells: Words, wanted: Words, product: int) -> NDArray[np.integer[Any]]:
+    """Returns the place of each wanted cell among others, shape (n,).
+
+    Args:
+        cells: Words of shape (cells,), ascending without repeats; every wanted cell is one of them.
+        wanted: Words of shape (n,).
+        product: How many cells there could be.
+    """
+    if len(cells) > 1:
+        both = single_word(tuple(np.concatenate(pair) for pair in zip(cells, wanted, strict=True)))
+        return np.searchsorted(both[: len(cells[0])], both[len(cells[0]) :])
+    if product > LOOK_UPS_PER_CELL * len(wanted[0]):
+        return np.searchsorted(cells[0], wanted[0])
+    table = np.empty(product, np.int32)
+    table[cells[0]] = np.arange(len(cells[0]), dtype=np.int32)
+    return table[wanted[0]]

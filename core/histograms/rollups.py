@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words
+from core.columns.coding import Packing, Words, places_among
 from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
@@ -51,6 +51,20 @@ def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) 
     """
     packing = packing_of(node, hierarchies)
     return Histogram(node, packing, *_merged(Cells(histogram.node, histogram.codes, histogram.counts), node, packing, hierarchies))
+
+
+def places_in(coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[Any]], hierarchies: Sequence[Hierarchy]) -> NDArray[Any]:
+    """Returns where among the cells of a histogram finer cells fall, all of which fall into one of them, shape (cells,).
+
+    Args:
+        coarse: The histogram, of some axes, the first ones.
+        fine: Node of the finer cells; nowhere coarser.
+        codes: Shape (cells, axes or more), the group of each axis.
+        hierarchies: One per axis.
+    """
+    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, coarse.node, strict=False)]
+    words = coarse.packing.pack_mapped(tuple(codes[:, : len(maps)].T), maps)
+    return places_among(coarse.words, words, coarse.packing.product)
 
 
 def worth_of(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

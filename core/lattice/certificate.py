@@ -38,7 +38,7 @@ MOST_ROOTS = 24
 
 Count = Callable[[Sequence[Node]], Iterable[Histogram]]
 Crowded = Callable[[Sequence[Node], int], Sequence[bool]]
-VisitsTo = Callable[[Histogram], Visits]
+VisitsTo = Callable[[Histogram], Visits | None]
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Examination:
         most_roots: Roots that are counted before the rest is left unexamined, the first included.
         sensitive: As for ``Search``.
         prices: As for ``Search``.
-        visits_to: Returns the visits to the cells of a root; None where no person is named and every record counts as one.
+        visits_to: Returns the visits to the cells of a root, or None where no person is named and every record counts as one.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -71,7 +71,7 @@ class Examination:
     most_roots: int = MOST_ROOTS
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
-    visits_to: VisitsTo | None = None
+    visits_to: VisitsTo = lambda root: None
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.whole([hierarchy.levels for hierarchy in self.hierarchies])
@@ -141,7 +141,7 @@ class Examination:
             best,
             self.sensitive,
             self.prices,
-            self.visits_to(histogram) if self.visits_to else None,
+            self.visits_to(histogram),
         )
         found = search.run()
         self.roots.append(histogram.node)

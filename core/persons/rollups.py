@@ -23,6 +23,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import Cells, RollUps, fits_array, number_coarser, packing_of, worth_keeping, worth_of
 from core.persons.kernels import add_weights, drop_visits, merge_visits, weigh_cells
+from core.persons.spreads import spread_of_people
 from core.persons.visits import Counts, Visits
 from core.privacy.models import Spread
 
@@ -136,13 +137,12 @@ class PersonRollUps(RollUps):
             whole: Shape (values,), persons of the whole source by value.
             exact: Whether counts matter. Which values occur is always exact; counts that are not are no fewer than there are.
         """
-        people, cells = self._people[classes.base.node], classes.base
-        key = classes.owners * len(whole) + cells.codes[:, axis].astype(np.int64)
-        found, pairs = np.unique(key, return_inverse=True)
+        people, values = self._people[classes.base.node], classes.base.codes[:, axis].astype(np.int64)
+        if exact:
+            return spread_of_people(people.visits, classes.owners, values, whole)
+        found, pairs = np.unique(classes.owners * len(whole) + values, return_inverse=True)
         counts = np.zeros(len(found), np.int64)
         add_numbers(pairs, people.weights[:, MOST].astype(np.int64), counts)
-        if exact:
-            counts -= people.visits.repeats(pairs, np.arange(len(found)), len(found))
         kept = counts > 0
         return Spread(found[kept] // len(whole), found[kept] % len(whole), counts[kept], whole)
 

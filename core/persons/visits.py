@@ -28,11 +28,13 @@ class Share(NamedTuple):
         per_cell: Shape (cells,), int32: how many of them have records in each cell.
         visits: Shape (visits,), int32: the cells of those who are in more than one, as the kernels read them.
         size: How many they are.
+        most_records: The records of the one who has most.
     """
 
     per_cell: NDArray[np.int32]
     visits: NDArray[np.int32]
     size: int
+    most_records: int
 
 
 def share_of(parts: Sequence[Pairs], cells: int) -> Share:
@@ -43,21 +45,27 @@ def share_of(parts: Sequence[Pairs], cells: int) -> Share:
         cells: How many cells there are.
     """
     digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
+    owners = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
+    counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
     numbers, known = number_persons(digests, places_for(len(digests)))
-    return numbered_share(numbers, np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)]), cells, len(known))
+    return numbered_share(numbers, owners, counts, cells, len(known))
 
 
-def numbered_share(persons: NDArray[np.int32], owners: Integers, cells: int, size: int) -> Share:
+def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cells: int, size: int) -> Share:
     """Returns the visits of persons that are numbered already.
 
     Args:
         persons: Shape (n,), from 0; a negative one is nobody.
         owners: Shape (n,), the cell of each.
+        counts: Shape (n,), its records.
         cells: How many cells there are.
         size: How many persons there are.
     """
-    per_cell, last = np.zeros(cells, np.int32), np.full(cells, -1, np.int32)
-    return Share(per_cell, line_up(*group(persons, size), owners, per_cell, last), size)
+    per_cell, last, records = np.zeros(cells, np.int32), np.full(cells, -1, np.int32), np.zeros(size + 1, np.int64)
+    # Those of nobody go to the last place.
+    add_numbers(persons.astype(np.int64), counts, records)
+    most = int(records[:size].max(initial=0))
+    return Share(per_cell, line_up(*group(persons, size), owners, per_cell, last), size, most)
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +93,8 @@ class Visits:
         Args:
             persons: Shape (n,), the number of each record's person, from 0; a negative one is nobody.
         """
-        return cls.of([numbered_share(persons, np.arange(len(persons)), len(persons), int(persons.max(initial=-1)) + 1)])
+        every = np.arange(len(persons))
+        return cls.of([numbered_share(persons, every, np.ones_like(every), len(persons), int(persons.max(initial=-1)) + 1)])
 
     @property
     def cells(self) -> int:

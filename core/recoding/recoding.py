@@ -17,8 +17,6 @@ from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
-from core.privacy.models import PrivacyModel, Spreads
-from schemas.job.suppression import SUPPRESSIONS
 
 Treatment: TypeAlias = str
 """A name in `schemas.job.suppression.SUPPRESSIONS`."""
@@ -86,27 +84,18 @@ def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
 
 
 def recode(
-    histogram: Histogram,
-    hierarchies: Sequence[Hierarchy],
-    model: PrivacyModel,
-    treatment: Treatment,
-    intervals: Intervals,
-    spreads: Spreads | None = None,
+    histogram: Histogram, hierarchies: Sequence[Hierarchy], failing: NDArray[np.bool_], intervals: Intervals, *, masks: bool, masked: bool
 ) -> Recoding:
     """Makes each passing cell of a node a class; failing cells are dropped, or masked into one class of ``*``.
-
-    Masked records form a class like any other. If that class itself fails the privacy model its records are dropped, because a mask of
-    fewer than k records would give them away.
 
     Args:
         histogram: The cells of the chosen node.
         hierarchies: One per QID in job order.
-        model: What a class must satisfy.
-        treatment: ``drop`` or ``mask``.
+        failing: Shape (cells,).
         intervals: ``text``, or ``bounds`` for two columns per numerical QID.
-        spreads: How sensitive values are spread over the cells, for models that look at them.
+        masks: Whether the job may mask records: then all labels are text, whether or not this run masks any.
+        masked: Whether it does: masked records form a class like any other, which must be safe itself.
     """
-    failing, masks = model.fails(histogram.counts, spreads), SUPPRESSIONS[treatment].masks
     kept = np.flatnonzero(~failing)
     groups = [codes[kept] for codes in histogram.groups]
     columns: dict[str, pa.Array] = {}
@@ -115,12 +104,10 @@ def recode(
     labels, sizes = pa.table(columns), histogram.counts[kept]
     classes = np.full(histogram.cells, SUPPRESSED)
     classes[kept] = np.arange(len(kept), dtype=np.int32)
-    lost = histogram.counts[failing].sum(dtype=np.int64, keepdims=True)
-    together = None if spreads is None else {column: spread.union(failing) for column, spread in spreads.items()}
-    if masks and lost[0] and not model.fails(lost, together)[0]:
+    if masked:
         classes[failing] = len(kept)
         labels = pa.concat_tables([labels, pa.table({name: ["*"] for name in labels.column_names})])
-        sizes = np.append(sizes, lost)
+        sizes = np.append(sizes, histogram.counts[failing].sum(dtype=np.int64))
     listed = classes != SUPPRESSED
     return Recoding(histogram.node, histogram.packing, tuple(word[listed] for word in histogram.words), classes[listed], labels, sizes)
 
@@ -128,7 +115,7 @@ def recode(
 def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Intervals, *, as_text: bool) -> dict[str, pa.Array]:
     bounds = hierarchy.bounds[level] if intervals == "bounds" else None
     columns = [hierarchy.labels[level]] if bounds is None else list(bounds)
-    # A column that may hold the mask's `*` is text whatever its type, and whether or not this run masks anything.
+    # A column that may hold the mask's `*` is text whatever its type.
     taken = [(column.cast(pa.string()) if as_text else column).take(codes) for column in columns]
     return dict(zip(published_columns(hierarchy.qid, bounds is not None), taken, strict=True))
 

@@ -156,6 +156,11 @@ class PrivacyError(SkaldError):
         return cls(f"k = {k:,} cannot be met by {counted(records, 'record')}. Lower privacy.k or add data; nothing was published.")
 
     @classmethod
+    def too_few_persons(cls, k: int, persons: int) -> PrivacyError:
+        """k is larger than the number of persons."""
+        return cls(f"k = {k:,} cannot be met by {counted(persons, 'person')}. Lower privacy.k or add data; nothing was published.")
+
+    @classmethod
     def memory_too_small(cls, memory: int) -> PrivacyError:
         """Not even the coarsest histogram fits."""
         return cls(f"memory = {memory:,} bytes cannot hold any histogram of this job. Raise memory.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -32,21 +33,54 @@ def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) ->
     Raises:
         SourceError: the file changed since phase 1.
     """
-    names = axis_names(job)
 
     def write(path: Path) -> int:
-        domains = read_domains(read_table(store, count_domains(job, columns, chunk, store)), names)
-        packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
+        packing, records = packed_records(job, columns, chunk, store)
         counter = HistogramCounter(packing)
-        try:
-            for batch in read_chunk(chunk, names):
-                counter.add(packing.pack([coder.code(column) for coder, column in zip(coders, batch.columns, strict=True)]))
-        except LookupError:
-            raise SourceError.changed(chunk.file.name) from None
-        words, counts = counter.result()
-        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
+        for words, _ in records:
+            counter.add(words)
+        return write_cells(path, *counter.result())
 
     return store.make(OF_CHUNK, chunk_key(job, chunk.key), ".parquet", write)
+
+
+def write_cells(path: Path, words: Words, counts: NDArray[np.int64]) -> int:
+    """Writes the histogram of a chunk and returns its number of cells."""
+    return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
+
+
+def packed_records(
+    job: Job, columns: pa.Schema, chunk: Chunk, store: Store, others: Sequence[str] = ()
+) -> tuple[Packing, Iterator[tuple[Words, list[pa.Array]]]]:
+    """Reads a chunk batch by batch, with the cell of each record in the coding of the chunk.
+
+    Args:
+        job: Names the axes.
+        columns: Of the source.
+        chunk: What is read.
+        store: Has the chunk's domains, or gets them.
+        others: Further columns.
+
+    Returns:
+        How cells are packed; the words of each batch, and its further columns.
+
+    Raises:
+        SourceError: the file changed since phase 1, while batches are drawn.
+    """
+    names = axis_names(job)
+    domains = read_domains(read_table(store, count_domains(job, columns, chunk, store)), names)
+    packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
+
+    def batches() -> Iterator[tuple[Words, list[pa.Array]]]:
+        wanted = list(dict.fromkeys([*names, *others]))
+        try:
+            for batch in read_chunk(chunk, wanted):
+                codes = [coder.code(batch.column(place)) for place, coder in enumerate(coders)]
+                yield packing.pack(codes), [batch.column(wanted.index(name)) for name in others]
+        except LookupError:
+            raise SourceError.changed(chunk.file.name) from None
+
+    return packing, batches()
 
 
 def cell_table(words: Words, counts: pa.Array) -> pa.Table:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from core.columns.node import Node
 from schemas.job.job import Job
-from tasks.counting import chunk_histograms, domains, histograms
+from tasks.counting import chunk_histograms, chunk_people, domains, histograms
 from tasks.counting import source_sizes as risk
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
@@ -38,6 +38,21 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
     """Phase 1: the domain table of the whole source."""
     call = Call(domains.merged_key(parts), "merge domains", (run.job, source, parts, run.store))
     return run_step(run, "domain", domains.merge_chunks, call)
+
+
+def count_pairs(run: Run, source: Source) -> Artifacts:
+    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person."""
+    if not run.job.columns.person:
+        return []
+
+    def key(chunk: Chunk) -> Key:
+        return chunk_people.pairs_key(run.job, source.columns, chunk)
+
+    return map_groups(run, "pairs", _count_pairs, source.chunks, key, run.job, source.columns, run.store)
+
+
+def _count_pairs(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [chunk_people.count_pairs(job, columns, chunk, store) for chunk in chunks]
 
 
 def count_histograms(run: Run, source: Source) -> Artifacts:

@@ -7,7 +7,7 @@ from schemas.errors.methods import NoLatticeError
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.counting.phases import count_domains, count_histograms, count_pairs, merge_domains, merge_histograms
 from tasks.lattice.lattice_maps import read_map
 from tasks.lattice.phases import search
 from tasks.lattice.recodings import check_hierarchies, choose_root
@@ -29,8 +29,9 @@ def lattice_of(job: Job) -> LatticeMap:
         source = read_source(job, run.store)
         domain = merge_domains(run, source, count_domains(run, source))
         root = choose_root(job, load_coding(job, domain, run.store))
+        pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
-        found = search(run, domain, root, merge_histograms(run, domain, root, parts), parts)
+        found = search(run, domain, root, merge_histograms(run, domain, root, parts), parts, pairs)
         drawn = read_map(found.outcome, run.store)
     if drawn is None:
         raise NoLatticeError.not_kept()

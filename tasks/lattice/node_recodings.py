@@ -8,11 +8,11 @@ import numpy as np
 
 from core.columns.node import Node
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import roll_up
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.losses.losses import c_avg, certainty_penalty, dm
-from core.privacy.class_tables import classes_of, without_sensitive
+from core.persons.node_cells import cells_at
+from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 from core.recoding.recoding import Recoding, recode
 from schemas.job.job import Job
@@ -47,7 +47,7 @@ class Made(NamedTuple):
     local: Local | None = None
 
 
-def recode_node(job: Job, coding: Coding, model: PrivacyModel, found: Found, counted: Histogram) -> Made:
+def recode_node(job: Job, coding: Coding, model: PrivacyModel, found: Found, counted: Histogram, visits: Visits | None = None) -> Made:
     """Makes the recoding of a node; what fails at it is dropped or masked.
 
     Args:
@@ -56,14 +56,17 @@ def recode_node(job: Job, coding: Coding, model: PrivacyModel, found: Found, cou
         model: What every class must satisfy.
         found: The node.
         counted: Histogram of a root below it.
+        visits: To its cells; None where no person is named.
     """
-    cells = roll_up(counted, found.node, coding.axes)
-    chosen, spreads = without_sensitive(cells, coding.hierarchies), classes_of(cells, coding.sensitive).spreads
-    recoding = recode(chosen, coding.hierarchies, model, job.suppression.treatment, job.intervals, spreads)
-    kept = np.flatnonzero(~model.fails(chosen.counts, spreads))
+    at = cells_at(counted, found.node, coding.hierarchies, coding.sensitive, visits)
+    chosen, failing = at.cells, model.fails(at.persons, at.spreads)
+    masks = job.suppression.masks
+    # A mask that is no safe class itself would give its records away.
+    masked = bool(masks and failing.any() and not model.fails(*at.union(failing))[0])
+    recoding = recode(chosen, coding.hierarchies, failing, job.intervals, masks=masks, masked=masked)
+    kept, records, suppressed = np.flatnonzero(~failing), coding.records, found.loss.suppressed
     groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]
-    lost = np.delete(chosen.counts, kept)
-    records, suppressed, few = coding.records, found.loss.suppressed, int(lost[lost < job.privacy.k].sum())
+    few = int(chosen.counts[failing & (at.persons < job.privacy.k)].sum())
     ncp = {
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
         for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, chosen.node, groups, strict=True)
@@ -74,7 +77,7 @@ def recode_node(job: Job, coding: Coding, model: PrivacyModel, found: Found, cou
         "dm_all": found.loss.dm_all,
         "gcp": sum(ncp.values()) / len(ncp),
         "precision": float(Lattice.allowed(coding.hierarchies).precision(chosen.node)),
-        "c_avg": c_avg(records - suppressed, len(counts), job.privacy.k),
+        "c_avg": c_avg(int(at.persons[kept].sum()), len(counts), job.privacy.k),
         "suppression_rate": suppressed / records,
     } | found.measured
     why = {what: number for what, number in (("k", few), ("spread", suppressed - few)) if number}

@@ -15,11 +15,13 @@ from core.lattice.objectives import prices_of
 from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.lattice.search import Found, Search
 from core.local_suppression.local_transformation import LIMIT
+from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import count_roots, load_histogram, surely_crowded
+from tasks.counting.visits import People, visits_of
 from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
@@ -32,12 +34,23 @@ class Sought(NamedTuple):
     Attributes:
         model: What every class must satisfy.
         records: How many records there are.
-        k: Fewest records of a published class.
+        k: Fewest persons or records of a published class.
+        people: Whose they are; None where no person is named.
     """
 
     model: PrivacyModel
     records: int
     k: int
+    people: People | None = None
+
+    def visits_to(self, root: Histogram) -> Visits | None:
+        """Returns the visits to the cells of a root; None where no person is named."""
+        return visits_of(self.people, root).visits if self.people else None
+
+
+def memory_for_cells(job: Job) -> int:
+    """Returns how many bytes histograms may take; where persons count, what is known of them takes as much."""
+    return job.memory // 2 if job.columns.person else job.memory
 
 
 def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
@@ -51,14 +64,16 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         parts: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
         store: Where histograms of further roots go.
     """
-    limit, cells = most_suppressed(job, sought.records), job.memory // BYTES_PER_CELL
+    memory = memory_for_cells(job)
+    limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
     method, objective = full_domain(job.method), full_domain(job.method).objective
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive))
     if _branches(coding, first.node):
-        kept = job.memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
-        return Branching(first, coding.axes, sought.model, limit, objective, method.effort, kept, coding.sensitive, prices).run()
+        kept, visits = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.visits_to(first)
+        return Branching(first, coding.axes, sought.model, limit, objective, method.effort, kept, coding.sensitive, prices, visits).run()
     if method.root == "dense":
-        return Search(first, coding.axes, sought.model, limit, objective, cells, sensitive=coding.sensitive, prices=prices).run()
+        visits = sought.visits_to(first)
+        return Search(first, coding.axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         for artifact, root in zip(count_roots(coding, roots, parts, store, cells), roots, strict=True):
@@ -79,6 +94,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         method.roots,
         coding.sensitive,
         prices,
+        sought.visits_to,
     )
     return examination.run(first, count, crowded)
 
@@ -115,4 +131,4 @@ def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Seque
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first
-    return load_histogram(count_roots(coding, [root], parts, store, job.memory // BYTES_PER_CELL)[0], coding, root, store)
+    return load_histogram(count_roots(coding, [root], parts, store, memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, store)

@@ -12,7 +12,7 @@ from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.store.store import Artifact
 
 
-def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: list[Artifact]) -> RecodingArtifacts:
+def search(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: list[Artifact], pairs: list[Artifact]) -> RecodingArtifacts:
     """Phase 2: the best node and its recoding."""
-    key = recodings.search_key(run.job, load_coding(run.job, domain, run.store), root, histogram, parts)
-    return run_step(run, "search", recodings.search, Call(key, "search", (run.job, domain, root, histogram, parts, run.store)))
+    key = recodings.search_key(run.job, load_coding(run.job, domain, run.store), root, histogram, parts, pairs)
+    return run_step(run, "search", recodings.search, Call(key, "search", (run.job, domain, root, histogram, parts, pairs, run.store)))

@@ -23,11 +23,12 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints, load_histogram
+from tasks.counting.visits import People, visits_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
-from tasks.lattice.optimum import Sought, below, examine
+from tasks.lattice.optimum import Sought, below, examine, memory_for_cells
 from tasks.lattice.promises import asked, nothing_left, privacy_model
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key, Step
@@ -55,6 +56,7 @@ class Outcome(BaseModel):
         loss: Losses by name.
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.
+        people: Persons of the source, and records of the one who has most; None where no person is named.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -77,6 +79,7 @@ class Outcome(BaseModel):
     ncp: dict[str, float]
     suppressed_for: dict[str, int] = {}
     local: Local | None = None
+    people: tuple[int, int] | None = None
 
 
 def check_hierarchies(job: Job) -> None:
@@ -103,23 +106,27 @@ def choose_root(job: Job, coding: Coding) -> Node:
         raise PrivacyError.too_few_records(job.privacy.k, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
+    memory = memory_for_cells(job)
     if full_domain(job.method).root == "dense":
-        root = dense_root(coding.axes, job.memory)
+        root = dense_root(coding.axes, memory)
     else:
-        root = occupied_root(coding.axes, job.memory, coding.records)
+        root = occupied_root(coding.axes, memory, coding.records)
     if root is None:
         raise PrivacyError.memory_too_small(job.memory)
     return root
 
 
-def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact, parts: Sequence[Artifact]) -> Key:
+def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> Key:
     """Returns the key of the search and of the recoding that it makes."""
     # Chunks tell more than their sum at a root that is not the finest; and how much of it is examined, the memory decides.
     read = histogram.sha256, root, [] if root == coding.finest else fingerprints(parts)
-    return STEP.key(*read, *asked(job, coding), job.memory, job.suppression.rounds, job.replay is not None, job.name)
+    known = *read, fingerprints(pairs)
+    return STEP.key(*known, *asked(job, coding), job.memory, job.suppression.rounds, job.replay is not None, job.name)
 
 
-def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
+def search(
+    job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
+) -> RecodingArtifacts:
     """Finds the best node and makes its recoding.
 
     Args:
@@ -128,27 +135,29 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
         root: The first root, and with ``root: dense`` the only one.
         histogram: Its cells.
         parts: The chunks' histograms, from which further roots are added up.
+        pairs: Their pairs of person and cell; none where no person is named.
         store: Gets the recoding.
 
     Raises:
         PrivacyError: the best node would suppress everything, or the replayed one more than the limit allows.
     """
     coding = load_coding(job, domain, store)
-    key = search_key(job, coding, root, histogram, parts)
+    key = search_key(job, coding, root, histogram, parts, pairs)
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
-    sought = Sought(model, coding.records, job.privacy.k)
+    people = People(coding, parts, pairs, store, job.memory) if job.columns.person else None
+    sought, whose = Sought(model, coding.records, job.privacy.k, people), check_persons(job, people, counted)
     found = applied(job, coding, sought, counted) if job.replay else examine(job, coding, sought, counted, parts, store)
-    # The top is one class of all N ≥ k records, so a node is always found.
+    # The top is one class of all, k persons or more, so a node is always found.
     if found is None or found.loss.suppressed == coding.records:
         raise nothing_left(job, coding)
     counted = below(job, coding, found, counted, parts, store)
     if job.suppression.is_local:
         made = recode_locally(job, coding, model, found, counted, parts, store)
     else:
-        made = recode_node(job, coding, model, found, counted)
-    outcome = _outcome(coding, counted, found, made)
+        made = recode_node(job, coding, model, found, counted, sought.visits_to(counted))
+    outcome = _outcome(coding, counted, found, made).model_copy(update={"people": whose})
     cells, classes = recoding_tables(made.recoding)
     if found.statuses is not None:
         keep_map(job, found.statuses, outcome.node, store, key)
@@ -158,6 +167,20 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
         classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
         later=store.make("later", key, ".parquet", lambda path: _write(path, stages_table(made.recoding.later))) if made.local else None,
     )
+
+
+def check_persons(job: Job, people: People | None, root: Histogram) -> tuple[int, int] | None:
+    """Returns how many persons there are, and the records of the one who has most; None where no person is named.
+
+    Raises:
+        PrivacyError: there are fewer persons than k.
+    """
+    if people is None:
+        return None
+    whose = visits_of(people, root)
+    if whose.persons < job.privacy.k:
+        raise PrivacyError.too_few_persons(job.privacy.k, whose.persons)
+    return whose.persons, whose.most_records
 
 
 def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:

@@ -7,7 +7,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.losses.losses import loss_of
-from core.privacy.class_tables import classes_of
+from core.persons.node_cells import cells_at
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import ReplayError
 from schemas.job.digest import hierarchies_of, job_digest
@@ -74,8 +74,8 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Fou
         PrivacyError: more records than the limit allows are in classes that fail.
     """
     assert job.replay is not None
-    classes = classes_of(counted, coding.sensitive)
-    loss = loss_of(classes.counts, sought.model.fails(classes.counts, classes.spreads))
+    at = cells_at(counted, counted.node, coding.hierarchies, coding.sensitive, sought.visits_to(counted))
+    loss = loss_of(at.cells.counts, sought.model.fails(at.persons, at.spreads))
     most = most_suppressed(job, sought.records)
     if loss.suppressed > most:
         raise PrivacyError.replay_fails(job.replay.name, loss.suppressed, sought.records, most)

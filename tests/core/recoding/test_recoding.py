@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Coder, Words
-from core.privacy.models import KAnonymity
 from core.recoding.recoding import (
     SUPPRESSED,
     Assigner,
@@ -43,7 +42,10 @@ def cases(draw: st.DrawFn) -> Case:
 
 def recoded(case: Case, treatment: Treatment, intervals: Intervals = "text") -> Recoding:
     example, node, k = case
-    return recode(example.histogram(node), example.hierarchies, KAnonymity(k), treatment, intervals)
+    histogram, masks = example.histogram(node), treatment == "mask"
+    failing = histogram.counts < k
+    masked = masks and k <= histogram.counts[failing].sum()
+    return recode(histogram, example.hierarchies, failing, intervals, masks=masks, masked=bool(masked))
 
 
 def cells(example: Example, recoding: Recoding) -> Words:

@@ -1,0 +1,133 @@
+"""The visits of persons to the cells of a root, from the pairs of all chunks.
+
+They are made share after share of the persons, so that memory does not depend on how many there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import places_in
+from core.persons.visits import Share, Visits, share_of
+from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.chunk_people import read_pairs
+from tasks.counting.coding import Coding
+from tasks.counting.histograms import fingerprints
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+
+STEP = Step("visits", __name__)
+BYTES_PER_PAIR, BYTES_PER_VISIT = 64, 4
+PART = 4
+"""One part in so many of the memory is for persons."""
+
+
+class Visited(NamedTuple):
+    """The visits to a root, how many persons there are, and how many records the one has who has most."""
+
+    visits: Visits
+    persons: int
+    most_records: int
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Whose the records of a source are: what the visits to any root are made of.
+
+    Attributes:
+        coding: Of the run.
+        cells: The histograms of the chunks.
+        pairs: Their pairs, in the same order.
+        store: Has them, and gets what does not fit into memory.
+        memory: Bytes of the job.
+        made: The visits to the root that was asked for last.
+    """
+
+    coding: Coding
+    cells: Sequence[Artifact]
+    pairs: Sequence[Artifact]
+    store: Store
+    memory: int
+    made: dict[Node, Visited] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Pairs of all chunks together."""
+        return sum(part.rows for part in self.pairs)
+
+    def key(self, root: Histogram, *parts: object) -> Key:
+        """Returns the key of what is made of them for a root."""
+        return STEP.key(self.coding.key, root.node, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+
+
+def visits_of(known: People, root: Histogram) -> Visited:
+    """Returns the visits to the cells of a root; those to the last one are remembered."""
+    if root.node not in known.made:
+        made = _visited(known, root)
+        known.made.clear()
+        known.made[root.node] = made
+    return known.made[root.node]
+
+
+def _visited(known: People, root: Histogram) -> Visited:
+    room = known.memory // PART
+    shares = max(-(-known.size * BYTES_PER_PAIR // room), 1)
+    holds = known.size * BYTES_PER_VISIT <= room
+    places = list(_places(known, root, kept=shares > 1))
+    per_cell, visits, persons, most = np.zeros(root.cells, np.int64), list[Callable[[], NDArray[np.int32]]](), 0, 0
+    for number in range(shares):
+        made = _share(known, places, root.cells, number, shares)
+        per_cell += made.per_cell
+        persons, most = persons + made.size, max(most, made.most_records)
+        visits.append(_held(made.visits) if holds else _laid_aside(known, known.key(root, "visits", number, shares), made.visits))
+    return Visited(Visits(per_cell, _Shares(visits)), persons, most)
+
+
+def _share(known: People, places: Sequence[Callable[[], NDArray[np.int32]]], cells: int, number: int, shares: int) -> Share:
+    parts = (read_pairs(part, known.store, number, shares).moved(place()) for part, place in zip(known.pairs, places, strict=True))
+    return share_of(list(parts), cells)
+
+
+def _places(known: People, root: Histogram, *, kept: bool) -> Iterator[Callable[[], NDArray[np.int32]]]:
+    """Yields what returns, for each chunk, the cell of the root that each of its cells falls into."""
+    for part in known.cells:
+
+        def made(part: Artifact = part) -> NDArray[np.int32]:
+            codes = known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0])
+            return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+
+        yield _laid_aside(known, known.key(root, "places", part.key), made()) if kept else made
+
+
+class _Shares:
+    """Shares of visits, each fetched when its turn comes."""
+
+    def __init__(self, shares: Sequence[Callable[[], NDArray[np.int32]]]) -> None:
+        self._shares = shares
+
+    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+        return (share() for share in self._shares)
+
+
+def _held(numbers: NDArray[np.int32]) -> Callable[[], NDArray[np.int32]]:
+    return lambda: numbers
+
+
+def _laid_aside(known: People, key: Key, numbers: NDArray[np.int32]) -> Callable[[], NDArray[np.int32]]:
+    """Keeps numbers as an artefact; returns what reads them."""
+    artifact = known.store.make("visits", key, ".npy", lambda path: _write(path, numbers))
+    return lambda: np.load(known.store.path(artifact))
+
+
+def _write(path: Path, numbers: NDArray[np.int32]) -> int:
+    with path.open("wb") as file:
+        np.save(file, numbers)
+    return len(numbers)
