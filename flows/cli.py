@@ -171,19 +171,22 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
-    from core.privacy.risk import release_risk
     from flows.terminal.runs import verification_summary
     from schemas.job.job import load_job
+    from tasks.publication.ledger import people_of_release
+    from tasks.publication.manifests import risk_after
     from tasks.publication.remote_target import at_hand
     from tasks.recount.recount import verify_release
+    from tasks.store.store import Store
 
     loaded = load_job(job, settings or ())
     with at_hand(release) as folder:
-        recount, manifest = verify_release(loaded, folder)
+        recount, manifest = verify_release(loaded, folder, people_of_release(folder.name, Store(loaded.work_path / "artifacts")))
     if as_json:
         suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-        figures = {name: value for name, value in vars(recount).items() if name != "sizes"}
-        _print_json(figures | {"risk": release_risk(recount.sizes, recount.masked, suppressed, masked)})
+        figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons"}}
+        persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
+        _print_json(figures | {"persons": persons, "risk": risk_after(recount, suppressed, masked)})
     else:
         Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))
 

@@ -1,8 +1,11 @@
 """SKALD: chunked full-domain k-anonymisation with one globally chosen node (papers/skald.txt, Fig. 2)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from core.recount.classes import Recount
 from schemas.job.job import load_job
+from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import read_sizes
@@ -13,7 +16,7 @@ from tasks.lattice.recodings import check_hierarchies, choose_root, read_outcome
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.source.opening import open_run
-from tasks.writing.phases import rewrite, write_files
+from tasks.writing.phases import keep_people, rewrite, write_files
 
 
 @as_job_flow
@@ -47,9 +50,12 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             recoding = search(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 3: rewrite"):
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
+            people = keep_people(run, source, domain, recoding)
         before = read_sizes(sizes, run.store)
         outcome, tops = read_outcome(recoding, run.store), [hierarchy.top for hierarchy in coding.hierarchies]
         drawn = read_map(recoding.outcome, run.store)
-        return verify_and_publish(
-            run, source, files, lambda staged, counted: make_manifest(run, source, outcome, staged, counted, before, tops, drawn)
-        )
+
+        def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
+            return make_manifest(run, source, outcome, staged, counted, before, tops, drawn)
+
+        return verify_and_publish(run, source, files, describe, people)

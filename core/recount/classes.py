@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from core.recount.people import PersonCount
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
@@ -30,6 +31,7 @@ class Recount:
         withheld: Records with ``*`` by QID; empty where that was not counted.
         source: Records of the source; None where it was not at hand.
         unproved: What could not be checked, in sentences.
+        persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
     """
 
     records: int
@@ -43,6 +45,23 @@ class Recount:
     withheld: Mapping[str, int] = field(default_factory=dict)
     source: int | None = None
     unproved: tuple[str, ...] = ()
+    persons: PersonCount | None = None
+
+    @property
+    def unit(self) -> str:
+        """What k was counted in."""
+        return "person" if self.persons else "record"
+
+    @property
+    def unit_sizes(self) -> Mapping[int, int]:
+        """Number of classes by size, in the unit of k."""
+        return self.persons.sizes if self.persons else self.sizes
+
+    def starred(self, masked: int) -> tuple[int, int]:
+        """Returns who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
+        if self.persons is None:
+            return self.masked, masked
+        return self.persons.masked, self.persons.masked if masked == self.masked else 0
 
 
 def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False) -> str:
@@ -98,9 +117,11 @@ def promise_faults(job: Job, recount: Recount) -> list[str]:
     """Returns which promises of the job the counted files break."""
     if not recount.records:
         return ["the data files hold no record"]
+    if recount.persons and recount.persons.strange:
+        return [f"of {recount.classes:,} classes, {recount.persons.strange:,} are not those whose persons the run folder keeps"]
     if recount.failing:
         return [
-            f"{recount.failing:,} of {recount.classes:,} classes have fewer than k = {job.privacy.k:,} records: "
+            f"{recount.failing:,} of {recount.classes:,} classes have fewer than k = {job.privacy.k:,} {recount.unit}s: "
             f"{counted(recount.exposed, 'record')} exposed, {recount.min_class:,} in the smallest class"
         ]
     return []
@@ -118,6 +139,8 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     faults = count_faults(manifest, recount) + suppression_faults(job, manifest.failed, manifest.records)
     if job.suppression.is_local:
         faults += remainder_faults(manifest, recount)
+    if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
+        faults.append("the manifest does not say truly whose records k counts")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
     return faults
@@ -143,10 +166,16 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
     claims = {
         "released": (manifest.released, recount.records),
         "classes": (manifest.classes, recount.classes),
-        "min_class": (manifest.min_class, recount.min_class),
         "masked": (manifest.masked, min(manifest.masked, recount.masked)),
     }
-    faults = [f"the manifest says {name} = {said:,}, the files hold {found:,}" for name, (said, found) in claims.items() if said != found]
+    # In another unit, a size says nothing about the manifest's.
+    if manifest.persons is None or recount.persons:
+        claims["min_class"] = (manifest.min_class, recount.min_class)
+    if manifest.persons and (found := recount.persons):
+        claims["persons.released"] = (manifest.persons.released, found.released)
+        claims["persons.smallest_class"] = (manifest.persons.smallest_class, found.smallest)
+        claims["persons.most_records"] = (manifest.persons.most_records, found.most_records)
+    faults = [f"the manifest says {name} = {said:,}, the files hold {held:,}" for name, (said, held) in claims.items() if said != held]
     if recount.source is not None and manifest.records != recount.source:
         faults.append(f"the manifest says records = {manifest.records:,}, the source holds {recount.source:,}")
     if manifest.records - recount.records != manifest.suppressed - manifest.masked:

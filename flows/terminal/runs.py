@@ -11,13 +11,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from core.privacy.risk import THRESHOLD, kept_preset, least_class, release_risk
+from core.privacy.risk import THRESHOLD, kept_preset, least_class
 from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
 from tasks.engine.progress import STEPS, listening
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
+from tasks.publication.manifests import risk_after
 from tasks.report.sentences import increment_sentences, overlap_sentences
 
 MOST_SPELT = 10**15
@@ -53,7 +54,10 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
     for name, text in remainder_rows(manifest.remainder):
         table.add_row(name, text)
-    table.add_row("classes", f"{manifest.classes:,}, the smallest of {counted(manifest.min_class, 'record')} (k = {manifest.privacy['k']})")
+    least = counted(manifest.min_class, manifest.unit)
+    table.add_row("classes", f"{manifest.classes:,}, the smallest of {least} (k = {manifest.privacy['k']})")
+    if persons := manifest.persons:
+        table.add_row("persons", f"{persons.released:,} of {persons.source:,}, with {counted(persons.most_records, 'record')} at most")
     if manifest.levels:
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
     precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""
@@ -225,10 +229,10 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     """Returns what was recounted, as a table."""
     table = _facts()
     table.add_row("records", f"{recount.records:,}")
-    table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, 'record')} (k = {k:,})")
+    table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} (k = {k:,})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
-    for name, text in risk_rows(before | {"after": release_risk(recount.sizes, recount.masked, suppressed, masked)}):
+    for name, text in risk_rows(before | {"after": risk_after(recount, suppressed, masked)}):
         table.add_row(name, text)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     for sentence in recount.unproved or (f"has a record for each of the files', of its {counted(recount.source or 0, 'record')}",):

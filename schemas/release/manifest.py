@@ -59,6 +59,26 @@ class Remainder(BaseModel):
     withheld: dict[str, int]
 
 
+class Persons(BaseModel):
+    """The persons of a release.
+
+    Attributes:
+        columns: What names a person in the source.
+        source: How many there are in it.
+        released: How many have a record in the data files.
+        smallest_class: How many the smallest class has.
+        most_records: How many records in the data files the one has who has most.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    columns: tuple[str, ...]
+    source: int
+    released: int
+    smallest_class: int
+    most_records: int
+
+
 class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
@@ -74,7 +94,7 @@ class Manifest(BaseModel):
         suppressed: Records that are dropped or masked.
         masked: How many of the suppressed are published with ``*``.
         classes: Published equivalence classes, as recounted from the files.
-        min_class: Size of the smallest, as recounted.
+        min_class: Size of the smallest, as recounted, in persons where they are named.
         node: Level of each QID in job order; null for local recoding.
         levels: Level by QID.
         tops: Last level, ``*``, by QID; empty for local recoding.
@@ -104,6 +124,7 @@ class Manifest(BaseModel):
         evolved: By column that files of the source write differently, what was made of it.
         remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
             the suppressed ones.
+        persons: Of jobs that name them; null where every record counts as a person of its own.
         replay_of: The release whose recoding was applied; None where one was looked for.
     """
 
@@ -148,6 +169,12 @@ class Manifest(BaseModel):
     evolved: dict[str, str] = {}
     replay_of: str | None = None
     remainder: Remainder | None = None
+    persons: Persons | None = None
+
+    @property
+    def unit(self) -> str:
+        """What k counts."""
+        return "person" if self.persons else "record"
 
     @property
     def levels_of_all(self) -> dict[str, int] | None:

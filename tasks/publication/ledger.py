@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,6 +11,7 @@ from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.lattice.kept_recodings import RecodingArtifacts
+from tasks.recount.people import PeopleFiles
 from tasks.source.chunks import Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
@@ -42,6 +43,7 @@ class Entry(BaseModel):
         settings: Fingerprint of what its classes had to keep and of the method's settings.
         recoded: Its recoding; None for methods that recode single records.
         code: Key of the code that reads its recoding.
+        people: Who is in which class of each chunk's records; nothing where the job named no person.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -54,6 +56,7 @@ class Entry(BaseModel):
     settings: str
     recoded: Recoded | None
     code: str = ""
+    people: tuple[Artifact, ...] = ()
 
     @property
     def is_readable(self) -> bool:
@@ -66,7 +69,14 @@ def settings_of(job: Job) -> str:
     return fingerprint_of(privacy_content(job), job.method.canonical())
 
 
-def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact, RecodingArtifacts] | None, store: Store) -> None:
+def write_entry(
+    job: Job,
+    release: str,
+    source: Source,
+    recoded: tuple[Artifact, RecodingArtifacts] | None,
+    store: Store,
+    people: Sequence[Artifact] = (),
+) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is."""
     entry = Entry(
         release=release,
@@ -77,6 +87,7 @@ def write_entry(job: Job, release: str, source: Source, recoded: tuple[Artifact,
         settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
         code=STEP.key(),
+        people=tuple(people),
     )
     path = private_folder(store.folder / FOLDER) / f"{release}.record"
     write_whole(path, lambda part: part.write_text(entry.model_dump_json()))
@@ -100,3 +111,16 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
     for record in records:
         if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
             yield entry
+
+
+def people_files(people: Sequence[Artifact], recoding: RecodingArtifacts | None, store: Store) -> PeopleFiles | None:
+    """Returns where the persons of a release's classes are; None where any of it is gone, or none were kept."""
+    if not people or recoding is None or not all(map(store.whole, (*people, recoding.classes))):
+        return None
+    return PeopleFiles([store.path(part) for part in people], store.path(recoding.classes))
+
+
+def people_of_release(release: str, store: Store) -> PeopleFiles | None:
+    """Returns where the run folder keeps the persons of a release, if it does."""
+    entry = read_entry(release, store)
+    return people_files(entry.people, entry.recoded.recoding, store) if entry and entry.recoded else None

@@ -8,12 +8,12 @@ from typing import Any
 
 from core.lattice.map import LatticeMap
 from core.losses.losses import united
-from core.privacy.risk import release_risk
+from core.privacy.risk import Figures, release_risk
 from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, PublishedFile, Remainder, pseudonym_words
+from schemas.release.manifest import Manifest, Persons, PublishedFile, Remainder, pseudonym_words
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -120,12 +120,31 @@ def _manifest(
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
-        risk=({"before": known} if known else {})
-        | {"after": release_risk(recount.sizes, recount.masked, outcome.suppressed, outcome.masked)},
+        risk=({"before": known} if known else {}) | {"after": risk_after(recount, outcome.suppressed, outcome.masked)},
         measured={promise: dict(columns) for promise, columns in recount.measured.items()},
         source_sizes=bands(before.by_size, job.privacy.k),
         pseudonyms=pseudonym_words(job),
+        persons=_persons(job, outcome, recount),
         **own,
+    )
+
+
+def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:
+    """Returns the risk of written files, by persons where these were counted."""
+    starred, of_them = recount.starred(masked)
+    return release_risk(recount.unit_sizes, starred, suppressed, of_them)
+
+
+def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Persons | None:
+    found = recount.persons
+    if found is None or outcome.people is None:
+        return None
+    return Persons(
+        columns=tuple(job.columns.person),
+        source=outcome.people[0],
+        released=found.released,
+        smallest_class=found.smallest,
+        most_records=found.most_records,
     )
 
 

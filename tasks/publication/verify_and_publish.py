@@ -15,7 +15,7 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.increments import increment_of
-from tasks.publication.ledger import write_entry
+from tasks.publication.ledger import people_files, write_entry
 from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
@@ -58,7 +58,11 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
 
 
 def verify_and_publish(
-    run: Run, source: Source, files: Sequence[Artifact], describe: Callable[[Sequence[PublishedFile], Recount], Manifest]
+    run: Run,
+    source: Source,
+    files: Sequence[Artifact],
+    describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
+    people: Sequence[Artifact] = (),
 ) -> Published:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
 
@@ -67,6 +71,7 @@ def verify_and_publish(
         source: What they were made of; it must be unchanged.
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.
+        people: Who is in which class of each chunk's records; nothing where the job names no person.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
@@ -78,12 +83,14 @@ def verify_and_publish(
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
         original = Original(source.relation, source.columns)
-        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", original, layout))
+        whose = people_files(people, run.recoded[1] if run.recoded else None, run.store)
+        recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
+        counted = step_here("verify", "recount", lambda: recount(*recounted))
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
     manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
-    write_entry(job, release, source, run.recoded, run.store)
+    write_entry(job, release, source, run.recoded, run.store, people)
 
     def finish() -> None:
         publish(job, staging, manifest, counted)

@@ -45,6 +45,7 @@ class LocalOutcome(BaseModel):
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         search: What the algorithm counted: partitions, outliers, how many left, were recovered, partitions merged.
         before: Class sizes of the source as it is.
+        people: Persons of the source, and records of the one who has most; None where no person is named.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -55,6 +56,7 @@ class LocalOutcome(BaseModel):
     ncp: dict[str, float]
     search: dict[str, int]
     before: Sizes = Sizes()
+    people: tuple[int, int] | None = None
 
 
 class Classes(NamedTuple):

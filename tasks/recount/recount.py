@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
+from core.recount.people import PersonCount
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recount.risk import risk_of_files
 from schemas.errors.base import VerificationError, counted, listed
@@ -22,6 +23,7 @@ from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.recount.closeness import make_whole
 from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.original import Original, original_of, unproved_reason
+from tasks.recount.people import NOT_COUNTED, PeopleFiles, count_people
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
@@ -30,7 +32,14 @@ from tasks.store.files import file_digest
 
 
 def recount(
-    job: Job, files: Sequence[Path], spill: Path, what: str, original: Original | None = None, layout: Csv = TEXT, unproved: str = ""
+    job: Job,
+    files: Sequence[Path],
+    spill: Path,
+    what: str,
+    original: Original | None = None,
+    layout: Csv = TEXT,
+    unproved: str = "",
+    people: PeopleFiles | None = None,
 ) -> Recount:
     """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
 
@@ -43,6 +52,7 @@ def recount(
             compared with its identifiers. Without it only the files themselves are counted.
         layout: How CSV files are read.
         unproved: Why the records are not to be held against the source, if they are not.
+        people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
@@ -57,6 +67,8 @@ def recount(
             if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
                 raise VerificationError(what, faults)
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
+            if people and job.columns.person:
+                classes = by_person(classes, count_people(connection, source, qids, job.privacy.k, people))
             spread, measured = _spread(job, connection, source, qids, original)
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
@@ -65,10 +77,16 @@ def recount(
             raise
         except duckdb.Error as error:
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    found = replace(classes, measured=measured, source=records, unproved=tuple(_unproved(unproved, unread)))
+    unread_too = [*_unproved(unproved, unread), *([NOT_COUNTED] if job.columns.person and not classes.persons else [])]
+    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too))
     if faults := promise_faults(job, found) + spread + hidden + untrue:
         raise VerificationError(what, faults)
     return found
+
+
+def by_person(classes: Recount, persons: PersonCount) -> Recount:
+    """Returns classes with what k is about counted in persons."""
+    return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
 def _read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv) -> str:
@@ -162,10 +180,15 @@ def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int,
     return int(failing), int(classes), float(worst) if worst is not None and isfinite(worst) else 0.0
 
 
-def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
+def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
     """Verifies a published release: its files against its manifest, its classes against the job, its records against the source.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
+
+    Args:
+        job: The job.
+        release: The folder.
+        people: Where the run folder keeps its persons, if it does.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
@@ -182,7 +205,7 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
     spill = job.work_path / f"verify-{os.getpid()}"
     try:
         layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
-        found = recount(job, files, spill, f"'{release}'", original, layout, unproved)
+        found = recount(job, files, spill, f"'{release}'", original, layout, unproved, people)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     finally:
@@ -197,9 +220,10 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
 
 def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
     """Returns whether the risk of a manifest is not that of the recounted classes."""
-    if "after" not in manifest.risk or manifest.risk["after"] == risk_of_files(
-        found.sizes, found.masked, manifest.suppressed, manifest.masked
-    ):
+    if "after" not in manifest.risk or (manifest.persons and not found.persons):
+        return []
+    starred, masked = found.starred(manifest.masked)
+    if manifest.risk["after"] == risk_of_files(found.unit_sizes, starred, manifest.suppressed, masked):
         return []
     return ["the manifest's risk is not that of the classes in the files"]
 

@@ -77,7 +77,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
 
 
 def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
-    sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
+    sizes = without_masked(recount.unit_sizes, *recount.starred(manifest.masked))
     classes = sum(sizes.values())
     return CameOut(
         records=manifest.records,

@@ -117,7 +117,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
     told = [
         f"The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
         f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
-        f"{counted(manifest.min_class, 'record')}. Nulls count as a value of their own. No class fails.",
+        f"{counted(manifest.min_class, manifest.unit)}. Nulls count as a value of their own. No class fails.",
     ]
     told += [kind.proven(column) for kind, column, _ in models_asked(manifest.privacy)]
     kept = "no identifier is among them"

@@ -90,7 +90,7 @@ def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
 
 
 def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
-    roles = job.columns.roles()
+    roles = {**job.columns.roles(), **dict.fromkeys(job.columns.person, "person")}
     names = list(schema.names)
     if unknown := [name for name in roles if name not in names]:
         raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
@@ -126,6 +126,10 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
         if not _can_be_qid(dtype):
             remedy = "make it text, a number, a boolean, a date or a timestamp"
             raise SourceError.wrong_type(name, str(dtype), "looked at by a privacy model", remedy)
+    for name in job.columns.person:
+        dtype = plain_type(schema.field(name).type)
+        if pa.types.is_nested(dtype) or pa.types.is_null(dtype) or pa.types.is_decimal256(dtype):
+            raise SourceError.wrong_type(name, str(dtype), "the name of a person", "make it text or a number")
     for name in payload:
         dtype = plain_type(schema.field(name).type)
         if pa.types.is_nested(dtype) or pa.types.is_null(dtype):

@@ -32,6 +32,7 @@ from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step, fingerprint_of
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import keep_people
 
 RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
@@ -54,16 +55,33 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         SourceError: the file changed since phase 1.
     """
 
+    key = run_key(job, coding, artifacts, source, chunk)
+
     def write(path: Path) -> int:
         recoding = load_recoding(job, coding, artifacts, store)
         classes, payload = _assigned(job, coding, recoding, source, chunk)
-        return set_apart(path, job, source, recoding.labels, recoding.sizes, classes, payload)
+        if job.columns.person:
+            keep_people(job, chunk, key, lambda: classes, store)
+        return set_apart(path, job, source, recoding.labels, recoding.sizes, classes[classes >= 0], payload)
 
-    return store.make("runs", run_key(job, coding, artifacts, source, chunk), ".arrow", write)
+    return store.make("runs", key, ".arrow", write)
+
+
+def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
+    """Returns who is in which class of a chunk's records; kept when they were assigned, and made anew only if it is gone.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+    """
+
+    def classes() -> NDArray[np.int32]:
+        return _assigned(job, coding, load_recoding(job, coding, artifacts, store), source, chunk)[0]
+
+    return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), classes, store)
 
 
 def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
-    """Returns the class and the payload of the released records of a chunk."""
+    """Returns the class of each record of a chunk, and the payload of the released ones."""
     stages = [(CellCoder.at(coding, stage.node), stage.assigner) for stage in recoding.stages]
     names = qid_names(job)
     classes, parts = [np.empty(0, np.int32)], []
@@ -71,7 +89,7 @@ def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chun
         for batch in read_published(job, source, chunk, [*names, *source.payload]):
             assigned = assign(stages, batch.columns[: len(names)])
             kept = assigned >= 0
-            classes.append(assigned[kept])
+            classes.append(assigned)
             parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
     except LookupError:
         raise SourceError.changed(chunk.file.name) from None

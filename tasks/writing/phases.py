@@ -30,6 +30,15 @@ def _rewrite(
     return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store) for chunk in chunks]
 
 
+def keep_people(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
+    """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person."""
+    job, store = run.job, run.store
+    if not job.columns.person:
+        return []
+    coding = load_coding(job, domain, store)
+    return [releases.people_of_chunk(job, coding, recoding, source, chunk, store) for chunk in source.chunks]
+
+
 def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: list[Artifact]) -> list[Artifact]:
     """Phase 3: the files of the release."""
     coding = load_coding(run.job, domain, run.store)
