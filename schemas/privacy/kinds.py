@@ -49,6 +49,7 @@ class PrivacyKind:
         words: Says of a column and of what was promised, as a manifest holds it, what that is.
         compiled: Whether the compiled kernels of Mondrian's cuts know the model; `core.privacy.kernels` holds them.
         least: Whether the worst class has the least of what is measured, and not the most.
+        of_presence: Whether it only matters which values occur, and not how often, so that records tell as much as persons.
     """
 
     section: ClassVar[Literal["l", "t"]]
@@ -61,6 +62,7 @@ class PrivacyKind:
     words: Callable[[str, Mapping[str, Any]], Promise]
     compiled: bool = False
     least: bool = False
+    of_presence: bool = False
 
     def broken(self, column: str, spec: Any) -> str:
         """Returns what is wrong with classes that fail, to follow their number."""
@@ -137,6 +139,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         words=_distinct_words,
         compiled=True,
         least=True,
+        of_presence=True,
     ),
     DiversityKind(
         name="entropy",
