@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,7 +12,6 @@ from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.recount.people import PeopleFiles
 from tasks.source.chunks import Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
@@ -113,14 +113,14 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
             yield entry
 
 
-def people_files(people: Sequence[Artifact], recoding: RecodingArtifacts | None, store: Store) -> PeopleFiles | None:
-    """Returns where the persons of a release's classes are; None where any of it is gone, or none were kept."""
+def people_files(people: Sequence[Artifact], recoding: RecodingArtifacts | None, store: Store) -> tuple[list[Path], Path] | None:
+    """Returns where the persons of a release are kept, by chunk, and what their classes publish; None where any of it is gone."""
     if not people or recoding is None or not all(map(store.whole, (*people, recoding.classes))):
         return None
-    return PeopleFiles([store.path(part) for part in people], store.path(recoding.classes))
+    return [store.path(part) for part in people], store.path(recoding.classes)
 
 
-def people_of_release(release: str, store: Store) -> PeopleFiles | None:
+def people_of_release(release: str, store: Store) -> tuple[list[Path], Path] | None:
     """Returns where the run folder keeps the persons of a release, if it does."""
     entry = read_entry(release, store)
     return people_files(entry.people, entry.recoded.recoding, store) if entry and entry.recoded else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import duckdb
 
@@ -14,16 +13,9 @@ from tasks.store.database import literal
 NOT_COUNTED = "The people in each class were not counted: what the run folder kept of them is not there any more."
 
 
-class PeopleFiles(NamedTuple):
-    """Where a release's persons are kept.
-
-    Attributes:
-        people: Files of ``class``, ``person`` and ``records``.
-        classes: A file with a row for each class, ``label_0`` … being what it publishes.
-    """
-
-    people: Sequence[Path]
-    classes: Path
+PeopleFiles = tuple[Sequence[Path], Path]
+"""Where a release's persons are kept: files of ``class``, ``person`` and ``records``, and one with a row for each class, in whose columns
+``label_0`` and so on is what it publishes."""
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], k: int, files: PeopleFiles) -> PersonCount:
@@ -36,8 +28,9 @@ def count_people(connection: duckdb.DuckDBPyConnection, source: str, qids: Seque
         k: What a class must reach.
         files: Where the persons are.
     """
+    kept, labels = files
     connection.execute(combinations_sql(source, qids, "combinations"))
-    classes = f"(SELECT file_row_number AS class, * FROM read_parquet({literal(str(files.classes))}, file_row_number = true))"
-    people = f"read_parquet([{', '.join(literal(str(path)) for path in files.people)}])"
+    classes = f"(SELECT file_row_number AS class, * FROM read_parquet({literal(str(labels))}, file_row_number = true))"
+    people = f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
     [row] = connection.execute(people_sql("combinations", classes, people, len(qids), k)).fetchall()
     return PersonCount(*row)

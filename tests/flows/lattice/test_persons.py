@@ -280,12 +280,12 @@ def test_a_private_file_of_other_classes_is_not_believed(anonymise: Anonymise, t
     made = anonymise(job(tmp_path))
     kept = people_of_release(made.manifest.release, store_of(tmp_path))
     assert kept is not None
-    frame = pl.read_parquet(kept.people[0])
-    pq.write_table(frame.with_columns(records=pl.col("records") + 1).to_arrow(), kept.people[0])
+    frame = pl.read_parquet(kept[0][0])
+    pq.write_table(frame.with_columns(records=pl.col("records") + 1).to_arrow(), kept[0][0])
     with pytest.raises(VerificationError, match="not those whose persons"):
         verify_release(load_job(tmp_path / "job.yaml"), made.folder, kept)
     few = frame.with_columns(person=pl.lit(7, pl.UInt64)).group_by("class", "person").agg(pl.col("records").sum())
-    pq.write_table(few.to_arrow(), kept.people[0])
+    pq.write_table(few.to_arrow(), kept[0][0])
     with pytest.raises(VerificationError, match=f"fewer than k = {K} persons"):
         verify_release(load_job(tmp_path / "job.yaml"), made.folder, kept)
 
