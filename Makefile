@@ -13,10 +13,10 @@ demo: $(VENV)/installed
 	$(BIN)/python -m flows.demo
 
 test: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 slow: $(VENV)/installed
-	$(BIN)/python -m pytest -q -n 2 -m slow
+	SKALD_LAWS=thoroughly $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "slow or hypothesis"
 
 check: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -72,7 +72,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
 STEPS = {"source": "1", "counting": "2", "lattice": "3", "writing": "4", "recount": "5", "publication": "6"}
 """The way of a job through the rooms of ``tasks``."""
 
-LEFT, RIGHT, WIDE, HIGH, ROW, HEAD, GAP = 24, 24, 86, 30, 44, 46, 34
+LEFT, RIGHT, WIDE, HIGH, ROW, HEAD, GAP = 24, 24, 88, 32, 46, 48, 34
 WIDTH = 1200
 LONGEST, BEND = 12, 14
 
@@ -122,8 +122,8 @@ def house() -> Picture:
 
 def _floor(floor: str, says: str, places: Places, top: float, high: float) -> Iterator[str]:
     yield f"<rect x='8' y='{top:g}' width='{WIDTH - 16}' height='{high:g}' rx='8' {paint('paper', 'edge')}/>"
-    yield text(LEFT, top + 27, floor, size=18, bold=True)
-    yield text(LEFT + 104, top + 26, says, "soft", size=13)
+    yield text(LEFT, top + 27, floor, size=20, bold=True)
+    yield text(LEFT + 112, top + 26, says, "soft", size=15)
     step = (WIDTH - LEFT - RIGHT - WIDE) / 10
     spots = {room: (LEFT + column * step, top + HEAD + row * ROW) for room, (column, row) in places.items()}
     for room, used in needed(arrows_of(floor)):
@@ -139,7 +139,7 @@ def _room(room: str, x: float, y: float, step: str | None) -> Iterator[str]:
     # The one long name is broken at its underscore.
     words = room.replace("_", "_ ").split(" ") if len(room) > LONGEST else [room]
     for number, word in enumerate(words):
-        yield text(x + WIDE / 2, y + 19 + 11 * (number - (len(words) - 1) / 2), word, anchor="middle", size=11 if len(words) > 1 else 12)
+        yield text(x + WIDE / 2, y + 20 + 12 * (number - (len(words) - 1) / 2), word, anchor="middle", size=12 if len(words) > 1 else 13)
     if step:
         yield f"<circle cx='{x + 2:.1f}' cy='{y + 1:.1f}' r='9' {paint('series-0')}/>"
         yield text(x + 2, y + 5, step, "paper", "middle", 12, bold=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,10 @@ from pydantic import BaseModel
 
 from flows.cli import app
 from schemas.hierarchies.kinds import HIERARCHIES
+from schemas.job.formats import FORMATS, SourceFormat
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
+from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
 from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
@@ -80,7 +82,36 @@ def job_page() -> str:
     ]
     for name in _in_order(schema):
         parts += _section(name, schema["$defs"][name], places().get(name, name))
+        parts += [text() for model, text in NAMED.items() if model == name]
     return "".join(parts)
+
+
+def _formats() -> str:
+    """Returns the formats of a source."""
+    rows = [
+        (f"`{one.name}`", one.words, ", ".join(f"`{suffix}`" for suffix in one.suffixes), ", ".join(f"`{key}`" for key in _keys_of(one)))
+        for one in FORMATS.values()
+    ]
+    return _table("source: format", ("format", "what the source is", "suffixes that tell it", "keys that not all formats take"), rows)
+
+
+def _keys_of(one: SourceFormat) -> list[str]:
+    return [*dict.fromkeys((*one.takes, *one.of_folders))]
+
+
+def _suppressions() -> str:
+    """Returns what may become of suppressed records."""
+    rows = [(f"`{one.name}`", _plain(one.words).replace("*", r"\*")) for one in SUPPRESSIONS.values()]
+    return _table("suppression: treatment", ("treatment", "suppressed records are"), rows)
+
+
+def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return f"## {title}\n\n" + "".join(f"| {' | '.join(line)} |\n" for line in lines) + "\n"
+
+
+NAMED: Mapping[str, Callable[[], str]] = {"Source": _formats, "Suppression": _suppressions}
+"""What follows a model that names entries without a model of their own."""
 
 
 def _in_order(schema: Schema) -> list[str]:

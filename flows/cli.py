@@ -183,7 +183,7 @@ def verify(
     if as_json:
         suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
         figures = {name: value for name, value in vars(recount).items() if name != "sizes"}
-        _print_json(figures | {"risk": release_risk(recount, suppressed, masked)})
+        _print_json(figures | {"risk": release_risk(recount.sizes, recount.masked, suppressed, masked)})
     else:
         Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))
 

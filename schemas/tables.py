@@ -27,10 +27,3 @@ def histogram_schema(words: int) -> pa.DataFrameSchema:
     """Returns the schema of a histogram: a cell of one or more words, and how many records it holds."""
     columns = {f"cell_{word}": pa.Column(pl.Int64, pa.Check.ge(0)) for word in range(words)}
     return pa.DataFrameSchema(columns | {"count": pa.Column(pl.Int64, pa.Check.ge(1))}, strict=True)
-
-
-def release_schema(columns: Sequence[str], text: Sequence[str]) -> pa.DataFrameSchema:
-    """Returns the schema of a written release: exactly the published columns, in order, some of which must be text."""
-    return pa.DataFrameSchema(
-        {name: pa.Column(pl.String if name in text else None, nullable=True) for name in columns}, strict=True, ordered=True
-    )

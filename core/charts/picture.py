@@ -15,6 +15,8 @@ WIDE_LETTERS = frozenset("WF")
 LETTER = 0.58
 """Width of a letter in units of the font's size, rather too much than too little: no text may run into another."""
 GUTTER = 28
+FIT_PAPER = "@media print{:root{width:100%;height:auto}}"
+"""A page of paper cannot be scrolled."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Picture:
 
     def alone(self) -> str:
         """Returns the picture as a file, with paper under it and its own colours for light and dark."""
-        style = f"<style>@media screen and (prefers-color-scheme: dark){{{DARK_STYLE}}}</style>"
+        style = f"<style>@media screen and (prefers-color-scheme: dark){{{DARK_STYLE}}}{FIT_PAPER}</style>"
         paper = f"<rect width='100%' height='100%' {paint('paper')}/>"
         return self._svg(" xmlns='http://www.w3.org/2000/svg'", style + paper + self.body) + "\n"
 

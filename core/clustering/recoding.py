@@ -15,6 +15,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, dm, sum_of_squares
 from core.recoding.labels import STAR, QidLabels, Sets, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
+from schemas.job.suppression import SUPPRESSIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +86,7 @@ def recode_records(
     columns = {name: column.take(pa.array(firsts)) for label in found for name, column in label.columns.items()}
     labels, recoded = pa.table(columns), np.append(numbers, SUPPRESSED).astype(np.int32)[classes]
     suppressed = len(classes) - int(sets.sizes.sum())
-    masked = suppressed if how.treatment == "mask" and suppressed >= how.k else 0
+    masked = suppressed if SUPPRESSIONS[how.treatment].masks and suppressed >= how.k else 0
     loss = _losses(found, sets, sizes, suppressed, how.k) | _clustering_losses(found, sets, domains)
     if masked:
         recoded[recoded == SUPPRESSED] = len(sizes)

@@ -5,6 +5,7 @@ Labels alone are looked at, with no more knowledge than the job's. ``*`` and nul
 
 from __future__ import annotations
 
+from math import ceil
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,13 @@ from schemas.job.columns import QuasiIdentifier
 
 Flags = NDArray[np.bool_]
 _STAR = "*"
-_NUMBER = r"-?[0-9.]+(?:[eE][-+]?[0-9]+)?"
-_BIN = rf"^\[(?P<low>{_NUMBER}) - (?P<high>{_NUMBER})[\])]$"
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?"
+_BIN = rf"^\[(?P<low>{_NUMBER}) - (?P<high>{_NUMBER})(?P<close>[\])])$"
+_YEAR = r"[0-9]{4,}"
+_UNITS = {
+    "day": rf"{_YEAR}-[0-9]{{2}}-[0-9]{{2}}", "month": rf"{_YEAR}-[0-9]{{2}}", "quarter": rf"{_YEAR}-Q[1-4]", "year": _YEAR,
+    "decade": r"[0-9]{3,}0s",
+}  # fmt: skip
 
 
 def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
@@ -44,18 +50,9 @@ def telling(qid: QuasiIdentifier, labels: pa.Array, folder: Path) -> int:
     if kind.telling:
         return int(kind.telling(texts, qid).sum())
     if kind.table:
-        return _leaves(texts, kind.table(qid.name, qid.hierarchy, folder))
+        return _beyond_groups(texts, kind.table(qid.name, qid.hierarchy, folder))
     # Nothing is known of the kind that could excuse a label.
     return len(texts)
-
-
-def telling_bounds(qid: QuasiIdentifier, low: pa.Array, high: pa.Array) -> int:
-    """Counts the pairs of bounds that tell a value which the job hides; arguments of shape (m,), null where a bound is open."""
-    spec = qid.hierarchy
-    assert isinstance(spec, WidthsHierarchy)
-    first, last = (np.asarray(bound.cast(pa.float64(), safe=False)).astype(np.float64) for bound in (low, high))
-    told = np.zeros(len(first), np.bool_) if qid.exact else first == last
-    return int((told | _outside(first, last, spec)).sum())
 
 
 def telling_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
@@ -66,44 +63,44 @@ def telling_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 
 def telling_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
-    """Tells which labels of calendar units are finer than the job's finest one allows: shape (m,)."""
+    """Tells which labels are no calendar unit of the job's: shape (m,)."""
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
-    # A day has ten characters, and what is finer more.
-    allowed = 10 if "day" in spec.date else 9
-    return np.asarray(pc.greater(pc.utf8_length(pc.utf8_ltrim(texts, "-")), allowed)).astype(np.bool_)
+    units = "|".join(_UNITS[unit] for unit in spec.date)
+    return ~np.asarray(pc.match_substring_regex(texts, rf"^-?(?:{units})$")).astype(np.bool_)
 
 
 def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:
     """Tells of each label whether it is a bin within bottom and top, or what lies beyond one of them."""
     parts = pc.extract_regex(texts, _BIN)
     low, high = (np.asarray(pc.struct_field(parts, name).cast(pa.float64())).astype(np.float64) for name in ("low", "high"))
-    fine: Flags = ~np.isnan(low) & ~_outside(low, high, spec)
-    if not exact:
-        fine &= low != high
-    else:
+    closed = np.asarray(pc.fill_null(pc.equal(pc.struct_field(parts, "close"), "]"), False))
+    fine: Flags = ((low < high) | ((low == high) & closed & exact)) & ~_outside(low, high, closed, spec)
+    if exact:
         # Bottom and top hide what lies beyond them; between them a bin may be a single integer.
         number = pc.match_substring_regex(texts, rf"^{_NUMBER}$")
         single = np.asarray(pc.if_else(number, texts, None).cast(pa.float64())).astype(np.float64)
-        fine |= ~np.isnan(single) & ~_outside(single, single, spec)
-    for sign, end in ((r"<=?", spec.bottom), (r">=", spec.top)):
+        fine |= ~np.isnan(single) & ~_outside(single, single, np.ones(len(single), np.bool_), spec)
+    # Integers are told by the next one inside.
+    for sign, end, next_one in (("<=", spec.bottom, -1), ("<", spec.bottom, None), (">=", spec.top, 0)):
         if end is not None:
             open_ended = pc.extract_regex(texts, rf"^{sign} (?P<end>{_NUMBER})$")
             edge = np.asarray(pc.struct_field(open_ended, "end").cast(pa.float64())).astype(np.float64)
-            # Integers are told by the next one inside.
-            fine |= np.abs(edge - float(end)) <= 1
+            if next_one is not None:
+                fine |= edge == ceil(end) + next_one
+            if sign != "<=":
+                fine |= edge == float(end)
     return fine
 
 
-def _outside(low: NDArray[np.float64], high: NDArray[np.float64], spec: WidthsHierarchy) -> Flags:
-    """Tells which ranges tell anything of the values beyond bottom or top; an open end is not a number."""
+def _outside(low: NDArray[np.float64], high: NDArray[np.float64], closed: Flags, spec: WidthsHierarchy) -> Flags:
+    """Tells which ranges, with their high ends or without, hold values beyond bottom or top."""
     told = np.zeros(len(low), np.bool_)
     if spec.top is not None:
         top = float(spec.top)
-        told |= (high > top) | ((low >= top) & ~np.isnan(high))
+        told |= (high > top) | ((high == top) & closed)
     if spec.bottom is not None:
-        bottom = float(spec.bottom)
-        told |= (low < bottom) | ((high < bottom) & ~np.isnan(low))
+        told |= low < float(spec.bottom)
     return told
 
 
@@ -123,6 +120,8 @@ def telling_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
     return told
 
 
-def _leaves(texts: pa.Array, table: LabelTable) -> int:
-    """Counts the labels that are values, even where a group has the same name."""
-    return int(pc.sum(pc.is_in(texts, table.columns[0])).as_py() or 0)
+def _beyond_groups(texts: pa.Array, table: LabelTable) -> int:
+    """Counts the labels that are no group, or bear the name of a value."""
+    groups = pa.concat_arrays([column.slice(0, 0) for column in table.columns[:1]] + list(table.columns[1:]))
+    allowed = pc.and_(pc.is_in(texts, groups), pc.invert(pc.is_in(texts, table.columns[0])))
+    return int(pc.sum(pc.invert(allowed)).as_py() or 0)

@@ -17,6 +17,7 @@ from core.local_suppression.recoding import Part
 from core.local_suppression.stars import Combinations, Integers, Stars, fewest_stars
 from core.losses.losses import group_penalties
 from core.recoding.recoding import Treatment
+from schemas.job.suppression import SUPPRESSIONS
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +46,10 @@ def treat(levels: Sequence[Level], left: Histogram, treatment: Treatment, levell
         domains: One per QID.
     """
     parts = [Part.of(level.cells, ~level.failing) for level in levels]
-    rest, cells, stars = _starred(levels, left, treatment, leveller, domains)
+    rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
     starred, published, least = stars.starred.copy(), stars.published.copy(), stars.least
     over = np.flatnonzero(~published)
-    if treatment != "drop" and len(over):
+    if SUPPRESSIONS[treatment].masks and len(over):
         lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:]]
         lenders.append(_lenders(cells, published, starred))
         given = masked_with(cells.take(over), lenders, leveller)
@@ -81,15 +82,15 @@ def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain])
 
 
 def _starred(
-    levels: Sequence[Level], left: Histogram, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]
+    levels: Sequence[Level], left: Histogram, leveller: Leveller, domains: Sequence[Domain], stars: bool
 ) -> tuple[Level, Combinations, Stars]:
     """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
     tried = []
-    for level in levels if treatment == "cell" else levels[-1:]:
+    for level in levels if stars else levels[-1:]:
         rest = leveller.at(left, level.node)
         cells = combinations_of(rest, leveller, domains)
         nothing = Stars(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
-        tried.append((rest, cells, fewest_stars(cells, leveller.model) if treatment == "cell" else nothing))
+        tried.append((rest, cells, fewest_stars(cells, leveller.model) if stars else nothing))
     return min(tried, key=lambda one: one[1].cost(one[2]))
 
 

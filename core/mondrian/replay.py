@@ -24,6 +24,7 @@ from core.privacy.class_tables import spread_of, without_sensitive
 from core.privacy.models import Spread
 from core.recoding.labels import STAR
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
+from schemas.job.suppression import SUPPRESSIONS
 
 
 def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64]) -> Tree:
@@ -105,11 +106,11 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
     spreads = _spreads(cutting, cells, owners)
     failing = model.fails(counts, spreads)
     published, numbers = _published(cutting, cells, owners, ~failing)
-    suppressed = int(counts[failing].sum())
+    suppressed, masks = int(counts[failing].sum()), SUPPRESSIONS[treatment].masks
     together = {column: spread.union(failing) for column, spread in spreads.items()}
-    masked = suppressed if treatment == "mask" and suppressed and not model.fails(np.array([suppressed]), together)[0] else 0
+    masked = suppressed if masks and suppressed and not model.fails(np.array([suppressed]), together)[0] else 0
     labels, sizes = published.labels, published.sizes
-    if treatment == "mask":
+    if masks:
         labels = labels.cast(pa.schema([(name, pa.string()) for name in labels.column_names]))
     if masked:
         numbers[numbers == SUPPRESSED] = len(sizes)

@@ -25,8 +25,6 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from core.recount.classes import Recount
-
 THRESHOLD = Decimal("0.09")
 PRESETS = {
     Decimal("0.09"): "public release of clinical data: EMA Policy 0070, Health Canada 2019",
@@ -142,15 +140,16 @@ def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dic
     return {size: number for size, number in left.items() if number}
 
 
-def release_risk(recount: Recount, suppressed: int, masked: int) -> Figures:
+def release_risk(classes: Mapping[int, int], starred: int, suppressed: int, masked: int) -> Figures:
     """Returns the risk of written files.
 
     Args:
-        recount: Their classes.
+        classes: Number of classes by size.
+        starred: Records that publish ``*`` in every QID.
         suppressed: Records that were suppressed.
         masked: How many of them are in the files, with ``*`` in every QID.
     """
-    return risk_of(ClassSizes.of(without_masked(recount.sizes, recount.masked, masked)), suppressed)
+    return risk_of(ClassSizes.of(without_masked(classes, starred, masked)), suppressed)
 
 
 def kept_preset(least: int) -> tuple[Decimal, str] | None:

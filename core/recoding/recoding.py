@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,10 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
 from core.privacy.models import PrivacyModel, Spreads
+from schemas.job.suppression import SUPPRESSIONS
 
-Treatment = Literal["drop", "mask", "cell"]
+Treatment: TypeAlias = str
+"""A name in `schemas.job.suppression.SUPPRESSIONS`."""
 Intervals = Literal["text", "bounds"]
 LOOK_UP_CELLS = 1 << 24
 LATER_CELLS = 1 << 18
@@ -104,18 +106,18 @@ def recode(
         intervals: ``text``, or ``bounds`` for two columns per numerical QID.
         spreads: How sensitive values are spread over the cells, for models that look at them.
     """
-    failing = model.fails(histogram.counts, spreads)
+    failing, masks = model.fails(histogram.counts, spreads), SUPPRESSIONS[treatment].masks
     kept = np.flatnonzero(~failing)
     groups = [codes[kept] for codes in histogram.groups]
     columns: dict[str, pa.Array] = {}
     for hierarchy, level, codes in zip(hierarchies, histogram.node, groups, strict=True):
-        columns |= _labels(hierarchy, level, pa.array(codes), intervals, as_text=treatment == "mask")
+        columns |= _labels(hierarchy, level, pa.array(codes), intervals, as_text=masks)
     labels, sizes = pa.table(columns), histogram.counts[kept]
     classes = np.full(histogram.cells, SUPPRESSED)
     classes[kept] = np.arange(len(kept), dtype=np.int32)
     lost = histogram.counts[failing].sum(dtype=np.int64, keepdims=True)
     together = None if spreads is None else {column: spread.union(failing) for column, spread in spreads.items()}
-    if treatment == "mask" and lost[0] and not model.fails(lost, together)[0]:
+    if masks and lost[0] and not model.fails(lost, together)[0]:
         classes[failing] = len(kept)
         labels = pa.concat_tables([labels, pa.table({name: ["*"] for name in labels.column_names})])
         sizes = np.append(sizes, lost)

@@ -28,6 +28,8 @@ class Recount:
         sizes: Number of classes by size.
         measured: By promise (``l``, ``t``) and sensitive column, the worst of all classes, in the unit of the promise.
         withheld: Records with ``*`` by QID; empty where that was not counted.
+        source: Records of the source; None where it was not at hand.
+        unproved: What could not be checked, in sentences.
     """
 
     records: int
@@ -39,6 +41,8 @@ class Recount:
     sizes: Mapping[int, int] = field(default_factory=dict)
     measured: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     withheld: Mapping[str, int] = field(default_factory=dict)
+    source: int | None = None
+    unproved: tuple[str, ...] = ()
 
 
 def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False) -> str:
@@ -143,6 +147,8 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
         "masked": (manifest.masked, min(manifest.masked, recount.masked)),
     }
     faults = [f"the manifest says {name} = {said:,}, the files hold {found:,}" for name, (said, found) in claims.items() if said != found]
+    if recount.source is not None and manifest.records != recount.source:
+        faults.append(f"the manifest says records = {manifest.records:,}, the source holds {recount.source:,}")
     if manifest.records - recount.records != manifest.suppressed - manifest.masked:
         faults.append("the manifest's records, released, suppressed and masked do not add up")
     return faults

@@ -132,6 +132,7 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row(
         "records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}, {plan.source_bytes / 1e6:,.1f} MB"
     )
+    table.add_row("source", plan.source)
     counted_now = (plan.histograms_to_scan or 0) if _counted(plan) else 0
     now = [
         f"{counted(chunks, 'chunk')} for the {what}"
@@ -145,12 +146,15 @@ def plan_summary(plan: Plan) -> RenderableType:
     else:
         left = f"{counted(_left(plan), 'chunk')} for the histogram, " if _left(plan) else ""
         table.add_row("left to scan", f"{left}{counted(plan.chunks, 'chunk')} to rewrite")
-        table.add_row("suppress at most", counted(plan.most_suppressed, "record"))
+        table.add_row("suppress at most", f"{counted(plan.most_suppressed, 'record')}, {plan.suppression}")
         root = f"root {plan.root}" if any(plan.root or ()) else "the finest"
         table.add_row("lattice", f"{counted(plan.nodes or 0, 'node')}, searched from {root}")
         bins = f"{plan.bins or 0:,}" if (plan.bins or 0) < MOST_SPELT else f"{plan.bins:.1e}"
         table.add_row("root histogram", f"at most {counted(plan.cells or 0, 'occupied cell')} of {bins} bins")
     table.add_row("memory", f"{plan.memory / 1e6:,.0f} MB")
+    table.add_row("promises", Text(" · ".join(plan.promises)))
+    if plan.pseudonyms:
+        table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
     if plan.exposed:
         table.add_row("unique records", _share(plan.exposed.unique, plan))
         table.add_row("in classes below k", _share(plan.exposed.below_k, plan))
@@ -224,7 +228,7 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, 'record')} (k = {k:,})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
-    for name, text in risk_rows(before | {"after": release_risk(recount, suppressed, masked)}):
+    for name, text in risk_rows(before | {"after": release_risk(recount.sizes, recount.masked, suppressed, masked)}):
         table.add_row(name, text)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     return table

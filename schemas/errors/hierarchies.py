@@ -79,3 +79,8 @@ class HierarchyError(SkaldError):
             f"Column '{qid}': the time zone '{zone}' of its timestamps is not known on this machine; install the time zone "
             "database (tzdata), or convert the column to UTC in the source."
         )
+
+    @classmethod
+    def not_recounted(cls, name: str, kind: str) -> Self:
+        """The recount has no reading of its own of a kind of hierarchy."""
+        return cls(f"Column '{name}': the recount cannot group values by {kind}, so that nothing is proved; use another kind of hierarchy.")

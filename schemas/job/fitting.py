@@ -5,21 +5,22 @@ from typing import Any
 
 from schemas.job.columns import hidden
 from schemas.job.method import one_level
+from schemas.job.suppression import SUPPRESSIONS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
-    """Returns what does not fit between suppression, method and intervals, read or not yet read, each with its place."""
-    treatment, faults = suppression.get("treatment"), []
-    if treatment in ("mask", "cell") and intervals == "bounds":
-        what = "masked record" if treatment == "mask" else "starred value"
-        faults.append(f"suppression.treatment: bounds cannot tell a {what} from a null; use intervals: text")
+    """Returns what does not fit between suppression, method and intervals, each with its place."""
+    named, faults = suppression.get("treatment"), []
+    treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
+    if treatment and treatment.withheld and intervals == "bounds":
+        faults.append(f"suppression.treatment: bounds cannot tell a {treatment.withheld} from a null; use intervals: text")
     if suppression.get("rounds") and intervals == "bounds":
         faults.append("suppression.rounds: bounds cannot tell a value withheld in a later round from a null; use intervals: text")
     if one_level(method):
         return faults
     why = "only method skald chooses levels for whole columns"
-    if treatment == "cell":
-        faults.append(f"suppression.treatment: cell stars values at chosen levels, and {why}; use drop or mask")
+    if treatment and treatment.stars:
+        faults.append(f"suppression.treatment: {treatment.name} stars values at chosen levels, and {why}; use drop or mask")
     if suppression.get("rounds"):
         faults.append(f"suppression.rounds: every round chooses levels, and {why}; leave it out")
     return faults

@@ -112,7 +112,7 @@ class Source(StrictModel):
     connection: Connection | None = None
     """Where the PostgreSQL server is; its own variables and files say so where this is left out."""
     format: Annotated[str, OneOf(FORMATS)] = Field(default_factory=inferred_format)
-    """Known from the suffix unless it is said: .csv and .tsv are CSV, .arrow, .ipc, .feather and .arrows Arrow, .duckdb and .ddb DuckDB."""
+    """Known from the suffix unless it is said; Parquet where that tells none, PostgreSQL for a connection without a path."""
     delimiter: Character = Field(default_factory=inferred_delimiter)
     """What separates the fields of a CSV file; a tab for .tsv."""
     null_values: Annotated[list[str], AfterValidator(null_texts)] = Field(default_factory=lambda: [""])

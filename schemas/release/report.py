@@ -26,13 +26,14 @@ class Asked(_Part):
         identifiers, quasi_identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
         memory: The budget in bytes.
         pseudonyms: What is published in the place of identifiers, in words, by column; ``identifiers`` are those that are left out.
+        source: What the source is, as in ``CSV files``; empty for older releases.
     """
 
     promises: tuple[str, ...]
     privacy: dict[str, Any]
     limit: str
     most_suppressed: int
-    treatment: Literal["drop", "mask", "cell"]
+    treatment: str
     treatment_words: str
     method: str
     method_words: str
@@ -42,6 +43,7 @@ class Asked(_Part):
     insensitive: tuple[str, ...] | Literal["rest"]
     memory: int
     pseudonyms: dict[str, str] = {}
+    source: str = ""
 
 
 class Proof(_Part):

@@ -46,12 +46,13 @@ class Terms(BaseModel):
         identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
         quasi_identifiers: In job order.
         memory: The budget in bytes.
+        source: What the source is, as in ``CSV files``; empty in older releases.
     """
 
     model_config = ConfigDict(frozen=True)
 
     limit: str
-    treatment: Literal["drop", "mask", "cell"]
+    treatment: str
     rounds: int = 0
     objective: str | None
     identifiers: tuple[str, ...]
@@ -59,6 +60,7 @@ class Terms(BaseModel):
     sensitive: tuple[str, ...]
     insensitive: tuple[str, ...] | Literal["rest"]
     memory: int
+    source: str = ""
 
 
 class LatticeFigures(BaseModel):

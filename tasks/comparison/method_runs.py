@@ -173,7 +173,7 @@ def _figures(
     """
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
     recount, _ = verify_release(job, release)
-    risk = release_risk(recount, manifest.suppressed, manifest.masked)
+    risk = release_risk(recount.sizes, recount.masked, manifest.suppressed, manifest.masked)
     released = int(risk["records"])
     held = manifest.loss.get("gcp_set")
     if manifest.node is not None and histogram is not None and manifest.remainder is None:

@@ -10,10 +10,12 @@ from core.columns.node import Node
 from core.lattice.lattice import Lattice
 from core.lattice.roots import bins, most_cells
 from core.privacy.risk import Figures
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
-from schemas.release.manifest import Manifest
+from schemas.job.suppression import SUPPRESSIONS
+from schemas.release.manifest import Manifest, pseudonym_words
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import chunk_key
@@ -27,6 +29,7 @@ from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
+from tasks.report.sentences import proofs
 from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
 from tasks.source.extracts import forget_extract
@@ -37,7 +40,15 @@ from tasks.store.store import Artifact
 
 
 class PlannedQid(BaseModel):
-    """One QID: how its values are grouped, how many there are, groups per level, and who would stand out without it, if counted."""
+    """One QID.
+
+    Attributes:
+        name: The column.
+        values: Distinct ones, and ``nulls`` beside them.
+        groups: How many there are at each level.
+        hierarchy: How values can be grouped, in words.
+        without: Who would stand out without the column, where that was counted.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -60,7 +71,7 @@ class Plan(BaseModel):
         domains_to_scan: Chunks that phase 1 had not yet counted when the plan was made.
         histograms_to_scan: Chunks that phase 2 had not yet counted when the plan was made; null for methods that need no histogram.
         records: N.
-        most_suppressed: Records that the limit allows to suppress.
+        most_suppressed: Records that the limit allows to suppress, and ``suppression`` what becomes of them, in words.
         qids: One entry per QID.
         nodes: Nodes of the whole lattice; null, like all that is told of its root, for methods that search none.
         root: The finest node whose histogram fits the memory, with at most ``cells`` occupied cells of ``bins`` (eq. 1).
@@ -70,6 +81,9 @@ class Plan(BaseModel):
         exposed: Records of the source that stand out; None where they were not counted.
         risk: Re-identification risk of the source as it is, where it was counted.
         not_counted: Why something of these was not, in a sentence.
+        source: What the source is, as in ``CSV files``.
+        promises: What every class is to keep, with its bound.
+        pseudonyms: What would be published in the place of identifiers, in words, by column.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -95,6 +109,10 @@ class Plan(BaseModel):
     exposed: Exposed | None = None
     risk: Figures = {}
     not_counted: str = ""
+    source: str
+    promises: tuple[str, ...]
+    pseudonyms: dict[str, str]
+    suppression: str
 
 
 class Uniqueness(NamedTuple):
@@ -161,14 +179,27 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             risk=unique.risk,
             not_counted=unique.not_counted,
             **method,
+            **_in_words(job),
         )
+
+
+def _in_words(job: Job) -> dict[str, Any]:
+    """Returns what the kinds of things that the job names are called."""
+    proven = proofs(job.privacy.summary(), {}, 0)
+    promised = [(one.model, f" of '{one.column}'" if one.column else "", one.asked) for one in proven]
+    return {
+        "source": FORMATS[job.source.format].words,
+        "promises": tuple(f"{model}{of} {asked}" for model, of, asked in promised),
+        "pseudonyms": pseudonym_words(job),
+        "suppression": SUPPRESSIONS[job.suppression.treatment].words,
+    }
 
 
 def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...]:
     without = unique.drivers.without if unique.drivers else {}
     return tuple(
         PlannedQid(
-            name=domain.qid,
+            name=qid.name,
             values=len(domain.values),
             nulls=domain.nulls,
             hierarchy=hierarchy_words(qid.hierarchy),

@@ -120,7 +120,8 @@ def _manifest(
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
-        risk=({"before": known} if known else {}) | {"after": release_risk(recount, outcome.suppressed, outcome.masked)},
+        risk=({"before": known} if known else {})
+        | {"after": release_risk(recount.sizes, recount.masked, outcome.suppressed, outcome.masked)},
         measured={promise: dict(columns) for promise, columns in recount.measured.items()},
         source_sizes=bands(before.by_size, job.privacy.k),
         pseudonyms=pseudonym_words(job),

@@ -20,6 +20,7 @@ from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
 from tasks.publication.staging import publish, release_id, staging_folder
+from tasks.recount.original import Original
 from tasks.recount.recount import recount
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
@@ -76,7 +77,8 @@ def verify_and_publish(
         staging = staging_folder(job, release)
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
-        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", source.relation, layout))
+        original = Original(source.relation, source.columns)
+        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", original, layout))
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)

@@ -140,7 +140,7 @@ def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
     """Returns how suppressed records are treated: as the job says, but a mask that is no safe class itself is dropped."""
-    if criteria is None or job.suppression.treatment == "drop" or (classes >= 0).all():
+    if criteria is None or not job.suppression.masks or (classes >= 0).all():
         return job.suppression.treatment
     mask = np.where(classes < 0, 0, SUPPRESSED).astype(np.int32)
     return "drop" if criteria.fails(mask).any() else "mask"

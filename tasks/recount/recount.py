@@ -10,44 +10,44 @@ from math import isfinite
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
-from core.columns.domains import Domain
-from core.hierarchies.disclosing_labels import telling, telling_bounds
-from core.hierarchies.hierarchy import build_hierarchy
-from core.privacy.risk import release_risk
+from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
-from schemas.errors.base import SourceError, VerificationError, counted
-from schemas.hierarchies.hierarchy import HierarchySpec
-from schemas.job.columns import QuasiIdentifier
-from schemas.job.connection import is_address
-from schemas.job.formats import FORMATS
+from core.recount.risk import risk_of_files
+from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_columns, published_qids
+from tasks.recount.closeness import make_whole
 from tasks.recount.columns import column_faults_of, read_faults
+from tasks.recount.original import Original, original_of, unproved_reason
+from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
-from tasks.source.locations import find_files
-from tasks.source.partitions import partitions, relation
 from tasks.store.database import connect, quote
 from tasks.store.files import file_digest
 
+UNPROVED = "Whether the records are those of the source was not checked:"
 
-def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: str = "", layout: Csv = TEXT) -> Recount:
-    """Counts the classes of the data files and checks columns, classes and the spread of sensitive values against the job.
+
+def recount(
+    job: Job, files: Sequence[Path], spill: Path, what: str, original: Original | None = None, layout: Csv = TEXT, unproved: str = ""
+) -> Recount:
+    """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
 
     Args:
         job: All that is known.
         files: The written files.
         spill: Folder for DuckDB's spill files.
         what: How the release is called in a message.
-        reference: What DuckDB reads the source as, from whose distribution t-closeness is measured; the data files themselves if empty.
-            Pseudonyms are compared with the identifiers in it.
+        original: The source: of its records those of the files must be, from its distribution t-closeness is measured, and pseudonyms are
+            compared with its identifiers. Without it only the files themselves are counted.
         layout: How CSV files are read.
+        unproved: Why the records are not to be held against the source, if they are not.
 
     Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
         VerificationError: the files do not keep the job's promise, or cannot be read.
     """
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
@@ -55,21 +55,31 @@ def recount(job: Job, files: Sequence[Path], spill: Path, what: str, reference: 
     qids = [quote(name) for name in published_qids(job)]
     with connect(job, spill, last=True) as connection:
         try:
-            source = relation_of(connection, files, layout)
+            source = _read_once(connection, files, layout)
             if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
                 raise VerificationError(what, faults)
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
-            spread, measured = _spread(job, connection, source, qids, reference or source)
+            spread, measured = _spread(job, connection, source, qids, original)
             hidden = _hidden_faults(job, connection, source)
-            hidden += _pseudonym_faults(job, connection, source, qids, reference)
+            hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
+            records, untrue = (None, []) if unproved else _truth(job, connection, source, original, classes.records)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    found = replace(classes, measured=measured)
-    if faults := promise_faults(job, found) + spread + hidden:
+    found = replace(classes, measured=measured, source=records, unproved=(f"{UNPROVED} {unproved}.",) if unproved else ())
+    if faults := promise_faults(job, found) + spread + hidden + untrue:
         raise VerificationError(what, faults)
     return found
+
+
+def _read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv) -> str:
+    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large."""
+    relation = relation_of(connection, files, layout)
+    if files[0].suffix != ".csv":
+        return relation
+    connection.execute(f"CREATE TEMP TABLE parsed AS SELECT * FROM {relation}")
+    return "parsed"
 
 
 def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], k: int, *, by_qid: bool = False) -> Recount:
@@ -88,13 +98,14 @@ def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: S
 
 
 def _spread(
-    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str
+    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], original: Original | None
 ) -> tuple[list[str], dict[str, dict[str, float]]]:
     """Counts the classes that break a promise on sensitive values; returns the faults, and the worst class by promise and column."""
     faults: list[str] = []
     measured: dict[str, dict[str, float]] = {}
+    whole = original if original and original.is_whole else Original(source, pa.schema([]))
     for kind, column, spec in job.privacy.models:
-        levels = _whole(job, connection, column, spec.hierarchy, reference) if kind.of_whole else 0
+        levels = make_whole(job, connection, column, spec.hierarchy, whole) if kind.of_whole else 0
         failing, classes, worst = _counts(connection, kind.statement(source, qids, quote(column), spec, levels))
         measured.setdefault(kind.section, {})[column] = worst
         if failing:
@@ -109,13 +120,23 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
         if not qid.hides:
             continue
         names = published_columns(job, qid)
-        listed = connection.sql(f"SELECT DISTINCT {', '.join(map(quote, names))} FROM {source}")
-        columns = [column.combine_chunks() for column in listed.to_arrow_table().columns]
-        listed.close()
-        told = telling(qid, columns[0], job.folder) if len(columns) == 1 else telling_bounds(qid, *columns)
+        labels = connection.execute(f"SELECT DISTINCT {', '.join(map(quote, names))} FROM {source}").fetchall()
+        told = telling_labels(qid, (label for (label,) in labels), job.folder) if len(names) == 1 else telling_pairs(qid, labels)
         if told:
             faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
     return faults
+
+
+def _truth(
+    job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original | None, released: int
+) -> tuple[int | None, list[str]]:
+    """Counts the source, and holds the files against it; nothing is known without it."""
+    if original is None:
+        return None, []
+    records = records_of(connection, original.relation)
+    if released > records:
+        return records, [f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"]
+    return records, truth_faults(job, connection, release, original)
 
 
 def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str) -> list[str]:
@@ -136,56 +157,27 @@ def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int,
     return int(failing), int(classes), float(worst) if worst is not None and isfinite(worst) else 0.0
 
 
-def _whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, reference: str) -> int:
-    """Makes the table of all values with their shares, places and groups; returns the number of levels of the groups."""
-    name = quote(column)
-    statement = f"SELECT {name} AS value, count(*) AS records FROM {reference} GROUP BY ALL ORDER BY 1 NULLS LAST"
-    counted_values = connection.sql(statement)
-    values = counted_values.to_arrow_table()
-    counted_values.close()
-    counts = values["records"].to_numpy()
-    columns = {"value": values["value"], "share": counts / max(counts.sum(), 1), "place": np.arange(len(values))}
-    levels = 0
-    if along is not None:
-        known = values["value"].combine_chunks()
-        missing = known.null_count
-        domain = Domain(column, known.drop_null(), counts[: len(counts) - missing], int(counts[len(counts) - missing :].sum()))
-        hierarchy = build_hierarchy(QuasiIdentifier(name=column, hierarchy=along), domain, job.folder)
-        levels = hierarchy.top
-        columns |= {f"level_{level}": hierarchy.groups[level].astype(np.int64) for level in range(1, levels + 1)}
-    connection.register("whole_rows", pa.table(columns))
-    connection.execute("CREATE OR REPLACE TEMP TABLE whole AS SELECT * FROM whole_rows")
-    connection.unregister("whole_rows")
-    return levels
-
-
-def source_relation(job: Job) -> str:
-    """Returns what DuckDB reads the source as, or nothing where it is not there any more, is elsewhere or of another format."""
-    if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
-        return ""
-    try:
-        files = [str(path) for path in find_files(job)]
-        return relation(list(zip(files, partitions(job, files), strict=True)), alike=job.source.drift == "freeze")
-    except SourceError:
-        return ""
-
-
 def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
-    """Verifies a published release: its files against its manifest, its classes against the job.
+    """Verifies a published release: its files against its manifest, its classes against the job, its records against the source.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
 
     Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
         StorageError: the folder is not a release.
         VerificationError: anything that does not hold, all at once where the files can be counted.
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = file_faults(release, files, manifest) if manifest else []
+    original = original_of(job)
+    unproved = unproved_reason(job, manifest, original)
+    if original and manifest:
+        original = original._replace(is_whole=not unproved)
     # DuckDB makes the folder if it has to spill; a run of the job has another one.
     spill = job.work_path / f"verify-{os.getpid()}"
     try:
         layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
-        found = recount(job, files, spill, f"'{release}'", source_relation(job) if job.privacy.t or job.columns.pseudonyms else "", layout)
+        found = recount(job, files, spill, f"'{release}'", original, layout, unproved)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     finally:
@@ -200,7 +192,9 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
 
 def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
     """Returns whether the risk of a manifest is not that of the recounted classes."""
-    if "after" not in manifest.risk or manifest.risk["after"] == release_risk(found, manifest.suppressed, manifest.masked):
+    if "after" not in manifest.risk or manifest.risk["after"] == risk_of_files(
+        found.sizes, found.masked, manifest.suppressed, manifest.masked
+    ):
         return []
     return ["the manifest's risk is not that of the classes in the files"]
 

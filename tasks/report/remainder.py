@@ -7,13 +7,6 @@ from collections.abc import Iterator
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest
 
-TREATMENTS = {
-    "drop": "left out",
-    "mask": "masked, with * in every quasi-identifier",
-    "cell": "published with * in as few quasi-identifiers as make their combination safe",
-}
-"""What becomes of a record that is suppressed."""
-
 
 def remainder_words(manifest: Manifest) -> tuple[str, ...]:
     """Returns what became of the records that fail at the levels of the columns, a sentence each."""

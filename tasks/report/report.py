@@ -10,11 +10,12 @@ from math import floor
 from core.privacy.risk import kept_preset, without_masked
 from core.recount.classes import Recount
 from schemas.job.method import METHODS
+from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest
 from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
-from tasks.report.remainder import TREATMENTS, remainder_words
+from tasks.report.remainder import remainder_words
 from tasks.report.sentences import certificate, increment_sentences, limits, overlap_limits, promises, proofs, suppression, verification
 from tasks.report.words import RISKS, losses
 
@@ -62,7 +63,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
         limit=terms.limit,
         most_suppressed=floor(Fraction(Decimal(terms.limit)) * manifest.records),
         treatment=terms.treatment,
-        treatment_words=TREATMENTS[terms.treatment],
+        treatment_words=SUPPRESSIONS[terms.treatment].words,
         method=manifest.method,
         method_words=METHODS[manifest.method].words if manifest.method in METHODS else "",
         identifiers=terms.identifiers,
@@ -71,6 +72,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
         insensitive=terms.insensitive,
         memory=terms.memory,
         pseudonyms=manifest.pseudonyms,
+        source=terms.source,
     )
 
 

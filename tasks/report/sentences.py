@@ -10,6 +10,7 @@ from core.recount.spreads import SLACK as RECOUNT_SLACK
 from schemas.errors.base import counted
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
+from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
 from schemas.release.manifest import Manifest
@@ -100,7 +101,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
     if not told:
         told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
-    if terms.treatment != "drop":
+    if SUPPRESSIONS[terms.treatment].masks:
         dropped = lost - manifest.masked
         told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
         if dropped:
@@ -147,7 +148,7 @@ def limits(privacy: Mapping[str, Any], terms: Terms) -> tuple[Limit, ...]:
     if rest:
         which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
         told.append(Limit(text=f"{which}: published as in the source and in no risk. Whoever knows such a value can use it.", source=""))
-    if terms.treatment == "cell" or terms.rounds:
+    if SUPPRESSIONS[terms.treatment].stars or terms.rounds:
         told.append(Limit(text=RARE, source=MINIMALITY))
     return (*told, *ALWAYS)
 

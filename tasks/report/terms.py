@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from core.columns.node import Node
 from core.lattice.map import STATUSES, DrawnNode, LatticeMap
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.job.method import SkaldMethod
 from schemas.reading.model import plain
@@ -38,6 +39,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
         sensitive=tuple(columns.sensitive),
         insensitive=columns.insensitive if isinstance(columns.insensitive, str) else tuple(columns.insensitive),
         memory=job.memory,
+        source=FORMATS[job.source.format].words,
     )
 
 

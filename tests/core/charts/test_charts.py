@@ -17,6 +17,7 @@ from core.charts.lines import LABEL_GAP, lines
 from core.charts.picture import Picture, beside
 from core.charts.scales import WIDE, linear, scale_of, short
 from tests.oracles.contrast import contrast
+from tests.places import ROOT
 
 FIGURES = {"skald": [0.8, 0.9, None], "mondrian": [0.2, 0.21, 0.22], "a & b": [0.2, 0.21, 0.221]}
 SVG = "{http://www.w3.org/2000/svg}"
@@ -37,6 +38,13 @@ def test_every_figure_lies_between_the_ends_of_its_scale(values: list[float]) ->
     assert list(scale.ticks) == sorted(set(scale.ticks))
     assert 2 <= len(scale.ticks) <= 11
     assert scale.log == (min(values) > 0 and max(values) / min(values) >= WIDE)
+
+
+def test_nothing_else_draws() -> None:
+    """Pictures are made here: no other module writes SVG of its own, or has a library do it."""
+    own = [path for floor in ("core", "tasks", "flows") for path in (ROOT / floor).rglob("*.py") if path.parent != ROOT / "core" / "charts"]
+    assert own
+    assert not [path for path in own if re.search(r"<svg|\b(matplotlib|pygal|plotly|altair|seaborn)\b", path.read_text("utf-8"))]
 
 
 def test_ticks_are_round() -> None:
@@ -150,7 +158,7 @@ def test_every_colour_is_one_of_the_table_and_print_is_light(picture: Picture) -
     assert all(f".{name}{{" in DARK_STYLE for name in classes)
     drawn = set(re.findall(r"#[0-9A-F]{6}", svg.replace(DARK_STYLE, "")))
     assert drawn <= {light for light, _ in COLOURS.values()}
-    assert re.findall(r"@media ([^{]*)\{", svg) == ["screen and (prefers-color-scheme: dark)"]
+    assert re.findall(r"@media ([^{]*)\{", svg) == ["screen and (prefers-color-scheme: dark)", "print"]
 
 
 @pytest.mark.parametrize("dark", [0, 1], ids=["light", "dark"])

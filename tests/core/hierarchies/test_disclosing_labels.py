@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from fractions import Fraction
 from math import ceil
 from pathlib import Path
@@ -14,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from core.hierarchies.disclosing_labels import telling, telling_bounds
+from core.hierarchies.disclosing_labels import telling
 from core.hierarchies.hierarchy import build_hierarchy
 from core.lattice.lattice import Lattice
 from schemas.errors.hierarchies import HierarchyError
@@ -84,38 +83,7 @@ def test_no_allowed_level_of_its_own_hierarchy_tells_what_is_hidden(
     hierarchy = built(spec, domain_of(ages, nulls=2))
     for level in range(1, hierarchy.levels):
         assert telling(qid(spec), hierarchy.labels[level], Path()) == 0
-        low, high = hierarchy.bounds[level] or (None, None)
-        assert telling_bounds(qid(spec), low, high) == 0
     assert telling(qid(spec), hierarchy.labels[0], Path()) == len(ages)
-
-
-@pytest.mark.parametrize(
-    ("hierarchy", "exact", "labels", "told"),
-    [
-        ({"widths": [5, 10], "top": 90}, True, ["[85 - 89]", ">= 90", "89", "*", None], 0),
-        ({"widths": [5, 10], "top": 90}, True, ["[90 - 94]", "[85 - 94]", "93", ">= 94", "x"], 5),
-        ({"widths": [5, 10], "top": 90}, False, ["[85 - 89]", "89"], 1),
-        ({"widths": [5], "bottom": 18}, True, ["<= 17", "[18 - 22]", "[15 - 19]", "12", "<= 12"], 3),
-        ({"widths": [5]}, False, ["[5 - 9]", "7", "-3.5", "*"], 2),
-        ({"prefix": [3, 2], "sparse": "hipaa"}, True, ["606**", "60***", "000", "036**", "60614", "000**"], 2),
-        ({"prefix": [3, 2], "sparse": "hipaa"}, True, ["03***", "63***"], 0),
-        ({"prefix": [3]}, False, ["606**", "60614"], 1),
-        ({"date": ["year", "decade"]}, False, ["1980", "1980s", "1980-05-17", "-0004"], 1),
-        ({"date": ["day", "year"]}, False, ["1980-05-17", "1980", "1980-05-17T10:00:00"], 1),
-        ({"tree": {"*": {"Clinical": ["nurse", "Clinical"], "Office": ["clerk"]}}}, False, ["Clinical", "Office", "nurse", "*"], 2),
-    ],
-)  # fmt: skip
-def test_a_label_that_tells_a_hidden_value_is_counted(hierarchy: dict[str, Any], exact: bool, labels: list[str | None], told: int) -> None:
-    assert telling(qid(hierarchy, exact=exact), pa.array(labels), Path()) == told
-
-
-def test_a_column_that_is_no_text_tells_every_value() -> None:
-    assert telling(qid({"date": ["year"]}, exact=False), pa.array([date(1980, 5, 17), None, date(1981, 1, 1)]), Path()) == 2
-
-
-@pytest.mark.parametrize(("low", "high", "told"), [([85, 90], [89, None], 0), ([90], [94], 1), ([85], [94], 1), ([91], [91], 1)])
-def test_bounds_beyond_the_top_are_counted(low: list[int], high: list[int | None], told: int) -> None:
-    assert telling_bounds(qid({"widths": [5], "top": 90}), pa.array(low), pa.array(high, pa.int64())) == told
 
 
 HEADS = [*SPARSE_ZIP_CODES, "000", "037", "606", "999"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from schemas.errors.base import SourceError, StorageError
 from tasks.engine.progress import listening
 from tests.conftest import Anonymise, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_parquet
+from tests.patience import until
 
 TABLE = people(400)
 COUNTED = {"domains", "domain", "histograms", "histogram", "sizes"}
@@ -206,6 +208,7 @@ def test_a_reader_sees_whole_releases_only_and_current_always_names_one(anonymis
                     files = json.loads((release / "manifest.json").read_text())["files"]
                     assert all((release / file["path"]).stat().st_size for file in files)
                 assert manifest["release"] == name
+                time.sleep(0.001)
             except Exception as error:
                 faults.append(error)
                 return
@@ -213,8 +216,7 @@ def test_a_reader_sees_whole_releases_only_and_current_always_names_one(anonymis
     reader = threading.Thread(target=read)
     reader.start()
     made = [anonymise(job, f"privacy.k={k}", "rows_per_file=20").manifest.release for k in range(6, 14)]
-    while made[-1] not in seen and reader.is_alive():
-        pass
+    until(lambda: made[-1] in seen or not reader.is_alive())
     stop.set()
     reader.join()
     assert not faults

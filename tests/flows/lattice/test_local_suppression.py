@@ -256,6 +256,7 @@ def test_a_job_that_suppresses_nothing_has_nothing_to_star(anonymise: Anonymise,
     assert (made.remainder.records, made.remainder.rounds, made.remainder.stars, made.released) == (0, (), 0, 400)
 
 
+@pytest.mark.slow
 def test_the_command_line_goes_the_same_way_through_prefect(prefect: CommandLine, anonymise: Anonymise, folder: Path) -> None:
     job = people_job(prefect.folder, TABLE, files=2)
     done = prefect("run", job, *(part for setting in settings("cell", 2) for part in ("--set", setting)), "--json")

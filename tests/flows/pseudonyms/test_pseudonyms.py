@@ -393,6 +393,7 @@ with api(prepare()):
 """
 
 
+@pytest.mark.slow
 def test_a_secret_block_of_prefect_is_a_key(prefect: CommandLine, tmp_path: Path) -> None:
     job_at(tmp_path, identifiers={"person": {"hash": {"key": {"prefect_block": "skald-key"}, "length": 40}}})
     command = [sys.executable, "-c", BLOCK, SECRET]

@@ -269,6 +269,7 @@ def test_every_method_of_the_job_has_a_flow() -> None:
         assert getattr(FLOWS[method].flow.load(), "__name__", "") == method
 
 
+@pytest.mark.slow_under_prefect
 def test_the_command_line_runs_the_flow_of_the_method(skald: CommandLine, tmp_path: Path) -> None:
     job = job_for(tmp_path / "job", "rayden")
     done = skald("run", job)

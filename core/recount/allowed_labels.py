@@ -1,0 +1,144 @@
+"""Labels that tell values which the job hides, found by what each label says and what the job allows, one label at a time.
+
+A label is allowed if it is of a form that the hierarchy publishes and says nothing finer than the job lets it; any other tells. ``*`` and
+null tell nothing. A release has few different labels, so that plain reading is quick enough.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+from math import ceil
+from pathlib import Path
+
+from core.recount.listed_groups import rows_of_lists
+from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.kinds import entry_of
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.columns import QuasiIdentifier
+from schemas.release.manifest import MASK
+
+_NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
+_RANGE = re.compile(rf"\[{_NUMBER} - {_NUMBER}([\])])")
+_BEYOND = re.compile(rf"(<=|<|>=) {_NUMBER}")
+_UNITS = {
+    "day": r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}",
+    "month": r"-?[0-9]{4,}-[0-9]{2}",
+    "quarter": r"-?[0-9]{4,}-Q[1-4]",
+    "year": r"-?[0-9]{4,}",
+    "decade": r"-?[0-9]{3,}0s",
+}
+
+Bound = Decimal | float | int | None
+Rule = Callable[[str], bool]
+
+
+def telling_labels(qid: QuasiIdentifier, labels: Iterable[object], folder: Path) -> int:
+    """Counts the labels that tell a value which the job hides.
+
+    Args:
+        qid: A quasi-identifier some of whose values may not be published as they are.
+        labels: The different labels of a release. What is no text is a value as it is.
+        folder: Where the job file lies.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    rule = entry_of(qid.hierarchy).recount_rule
+    # Nothing is known of another kind that could excuse a label.
+    allows: Rule = rule(qid, folder) if rule else lambda label: False
+    return sum(not (label is None or label == MASK or (isinstance(label, str) and allows(label))) for label in labels)
+
+
+def telling_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:
+    """Counts the pairs of bounds that tell a value which the job hides; None is an open end, two of them ``*`` or null."""
+    spec = qid.hierarchy
+    assert isinstance(spec, WidthsHierarchy)
+    return sum(not _allowed_pair(spec, low, high, exact=qid.exact) for low, high in pairs)
+
+
+def bins_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows what lies beyond an end, and bins within the ends; a single number only where exact values are allowed."""
+    spec = qid.hierarchy
+    assert isinstance(spec, WidthsHierarchy)
+    return lambda label: _allowed_bin(spec, label, exact=qid.exact)
+
+
+def beginnings_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows no more characters than the finest level keeps, not all of them unless ``exact``, and no sparse beginning."""
+    spec = qid.hierarchy
+    assert isinstance(spec, PrefixHierarchy)
+    return lambda label: _allowed_prefix(spec, label, exact=qid.exact)
+
+
+def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows the calendar units that the hierarchy names."""
+    spec = qid.hierarchy
+    assert isinstance(spec, DateHierarchy)
+    forms = re.compile("|".join(_UNITS[unit] for unit in spec.date))
+    return lambda label: forms.fullmatch(label) is not None
+
+
+def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
+    """Allows the groups that are listed, but for those that bear the name of a value, because they could be that value.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    assert isinstance(qid.hierarchy, CsvHierarchy | TreeHierarchy)
+    rows = rows_of_lists(qid.name, qid.hierarchy, folder)
+    groups = {group for row in rows for group in row[1:]} - {row[0] for row in rows}
+    return groups.__contains__
+
+
+def _allowed_bin(spec: WidthsHierarchy, label: str, *, exact: bool) -> bool:
+    if found := _BEYOND.fullmatch(label):
+        sign, end = found[1], Decimal(found[2])
+        if sign == ">=":
+            return spec.top is not None and _begins(spec.top, end)
+        return spec.bottom is not None and end == (spec.bottom if sign == "<" else ceil(spec.bottom) - 1)
+    if found := _RANGE.fullmatch(label):
+        low, high = Decimal(found[1]), Decimal(found[2])
+        closed = found[3] == "]"
+        return (low < high or (low == high and closed and exact)) and _within(spec, low, high, closed=closed)
+    if exact and re.fullmatch(_NUMBER, label):
+        return _within(spec, Decimal(label), Decimal(label), closed=True)
+    return False
+
+
+def _allowed_pair(spec: WidthsHierarchy, low: Bound, high: Bound, *, exact: bool) -> bool:
+    if low is None and high is None:
+        return True
+    if high is None:
+        return spec.top is not None and _begins(spec.top, _decimal(low))
+    if low is None:
+        return spec.bottom is not None and _decimal(high) in (spec.bottom, ceil(spec.bottom) - 1)
+    least, greatest = _decimal(low), _decimal(high)
+    # The high end of fractions lies outside, so that top itself may stand there.
+    return (least < greatest or (least == greatest and exact)) and _within(
+        spec, least, greatest, closed=least == greatest or isinstance(high, int)
+    )
+
+
+def _begins(top: Decimal, end: Decimal) -> bool:
+    """Tells whether a number is where the values from ``top`` on begin; for integers that is the next one."""
+    return end in (top, ceil(top))
+
+
+def _within(spec: WidthsHierarchy, low: Decimal, high: Decimal, *, closed: bool) -> bool:
+    """Tells whether a range, with or without its high end, holds no value beyond bottom or top."""
+    if spec.bottom is not None and low < spec.bottom:
+        return False
+    return spec.top is None or high < spec.top or (high == spec.top and not closed)
+
+
+def _decimal(number: Bound) -> Decimal:
+    return Decimal(str(number))
+
+
+def _allowed_prefix(spec: PrefixHierarchy, label: str, *, exact: bool) -> bool:
+    if spec.beginnings and label == "0" * len(spec.beginnings[0]):
+        return True
+    kept = label.rstrip(spec.mask)
+    return len(kept) <= spec.prefix[0] and (exact or len(kept) < len(label)) and not label.startswith(spec.beginnings)

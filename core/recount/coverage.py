@@ -1,0 +1,67 @@
+"""Whether labels can stand for the values of a source: as many records under each label as there are values that it covers.
+
+A release is true if each of its records can be given a record of the source of its own, whose values the labels cover and which has the
+same other columns. That is a matching of intervals; what follows is necessary for it, and quick to see on cumulated counts. Records are
+looked at apart by what they publish beside the labels, in some numbers of a digest, so that a label beside the wrong value is noticed too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.recount.label_spans import Spans
+
+Counts = NDArray[np.int64]
+
+
+def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
+    """Returns how many released records have no record of the source at least; 0 where the labels can be true.
+
+    Args:
+        spans: What the labels cover.
+        released: Shape (parts, labels): records with each label.
+        source: Shape (parts, positions): records with each value, those with a null at the last position.
+    """
+    before = np.concatenate([np.zeros((len(source), 1), np.int64), source.cumsum(axis=1)], axis=1)
+    covered = before[:, spans.high] - before[:, spans.low]
+    for label, members in spans.sets.items():
+        covered[:, label] = source[:, members].sum(axis=1)
+    lacking = np.maximum(released - covered, 0).sum(axis=1)
+    for one in (_up_to(spans, released, before), _from(spans, released, before), _left_over(spans, released, source)):
+        lacking = np.maximum(lacking, one)
+    return int(lacking.sum())
+
+
+def _summed(places: Counts, counts: Counts, size: int) -> Counts:
+    """Adds the counts of labels up at their places; returns shape (parts, size)."""
+    sums = np.zeros((size, len(counts)), np.int64)
+    np.add.at(sums, places, counts.T)
+    return sums.T
+
+
+def _up_to(spans: Spans, released: Counts, before: Counts) -> Counts:
+    """Returns how many records too many have labels that end at or before some position."""
+    ended = _summed(spans.high, released, before.shape[1]).cumsum(axis=1)
+    return _most(ended - before)
+
+
+def _from(spans: Spans, released: Counts, before: Counts) -> Counts:
+    """Returns how many records too many have labels that begin at or after some position."""
+    begun = _summed(spans.low, released, before.shape[1])
+    from_here = begun[:, ::-1].cumsum(axis=1)[:, ::-1]
+    return _most(from_here - (before[:, -1:] - before))
+
+
+def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
+    """Returns how many records of some value are neither under a label that covers it nor among as many as are missing."""
+    size = source.shape[1]
+    covering = (_summed(spans.low, released, size + 1) - _summed(spans.high, released, size + 1)).cumsum(axis=1)[:, :size]
+    missing = source.sum(axis=1, keepdims=True) - released.sum(axis=1, keepdims=True)
+    return _most(source - missing - covering)
+
+
+def _most(excess: Counts) -> Counts:
+    """Returns the greatest excess of each part, at least 0."""
+    most: Counts = np.maximum(excess, 0).max(axis=1)
+    return most

@@ -1,0 +1,177 @@
+"""What a published label says: which values of the source it may stand for, as the job's hierarchy and the forms of releases have it.
+
+The values of a quasi-identifier are put in an order in which what a label stands for are neighbours: numbers and dates ascend, codes stand
+beside those that begin alike, listed values beside those of their group. A label that can be read in several ways stands for all of it
+together, so that a release is never refused for a reading that was not meant.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.recount.listed_groups import rows_of_lists
+from core.recount.value_scales import Scale, Span, value_scale
+from core.recount.value_texts import written
+from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec, PrefixHierarchy
+from schemas.hierarchies.kinds import entry_of
+from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.columns import QuasiIdentifier
+
+_RANGE = re.compile(r"\[(.+?) - (.+)([\])])")
+_BEYOND = re.compile(r"(>=|<=|<) (.+)")
+_LAST = chr(0x10FFFF)
+
+Reader = Callable[[str], Span | None]
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The values of a quasi-identifier in the order in which labels cover neighbours.
+
+    Attributes:
+        positions: Shape (m,), int64: where each value stands, given in the ascending order of the source. A null stands at m.
+        exact: Reads a label that is a value.
+        others: Read labels that are groups, ranges and beginnings.
+        pieces: Parts between commas of the value that has most of them.
+        known: Whether labels of the hierarchy can be read; else each of them covers any value.
+    """
+
+    positions: NDArray[np.int64]
+    exact: Reader
+    others: tuple[Reader, ...]
+    pieces: int = 1
+    known: bool = True
+
+
+def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> Axis:
+    """Puts the values of a quasi-identifier in order.
+
+    Args:
+        qid: The quasi-identifier.
+        values: Shape (m,), distinct, ascending, without null.
+        folder: Where the job file lies.
+        ranges: Whether labels are ranges of numbers or dates whatever the hierarchy is, as some methods write them.
+        beginnings: Whether labels are common beginnings whatever the hierarchy is.
+
+    Raises:
+        HierarchyError: a listed hierarchy cannot be read.
+    """
+    if beginnings:
+        return _by_text(values)
+    scale = value_scale(values) if ranges else None
+    kind = entry_of(qid.hierarchy).recount_axis
+    if scale is None and kind:
+        axis: Axis = kind(qid.name, qid.hierarchy, values, folder)
+        return axis
+    return _ascending(scale, values) if scale else replace(_by_text(values), others=(lambda label: (0, len(values)),), known=False)
+
+
+def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Axis:
+    """Orders numbers, dates and times as they ascend, for labels such as ``[20 - 29]``, ``>= 90`` and ``2020-Q1``."""
+    scale = value_scale(values)
+    return _ascending(scale, values) if scale else _by_text(values)
+
+
+def _ascending(scale: Scale, values: pa.Array) -> Axis:
+    return Axis(scale.positions, scale.exact, (_ranges(scale, wide=bool(getattr(values.type, "tz", None))), scale.unit))
+
+
+def _ranges(scale: Scale, *, wide: bool) -> Reader:
+    """Reads ``[20 - 29]``, ``[1.5 - 2)``, ``>= 90`` and ``<= 17``."""
+
+    def read(label: str) -> Span | None:
+        if found := _RANGE.fullmatch(label):
+            return scale.between(found[1], found[2], closed=found[3] == "]", wide=wide)
+        if found := _BEYOND.fullmatch(label):
+            return scale.between(found[2], None) if found[1] == ">=" else scale.between(None, found[2], closed=found[1] == "<=")
+        return None
+
+    return read
+
+
+def _pieces(texts: Iterable[str]) -> int:
+    return max((text.count(", ") for text in texts), default=0) + 1
+
+
+def _sorted_by(keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
+    """Returns the position of each key among all of them."""
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    positions = np.empty(len(keys), np.int64)
+    positions[order] = np.arange(len(keys))
+    return positions
+
+
+def _by_text(values: pa.Array) -> Axis:
+    """Orders values by their text, for common beginnings such as ``1*``."""
+    texts = [spelt[0] for spelt in written(values)]
+    ordered = sorted(texts)
+
+    def exact(label: str) -> Span | None:
+        return bisect_left(ordered, label), bisect_right(ordered, label)
+
+    def beginning(label: str) -> Span | None:
+        stem = label.rstrip("*")
+        return (bisect_left(ordered, stem), bisect_right(ordered, stem + _LAST)) if stem != label else None
+
+    return Axis(_sorted_by([(text,) for text in texts]), exact, (beginning,), _pieces(texts))
+
+
+def axis_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Axis:
+    """Orders codes by length and text, those with a sparse beginning first: labels such as ``12***`` and ``000``."""
+    length = len(spec.beginnings[0]) if spec.beginnings else 0
+    sparse = (*spec.beginnings, "0" * length) if length else ()
+    keys = [(not text.startswith(sparse), len(text), text) for text, *_ in written(values)]
+    ordered = sorted(keys)
+    hidden = bisect_left(ordered, (True, 0, ""))
+
+    def exact(label: str) -> Span | None:
+        key = (not label.startswith(sparse), len(label), label)
+        return bisect_left(ordered, key), bisect_right(ordered, key)
+
+    def kept(count: int) -> Reader:
+        def read(label: str) -> Span | None:
+            masked = len(label) - count
+            if masked <= 0 or label[count:] != spec.mask * masked:
+                return None
+            # A beginning that is shorter than the sparse ones says nothing of those: they are published as a group of their own.
+            return (
+                bisect_left(ordered, (True, len(label), label[:count])),
+                bisect_right(ordered, (True, len(label), label[:count] + _LAST * masked)),
+            )
+
+        return read
+
+    def group(label: str) -> Span | None:
+        return (0, hidden) if length and label == "0" * length else None
+
+    return Axis(_sorted_by(keys), exact, (group, *map(kept, spec.prefix)), _pieces(text for _, _, text in keys))
+
+
+def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Axis:
+    """Orders listed values by their groups, coarsest first; a value that is not listed stands last, and only for itself.
+
+    Raises:
+        HierarchyError: the file of groups cannot be read.
+    """
+    listed = {row[0]: row for row in rows_of_lists(name, spec, folder)}
+    spelt = written(values)
+    found = [next((listed[text] for text in texts if text in listed), None) for texts in spelt]
+    keys = [(row is None, tuple(reversed(row)) if row else (texts[0],)) for row, texts in zip(found, spelt, strict=True)]
+    positions = _sorted_by(keys)
+    spans: dict[str, Span] = {}
+    values_at: dict[str, Span] = {}
+    for place, row, texts in zip(positions.tolist(), found, spelt, strict=True):
+        for text in texts:
+            values_at[text] = place, place + 1
+        for label in row[1:] if row else ():
+            low, high = spans.get(label, (place, place + 1))
+            spans[label] = min(low, place), max(high, place + 1)
+    return Axis(positions, values_at.get, (spans.get,), _pieces(values_at))

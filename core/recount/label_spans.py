@@ -1,0 +1,122 @@
+"""The values that each label of a release covers, as positions on the axis of its quasi-identifier."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.recount.label_readers import Axis
+from core.recount.value_scales import Span
+from schemas.release.manifest import MASK
+
+NOTHING: Span = (0, 0)
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Spans:
+    """What labels cover.
+
+    Attributes:
+        low: Shape (labels,), int64: the first position that a label covers.
+        high: Shape (labels,), int64: the position after the last one; ``low`` where a label covers nothing.
+        sets: By label, ascending, the positions that it covers, where some between its first and its last one are not among them.
+    """
+
+    low: Places
+    high: Places
+    sets: dict[int, Places] = field(default_factory=dict)
+
+    def owners(self, size: int) -> Places | None:
+        """Returns the label that covers each of so many positions, -1 for none; None where one is covered by several labels."""
+        if self.sets:
+            return None
+        some = np.flatnonzero(self.high > self.low)
+        order = some[np.argsort(self.low[some], kind="stable")]
+        if np.any(self.high[order][:-1] > self.low[order][1:]):
+            return None
+        owners = np.full(size, -1)
+        owners[_within(self.low[order], self.high[order])] = np.repeat(order, self.high[order] - self.low[order])
+        return owners
+
+    @property
+    def members(self) -> int:
+        """Positions in all sets together."""
+        return sum(map(len, self.sets.values()))
+
+
+def _within(low: Places, high: Places) -> Places:
+    """Returns all positions of ranges, one range after the other."""
+    lengths = high - low
+    starts = np.repeat(low - np.append(0, np.cumsum(lengths)[:-1]), lengths)
+    return starts + np.arange(int(lengths.sum()))
+
+
+def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
+    """Reads labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it."""
+    null = len(axis.positions)
+    spans = np.zeros((len(labels), 2), np.int64)
+    sets: dict[int, Places] = {}
+    for number, label in enumerate(labels):
+        if label is None:
+            spans[number] = null, null + 1
+        elif label == MASK:
+            spans[number] = 0, null + 1
+        else:
+            found = [span for read in (axis.exact, *axis.others) if (span := read(label)) and span[1] > span[0]]
+            members = _members(label, axis)
+            if members is not None and not found:
+                sets[number] = members
+            ends = [*found, *(NOTHING if members is None else (int(members[0]), int(members[-1]) + 1),)]
+            spans[number] = _hull(ends)
+    return Spans(spans[:, 0], spans[:, 1], sets)
+
+
+def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool) -> list[str]:
+    """Returns what pairs of bounds would be as text; an open pair is ``*``, because nulls and ``*`` are published alike.
+
+    Args:
+        pairs: The texts of the low and the high bound, None where one is open.
+        closed: Whether a high bound above the low one belongs to the range.
+    """
+
+    def label(low: str | None, high: str | None) -> str:
+        if low is None or high is None:
+            return MASK if low == high else f">= {low}" if high is None else f"{'<=' if closed else '<'} {high}"
+        return low if low == high else f"[{low} - {high}{']' if closed else ')'}"
+
+    return [label(low, high) for low, high in pairs]
+
+
+def _hull(spans: Sequence[Span]) -> Span:
+    some = [span for span in spans if span[1] > span[0]]
+    return (min(low for low, _ in some), max(high for _, high in some)) if some else NOTHING
+
+
+def _members(label: str, axis: Axis) -> Places | None:
+    """Returns the positions of the values that a set such as ``{a, b}`` lists, ascending; None for what is no set of values.
+
+    A value may hold a comma itself, so that every way of taking the list apart into values counts.
+    """
+    if not (label.startswith("{") and label.endswith("}")):
+        return None
+    pieces = label[1:-1].split(", ")
+    # The pieces that a value may begin with, reading on from the first one, and may end before, reading back from the last one.
+    parts = {
+        (first, last): span
+        for first in range(len(pieces))
+        for last in range(first + 1, min(first + axis.pieces, len(pieces)) + 1)
+        if (span := axis.exact(", ".join(pieces[first:last]))) and span[1] > span[0]
+    }
+    starts, ends = {0}, {len(pieces)}
+    for first, last in sorted(parts):
+        if first in starts:
+            starts.add(last)
+    for first, last in sorted(parts, reverse=True):
+        if last in ends:
+            ends.add(first)
+    held = [np.arange(*span) for (first, last), span in parts.items() if first in starts and last in ends]
+    return np.unique(np.concatenate(held)) if held and len(pieces) in starts else None

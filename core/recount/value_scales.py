@@ -1,0 +1,143 @@
+"""Numbers, dates and times of a source as a scale, on which a label that names one or two ends covers neighbours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from math import ceil, floor
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.recount.value_texts import local_moments, written
+
+Ends: TypeAlias = tuple[Any, Any, Any]
+Span: TypeAlias = tuple[int, int]
+"""Positions from the first one to before the second one."""
+
+_OFFSET = re.compile(r"[+-][0-9]{2}:[0-9]{2}$")
+_DAY = np.timedelta64(1, "D")
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """The different values of a column, ascending.
+
+    Attributes:
+        positions: Shape (m,), int64: where each value, given in the ascending order of the source, stands on the scale.
+        keys: Shape (m,), or one fewer where the last value is NaN: what ends are compared with.
+        ends: Returns for the text of an end the keys that a value is at least from it on, at most up to it, and less than before it.
+        days: Shape (m,), the local days of dates and times; None for numbers.
+    """
+
+    positions: NDArray[np.int64]
+    keys: NDArray[Any]
+    ends: Callable[[str], Ends]
+    days: NDArray[np.datetime64] | None = None
+
+    def exact(self, text: str) -> Span | None:
+        """Returns where a value stands, or None for what is none."""
+        if text == "nan" and len(self.keys) < len(self.positions):
+            return len(self.keys), len(self.positions)
+        return self.between(text, text)
+
+    def between(self, low: str | None, high: str | None, *, closed: bool = True, wide: bool = False) -> Span | None:
+        """Returns what lies between two ends, None being open; None where an end is no value of this scale.
+
+        Args:
+            low: The low end, which belongs to the range.
+            high: The high end.
+            closed: Whether it belongs to the range too.
+            wide: For times with a zone, whose clocks are put back once a year: whether a day more on both sides is taken in.
+        """
+        try:
+            first = 0 if low is None else int(self.keys.searchsorted(self._moved(self.ends(low)[0], -1, wide=wide), "left"))
+            if high is None:
+                return first, len(self.keys)
+            _, most, before = self.ends(high)
+            side: Literal["left", "right"] = "right" if closed else "left"
+            last = self.keys.searchsorted(self._moved(most if closed else before, 1, wide=wide), side)
+        except (ValueError, InvalidOperation, OverflowError):
+            return None
+        return first, max(first, int(last))
+
+    def _moved(self, key: Any, sign: int, *, wide: bool) -> Any:
+        return key + sign * _DAY if wide and self.days is not None else key
+
+    def unit(self, label: str) -> Span | None:
+        """Returns what lies in a day, month, quarter, year or decade; None for what is none of these, or on a scale of numbers."""
+        edges = _calendar(label) if self.days is not None else None
+        if edges is None or self.days is None:
+            return None
+        first, last = self.days.searchsorted(np.array(edges, "datetime64[D]"), "left").tolist()
+        return int(first), int(last)
+
+
+def value_scale(values: pa.Array) -> Scale | None:
+    """Returns the scale of values, shape (m,), distinct, ascending and without null; None for text and booleans."""
+    kind, natural = values.type, np.arange(len(values))
+    if pt.is_integer(kind):
+        keys = np.asarray(values)
+        return Scale(natural, keys, lambda text: _whole(text, np.iinfo(keys.dtype)))
+    if pt.is_floating(kind):
+        floats = np.asarray(values)
+        return Scale(natural, floats[~np.isnan(floats)], lambda text: _rounded(text, floats.dtype))
+    if pt.is_decimal(kind):
+        exact = np.empty(len(values), object)
+        exact[:] = [Decimal(texts[0]) for texts in written(values)]
+        return Scale(natural, exact, lambda text: (Decimal(text),) * 3)
+    if not (pt.is_date(kind) or pt.is_timestamp(kind)):
+        return None
+    local = local_moments(values)
+    order = np.argsort(local, kind="stable")
+    positions = np.empty(len(order), np.int64)
+    positions[order] = natural
+    moments = local[order]
+    return Scale(positions, moments, lambda text: _moment(text, moments.dtype), moments.astype("datetime64[D]"))
+
+
+def _whole(text: str, limits: np.iinfo[Any]) -> Ends:
+    """Returns the whole numbers beside an end, none beyond what the column can hold."""
+    number = Decimal(text)
+    ends = (min(max(one, int(limits.min)), int(limits.max)) for one in (ceil(number), floor(number), ceil(number)))
+    least, most, before = (limits.dtype.type(end) for end in ends)
+    return least, most, before
+
+
+def _rounded(text: str, dtype: np.dtype[Any]) -> Ends:
+    """Returns the float that an end is rounded to; the ones beside it where the end is not that float's own text."""
+    nearest = dtype.type(text)
+    if not np.isfinite(nearest) or Decimal(str(nearest)) == Decimal(text):
+        return nearest, nearest, nearest
+    above = np.nextafter(nearest, dtype.type(np.inf))
+    return np.nextafter(nearest, dtype.type(-np.inf)), above, above
+
+
+def _moment(text: str, dtype: np.dtype[Any]) -> Ends:
+    moment = np.datetime64(_OFFSET.sub("", text).replace(" ", "T"))
+    if np.datetime_data(moment.dtype)[0] in ("Y", "M"):
+        raise ValueError
+    exact = moment.astype(dtype)
+    return exact, exact, exact
+
+
+def _calendar(label: str) -> tuple[np.datetime64, np.datetime64] | None:
+    """Returns the first day of a calendar unit and of the next one."""
+    try:
+        if found := re.fullmatch(r"(-?[0-9]{4,})-Q([1-4])", label):
+            month = np.datetime64(found[1], "M") + 3 * (int(found[2]) - 1)
+            return month, month + 3
+        if found := re.fullmatch(r"(-?[0-9]{3,}0)s", label):
+            year = np.datetime64(found[1], "Y")
+            return year, year + 10
+        if re.fullmatch(r"-?[0-9]{4,}(-[0-9]{2}){0,2}", label):
+            unit = np.datetime64(label)
+            return unit, unit + 1
+    except (ValueError, OverflowError):
+        return None
+    return None

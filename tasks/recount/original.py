@@ -1,0 +1,68 @@
+"""The source that a release was made of, as far as it is at hand and as it was."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from schemas.errors.base import JobError, SourceError
+from schemas.job.connection import is_address
+from schemas.job.digest import hierarchies_of
+from schemas.job.formats import FORMATS
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.source.locations import find_files, source_digest
+from tasks.source.partitions import partitions, relation, with_partition
+from tasks.store.keys import fingerprint_of
+
+
+class Original(NamedTuple):
+    """The source as the recount reads it.
+
+    Attributes:
+        relation: What DuckDB reads it as.
+        columns: Types of its columns, which DuckDB does not keep wholly: it forgets time zones.
+        digests: Digest of the content of each file, ascending.
+        is_whole: Whether it is what the release was made of, so that shares of its records are those that the run saw.
+    """
+
+    relation: str
+    columns: pa.Schema
+    digests: tuple[str, ...] = ()
+    is_whole: bool = True
+
+
+def original_of(job: Job) -> Original | None:
+    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet."""
+    if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
+        return None
+    try:
+        files = find_files(job)
+        named = partitions(job, list(map(str, files)))
+        digests = [fingerprint_of(digest, one) if one else digest for digest, one in zip(map(source_digest, files), named, strict=True)]
+        fields = [field for file, one in zip(files, named, strict=True) for field in with_partition(pq.read_schema(file), one)]
+    except (SourceError, OSError, pa.ArrowException):
+        return None
+    read = relation([(str(file), one) for file, one in zip(files, named, strict=True)], alike=job.source.drift == "freeze")
+    # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
+    return Original(read, pa.schema(list({field.name: field for field in fields}.values())), tuple(sorted(digests)))
+
+
+def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
+    """Returns why the records of a release cannot be held against the source; empty where they can."""
+    if manifest is None:
+        return "it has no manifest, which would say what it was made of"
+    if original is None:
+        return "the source is not at hand as Parquet files of this machine"
+    if list(original.digests) != sorted(file.digest for file in manifest.sources):
+        return "the source is not what it was when the release was made"
+    return "" if _same_hierarchies(job, manifest) else "the job's hierarchies are not those of the release"
+
+
+def _same_hierarchies(job: Job, manifest: Manifest) -> bool:
+    try:
+        return manifest.hierarchies == hierarchies_of(job)
+    except JobError:
+        return False

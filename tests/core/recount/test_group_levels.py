@@ -1,0 +1,146 @@
+"""The recount's reading of hierarchies and the writer's agree on every kind, type and level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.recount.group_levels import group_levels, places
+from schemas.errors.hierarchies import HierarchyError
+from tests.oracles.hierarchies import built, domain_of, first_appearance, quasi_identifier
+
+WIDTHS = st.sampled_from([[1], [1, 5, 10], [4, 8, 32], [7], [0.5, 1, 10], [0.1, 0.3], [0.01, 100]])
+ENDS = st.fixed_dictionaries({}, optional={"bottom": st.integers(-5, 20), "top": st.integers(30, 90), "origin": st.integers(-3, 3)})
+NUMBERS = {
+    pa.int16(): st.integers(-300, 300),
+    pa.uint64(): st.integers(0, 2**64 - 1),
+    pa.int64(): st.integers(-(2**63), 2**63 - 1),
+    pa.decimal128(9, 3): st.integers(-99999, 99999).map(lambda number: Decimal(number) / 1000),
+    pa.float64(): st.integers(-9999, 9999).map(lambda number: number / 100) | st.floats(-1e20, 1e20),
+    pa.float32(): st.floats(-1e6, 1e6, width=32),
+}
+DAYS = st.dates(date(1, 1, 1), date(2400, 1, 1))
+MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2030, 1, 1)) | DAYS.map(lambda day: datetime(day.year, day.month, day.day))
+UNITS = st.sets(st.sampled_from(["day", "month", "quarter", "year", "decade"]), min_size=1).map(
+    lambda units: [unit for unit in ("day", "month", "quarter", "year", "decade") if unit in units]
+)
+TEXTS = st.text("01*a", min_size=0, max_size=5)
+
+
+def agree(spec: Mapping[str, Any], values: pa.Array, nulls: int, folder: Path = Path()) -> None:
+    """Both readings group the values, and the null, alike at every level."""
+    known = pc.unique(values)
+    known = known.take(pc.array_sort_indices(known))
+    hierarchy = built(spec, domain_of(known, nulls=nulls), folder)
+    with_null = pa.concat_arrays([known, pa.nulls(1 if nulls else 0, known.type)])
+    levels = group_levels("x", quasi_identifier(spec).hierarchy, with_null, folder)
+    assert len(levels) == hierarchy.top
+    for groups, theirs in zip(levels, hierarchy.groups[1:], strict=True):
+        assert places(groups) == first_appearance(theirs.tolist())
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@given(st.data(), WIDTHS, ENDS, st.integers(0, 1))
+def test_bins_of_numbers(dtype: pa.DataType, data: st.DataObject, widths: list[Any], ends: dict[str, int], nulls: int) -> None:
+    values = data.draw(st.lists(NUMBERS[dtype], min_size=1, max_size=20))
+    agree({"widths": widths} | ends, pa.array(values, dtype), nulls)
+
+
+@given(st.lists(NUMBERS[pa.float64()], min_size=1, max_size=20), st.sampled_from([[1], [2, 4], [3]]), st.integers(0, 2), st.integers(0, 1))
+def test_bins_of_ranks(values: list[float], widths: list[int], origin: int, nulls: int) -> None:
+    agree({"widths": widths, "encode": True, "origin": origin}, pa.array(values), nulls)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=20), st.sampled_from([[4, 2], [3], [5, 1], [9, 1]]), st.sampled_from("*#a"), st.integers(0, 1))
+def test_beginnings_of_text(values: list[str], kept: list[int], mask: str, nulls: int) -> None:
+    agree({"prefix": kept, "mask": mask}, pa.array(values), nulls)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=20), st.lists(st.text("01", min_size=2, max_size=2), min_size=1, max_size=3), st.integers(0, 1))
+def test_sparse_beginnings(values: list[str], sparse: list[str], nulls: int) -> None:
+    agree({"prefix": [3, 1], "sparse": sparse}, pa.array(values), nulls)
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=20), st.integers(0, 1))
+def test_beginnings_of_numbers(values: list[int], nulls: int) -> None:
+    agree({"prefix": [4, 2]}, pa.array(values), nulls)
+
+
+@given(st.lists(DAYS, min_size=1, max_size=20), UNITS, st.integers(0, 1))
+def test_units_of_dates(values: list[date], units: list[str], nulls: int) -> None:
+    agree({"date": units}, pa.array(values), nulls)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Zurich", "Asia/Kolkata", "-03:30"])
+@given(st.lists(MOMENTS, min_size=1, max_size=12), UNITS, st.integers(0, 1))
+def test_units_of_moments(zone: str | None, values: list[datetime], units: list[str], nulls: int) -> None:
+    agree({"date": units}, pa.array(values, pa.timestamp("us")).cast(pa.timestamp("us", zone)), nulls)
+
+
+LISTED = {
+    "text": pa.array(["a", "b", "c d", ""]),
+    "numbers": pa.array([-1, 0, 5, 70]),
+    "truth": pa.array([False, True]),
+    "floats": pa.array([-0.5, 2.0, 1e16, 1e-7]),
+    "decimals": pa.array([Decimal("-1.50"), Decimal("0.00"), Decimal("2.25")]),
+    "days": pa.array([date(1960, 2, 29), date(2020, 1, 1)]),
+    "moments": pa.array([datetime(1960, 1, 1), datetime(2020, 2, 29, 23, 30, 1, 250_000)], pa.timestamp("us")),
+    "instants": pa.array([datetime(2020, 1, 1), datetime(2020, 7, 1, 12, 30)], pa.timestamp("us")).cast(
+        pa.timestamp("us", "Europe/Zurich")
+    ),
+}
+SPELT = {
+    "text": ["a", "b", "c d", ""],
+    "numbers": ["-1", "0", "5", "70"],
+    "truth": ["false", "true"],
+    "floats": ["-0.5", "2", "1e+16", "0.0000001"],
+    "decimals": ["-1.5", "0", "2.25"],
+    "days": ["1960-02-29", "2020-01-01"],
+    "moments": ["1960-01-01 00:00:00", "2020-02-29T23:30:01.250000"],
+    "instants": ["2020-01-01T01:00:00+01:00", "2020-07-01 14:30:00+02:00"],
+}
+
+
+@pytest.mark.parametrize("kind", LISTED)
+@pytest.mark.parametrize("depth", [0, 1, 2, 3])
+@given(st.data(), st.integers(0, 1))
+def test_listed_values(kind: str, depth: int, data: st.DataObject, nulls: int) -> None:
+    rows = [[text] for text in SPELT[kind]]
+    groups = len(rows)
+    for level in range(depth):
+        parents = data.draw(st.lists(st.integers(0, groups), min_size=groups + 1, max_size=groups + 1))
+        for place, row in enumerate(rows):
+            row.append(f"level {level} {parents[int(row[-1].rsplit(' ', 1)[1]) if level else place]}")
+    listed = "\n".join(";".join(f'"{part}"' for part in row) for row in rows)
+    with TemporaryDirectory() as folder:
+        Path(folder, "x.csv").write_text(listed)
+        agree({"csv": "x.csv"}, LISTED[kind], nulls, Path(folder))
+
+
+def test_a_tree_and_values_it_lacks() -> None:
+    tree = {"tree": {"lungs": ["flu", "cold"], "other": ["gout"]}}
+    agree(tree, pa.array(["cold", "flu", "gout"]), 1)
+    with pytest.raises(HierarchyError, match="1 of 2 values are not in its hierarchy"):
+        group_levels("x", quasi_identifier(tree).hierarchy, pa.array(["flu", "measles"]), Path())
+
+
+@pytest.mark.parametrize("spec", [{"widths": [1]}, {"date": ["year"]}])
+def test_values_that_a_hierarchy_cannot_group_are_refused_without_being_told(spec: dict[str, Any]) -> None:
+    with pytest.raises(HierarchyError, match="'x'") as refused:
+        group_levels("x", quasi_identifier(spec).hierarchy, pa.array(["secret"]), Path())
+    assert "secret" not in str(refused.value)
+
+
+def test_a_step_of_a_day_is_no_level_of_midnights() -> None:
+    nights = pa.array([datetime(2020, 1, 1) + timedelta(days=day) for day in range(3)], pa.timestamp("us"))
+    assert len(group_levels("x", quasi_identifier({"date": ["day", "year"]}).hierarchy, nights, Path())) == 2
