@@ -24,6 +24,7 @@ from schemas.hierarchies.kinds import HIERARCHIES
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
 from schemas.job.objectives import OBJECTIVES
+from schemas.privacy.kinds import DIVERSITIES
 from tests.conftest import Anonymise
 from tests.jobs import QIDS, class_sizes, job_of, people, people_job, released
 from tests.places import ROOT
@@ -108,3 +109,15 @@ def test_the_privacy_model_is_monotone(shown: Shown, classes: list[list[int]], m
     union = spread.union(~failing)
     if len(union.counts):
         assert not model.fails(np.array([union.counts.sum()]), {"disease": union}).any()
+
+
+def test_the_privacy_model_is_one_entry_and_is_kept(anonymise: Anonymise, tmp_path: Path, shown: Shown) -> None:
+    with DIVERSITIES.having(shown("Add a privacy model").PRIVACY_MODEL):
+        assert "The greatest share of a class that one value may have." in json.dumps(job_json_schema())
+        made = anonymise(people_job(tmp_path, TABLE), "privacy.l={disease: {most_frequent: 0.8}}", "suppression.limit=0.3")
+        frame = released(made.folder)
+        sizes, most = class_sizes(frame, QIDS), Counter[tuple[Any, ...]]()
+        for (*labels, _), records in class_sizes(frame, [*QIDS, "disease"]).items():
+            most[tuple(labels)] = max(most[tuple(labels)], records)
+        assert max(most[labels] / records for labels, records in sizes.items()) == made.manifest.measured["l"]["disease"] <= 0.8
+        assert "No value of &#39;disease&#39; is more than 0.8 of a class" in (made.folder / "report.html").read_text("utf-8")
