@@ -24,6 +24,7 @@ PLUMBING = {
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file",
     "tasks.store.keys": "digests what JSON can say",
+    "tasks.store.store": "names artefacts, which digests of locations are kept as",
 }
 """What both sides use of ``tasks/``, and for what: it knows files and names, and neither classes nor labels nor hierarchies."""
 
