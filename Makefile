@@ -22,7 +22,7 @@ check: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_house.py
+	$(BIN)/python -m pytest -q tests/test_house.py tests/test_recount_stands_alone.py tests/test_architecture.py
 
 docs: $(VENV)/installed
 	$(BIN)/python -m sphinx -W --keep-going -n -q -b html docs docs/_build/html

@@ -48,7 +48,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
         {
             "columns": (0, 1),
             "hierarchies": (1, 1),
-            "recount": (2, 0),
+            "recount": (5, 0),
             "histograms": (2, 1),
             "losses": (2, 2),
             "privacy": (3, 0),
@@ -65,7 +65,15 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
     ),
     "schemas": (
         "The job, the manifest and every table that crosses a step; all error messages",
-        {"errors": (0, 0), "reading": (1, 0), "hierarchies": (2, 0), "pseudonyms": (2, 1), "job": (3, 0), "release": (4, 0)},
+        {
+            "errors": (0, 0),
+            "reading": (1, 0),
+            "hierarchies": (2, 0),
+            "pseudonyms": (2, 1),
+            "privacy": (3, 0),
+            "job": (4, 0),
+            "release": (5, 0),
+        },
     ),
 }
 """From the top: what each floor is, and the column and row of each of its rooms."""

@@ -32,10 +32,15 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
 
 
 @pytest.mark.parametrize("floor", FLOORS)
-def test_every_room_stands_right_of_those_it_uses(floor: str) -> None:
+def test_every_room_stands_right_of_those_it_uses_and_no_arrow_crosses_one(floor: str) -> None:
     places = FLOORS[floor][1]
     assert set(places) == set(rooms_of(floor)), "say in docs/house_picture.py where the room stands"
-    assert not [(room, used) for room, used in needed(arrows_of(floor)) if places[room][0] <= places[used][0]]
+    taken = set(places.values())
+    assert len(taken) == len(places)
+    for room, used in needed(arrows_of(floor)):
+        (right, _), (left, row) = places[room], places[used]
+        assert right > left, f"{room} uses {used}"
+        assert not [column for column in range(left + 1, right) if (column, row) in taken], f"{room} to {used}"
 
 
 def test_the_picture_is_that_of_the_house() -> None:

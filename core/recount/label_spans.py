@@ -6,13 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.label_readers import Axis
 from core.recount.value_scales import Span
+from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 from schemas.release.manifest import MASK
 
 NOTHING: Span = (0, 0)
+DIGITS = 15
+"""Decimal digits that a float surely keeps."""
 Places = NDArray[np.int64]
 
 
@@ -89,6 +95,23 @@ def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool)
         return low if low == high else f"[{low} - {high}{']' if closed else ')'}"
 
     return [label(low, high) for low, high in pairs]
+
+
+def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Array]) -> bool:
+    """Tells whether the high bound of a level's bins belongs to them: it does for integers and ranks, and not for fractions.
+
+    Floats may be so large that a bound was rounded to one of the values below it, which is then covered all the same.
+
+    Args:
+        spec: The hierarchy.
+        kind: The type of the values.
+        columns: The published bounds.
+    """
+    if spec.encode or pt.is_integer(kind):
+        return True
+    places = max(decimals(number) for number in (*spec.widths, spec.origin, spec.bottom, spec.top) if number is not None)
+    most = 10.0 ** (DIGITS - places)
+    return any(pt.is_floating(column.type) and (pc.max(pc.abs(column)).as_py() or 0) >= most for column in columns)
 
 
 def _hull(spans: Sequence[Span]) -> Span:

@@ -62,8 +62,8 @@ def _moment_parts(values: pa.Array) -> tuple[list[str], list[str]]:
 
 
 def _moment_texts(moment: str, offset: str) -> tuple[str, ...]:
-    """Returns a moment with its fraction in every number of digits that says it, none where it is zero; DuckDB keeps no unit."""
+    """Returns a moment with a fraction of as many digits as its unit has, or as say it all; without one where it is zero."""
     whole, _, fraction = moment.partition(".")
-    ends = [f".{fraction[:digits].ljust(digits, '0')}" for digits in FRACTIONS if not fraction[digits:].strip("0")]
-    ends = ends if fraction.strip("0") else [""]
+    shorter = [fraction[:digits] for digits in FRACTIONS if not fraction[digits:].strip("0")]
+    ends = [f".{digits}" for digits in dict.fromkeys((fraction, *shorter))] if fraction.strip("0") else [""]
     return tuple(f"{start}{end}{offset}" for end in ends for start in (whole, whole.replace("T", " ")))

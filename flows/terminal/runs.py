@@ -231,6 +231,8 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     for name, text in risk_rows(before | {"after": release_risk(recount.sizes, recount.masked, suppressed, masked)}):
         table.add_row(name, text)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
+    for sentence in recount.unproved or (f"has a record for each of the files', of its {counted(recount.source or 0, 'record')}",):
+        table.add_row("source", sentence)
     return table
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.reading.registry import Code, Registry
 
@@ -47,8 +48,8 @@ class SourceFormat:
     of_folders: tuple[str, ...] = ()
     asks: bool = False
     pathless: str = ""
-    convert: Code | None = None
-    sample: Code | None = None
+    convert: Callable[..., Any] | None = None
+    sample: Callable[..., Any] | None = None
 
 
 FORMATS = Registry(

@@ -153,7 +153,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
-    faults += uncompiled_faults(privacy, _mapping(job.get("method")))
+    faults += uncompiled_faults(privacy, _mapping(job.get("method")).get("name"))
     faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)

@@ -41,6 +41,7 @@ class MethodEntry:
         suppressed: Why it suppresses records, where it does not count reasons.
         one_level: Whether it publishes one level for each whole column, so that stars and rounds go with it.
         replays: Whether its releases can be applied to other data.
+        compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
         partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
             `tasks.records.partitions.Partitioned`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
@@ -53,6 +54,7 @@ class MethodEntry:
     suppressed: str = "in no class that keeps the promise"
     one_level: bool = False
     replays: bool = False
+    compiled: bool = False
     partition: Callable[..., Any] | None = None
     faults: Callable[[Mapping[str, Any], object, object], list[str]] = lambda method, qids, intervals: []
 
@@ -74,6 +76,7 @@ METHODS = Registry(
         Code("flows.mondrian:mondrian"),
         "Mondrian: the records are cut again and again along one quasi-identifier, as long as both sides keep the promise.",
         replays=True,
+        compiled=True,
         faults=mondrian_faults,
     ),
     MethodEntry(

@@ -56,8 +56,8 @@ class PrivacyKind:
     """Whether a class is compared with the whole source."""
     name: str
     schema: type[DiversitySpec] | type[ClosenessSpec]
-    model: Code
-    statement: Code
+    model: Callable[..., Any]
+    statement: Callable[..., Any]
     words: Callable[[str, Mapping[str, Any]], Promise]
     compiled: bool = False
     least: bool = False

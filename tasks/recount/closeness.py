@@ -10,7 +10,7 @@ from core.recount.group_levels import group_levels, places
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
 from tasks.recount.original import Original
-from tasks.recount.reading import fetched, zoned
+from tasks.recount.reading import as_given, fetched
 from tasks.store.database import quote
 
 
@@ -26,7 +26,7 @@ def make_whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, alo
     columns = {"value": rows["value"], "share": counts / max(counts.sum(), 1), "place": np.arange(len(counts))}
     levels = 0
     if along is not None:
-        groups = group_levels(column, along, zoned(rows["value"], original, column), job.folder)
+        groups = group_levels(column, along, as_given(rows["value"], original, column), job.folder)
         levels = len(groups)
         columns |= {f"level_{level}": np.array(places(groups[level - 1]), np.int64) for level in range(1, levels + 1)}
     connection.register("whole_rows", pa.Table.from_pydict(columns))

@@ -17,9 +17,15 @@ def fetched(connection: duckdb.DuckDBPyConnection, statement: str) -> dict[str, 
     return {name: table[name].combine_chunks() for name in table.column_names}
 
 
-def zoned(values: pa.Array, original: Original, column: str) -> pa.Array:
-    """Returns the instants of a column of the source with their time zone, which DuckDB forgets, and everything else as it is."""
+def as_given(values: pa.Array, original: Original, column: str) -> pa.Array:
+    """Returns the moments of a column of the source with their unit and time zone, which DuckDB forgets, and everything else as it is."""
     if column not in original.columns.names or not pt.is_timestamp(values.type):
         return values
-    zone = getattr(original.columns.field(column).type, "tz", None)
-    return values.cast(pa.timestamp(values.type.unit, zone)) if zone else values
+    given = original.columns.field(column).type
+    if not pt.is_timestamp(given):
+        return values
+    try:
+        return values.cast(given)
+    except pa.ArrowInvalid:
+        # Files that differ are read in the finer unit.
+        return values.cast(pa.timestamp(values.type.unit, given.tz))

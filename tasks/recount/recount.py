@@ -16,7 +16,7 @@ from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recount.risk import risk_of_files
-from schemas.errors.base import VerificationError, counted
+from schemas.errors.base import VerificationError, counted, listed
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.recount.closeness import make_whole
@@ -27,8 +27,6 @@ from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.store.database import connect, quote
 from tasks.store.files import file_digest
-
-UNPROVED = "Whether the records are those of the source was not checked:"
 
 
 def recount(
@@ -62,12 +60,12 @@ def recount(
             spread, measured = _spread(job, connection, source, qids, original)
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
-            records, untrue = (None, []) if unproved else _truth(job, connection, source, original, classes.records)
+            records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    found = replace(classes, measured=measured, source=records, unproved=(f"{UNPROVED} {unproved}.",) if unproved else ())
+    found = replace(classes, measured=measured, source=records, unproved=tuple(_unproved(unproved, unread)))
     if faults := promise_faults(job, found) + spread + hidden + untrue:
         raise VerificationError(what, faults)
     return found
@@ -129,14 +127,21 @@ def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str)
 
 def _truth(
     job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original | None, released: int
-) -> tuple[int | None, list[str]]:
-    """Counts the source, and holds the files against it; nothing is known without it."""
+) -> tuple[int | None, list[str], list[str]]:
+    """Counts the source, and holds the files against it; returns its records, the faults and what cannot be read, nothing without it."""
     if original is None:
-        return None, []
+        return None, [], []
     records = records_of(connection, original.relation)
     if released > records:
-        return records, [f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"]
-    return records, truth_faults(job, connection, release, original)
+        return records, [f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"], []
+    return records, *truth_faults(job, connection, release, original)
+
+
+def _unproved(reason: str, unread: Sequence[str]) -> list[str]:
+    """Returns what could not be checked, in sentences."""
+    labels = f"The labels of {listed(unread)} were not held against the source: the recount cannot read hierarchies of their kind."
+    records = f"Whether the records are those of the source was not checked: {reason}."
+    return [sentence for sentence, said in ((records, reason), (labels, unread)) if said]
 
 
 def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str) -> list[str]:

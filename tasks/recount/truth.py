@@ -9,12 +9,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.coverage import unmatched
 from core.recount.label_readers import Axis, label_axis
-from core.recount.label_spans import Spans, pair_labels, read_labels
+from core.recount.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.truth import (
     Part,
     digests_sql,
@@ -35,7 +34,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.manifest import MASK, published_columns, published_qids
 from tasks.recount.original import Original
-from tasks.recount.reading import fetched, zoned
+from tasks.recount.reading import as_given, fetched
 from tasks.store.database import quote
 
 PARTS, MOST_COUNTS = 64, 1 << 20
@@ -68,8 +67,8 @@ class _Labels:
     kept: bool
 
 
-def truth_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original) -> list[str]:
-    """Returns what the files publish that the source does not bear out, in counts.
+def truth_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original) -> tuple[list[str], list[str]]:
+    """Returns what the files publish that the source does not bear out, in counts, and the quasi-identifiers whose labels it cannot read.
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
@@ -84,21 +83,22 @@ def truth_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, 
     given, found = (_types(connection, source) for source in (original.relation, release))
     names = _payload(job, list(found))
     if lacking := [name for name in (*(qid.name for qid in job.columns.quasi_identifiers), *names) if name not in given]:
-        return [f"the source has no {listed(lacking)}"]
+        return [f"the source has no {listed(lacking)}"], []
     open_ones, masked = _unmasked(job, connection, release)
     labels = [_labels(job, connection, open_ones, original, number) for number in range(len(job.columns.quasi_identifiers))]
     beside = [_column(name, given, found) for name in names]
     faults = []
     for one in labels:
         faults += _label_faults(connection, open_ones, original.relation, one, beside, names)
+    unread = [one.name for one in labels if not one.axis.known]
     if faults:
-        return faults
+        return faults, unread
     told = [one for one in labels if one.owners is not None and len(one.released) > 1]
     parts = [*beside, *(_part(connection, one, given, found) for one in told)]
     faults = _joint_faults(connection, open_ones, original.relation, parts, [*names, *(one.name for one in told)], len(names))
     if masked and not faults:
         faults = _joint_faults(connection, release, original.relation, beside, names, len(names))
-    return faults
+    return faults, unread
 
 
 def records_of(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
@@ -140,8 +140,8 @@ def _labels(job: Job, connection: duckdb.DuckDBPyConnection, release: str, origi
     connection.execute(labels_sql(release, columns, f"labels_{number}"))
     values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
-    held = zoned(values["value"], original, qid.name)
-    texts = _texts(job, qid, [zoned(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))])
+    held = as_given(values["value"], original, qid.name)
+    texts = _texts(job, qid, held.type, [as_given(labels[f"label_{place}"], original, qid.name) for place in range(len(columns))])
     known = held.drop_null()
     axis = label_axis(qid, known, job.folder, ranges=_has_ranges(texts), beginnings=_way(job, qid) == "prefix")
     spans = read_labels(axis, texts)
@@ -154,7 +154,7 @@ def _labels(job: Job, connection: duckdb.DuckDBPyConnection, release: str, origi
     return _Labels(number, qid.name, columns, axis, spans, labels["records"].to_numpy(), source, owners, kept)
 
 
-def _texts(job: Job, qid: QuasiIdentifier, columns: Sequence[pa.Array]) -> list[str | None]:
+def _texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
     """Returns labels as text, whether they are text, values of another type or pairs of bounds."""
     texts = []
     for column in columns:
@@ -163,9 +163,8 @@ def _texts(job: Job, qid: QuasiIdentifier, columns: Sequence[pa.Array]) -> list[
     if len(texts) == 1:
         return texts[0]
     spec = qid.hierarchy
-    ranks = isinstance(spec, WidthsHierarchy) and spec.encode
-    # Levels of fractions leave out the high end of a bin; other methods publish the greatest value of a class.
-    closed = job.method.name != "skald" or ranks or all(pt.is_integer(column.type) for column in columns)
+    # Other methods than the one of levels publish the greatest value of a class.
+    closed = job.method.name != "skald" or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
     return list(pair_labels(list(zip(*texts, strict=True)), closed=closed))
 
 

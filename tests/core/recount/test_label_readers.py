@@ -1,0 +1,240 @@
+"""Whatever a level or a class publishes, the recount reads it as exactly the values that the writer had put under it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.columns.column_types import working
+from core.recoding.generalisation import generalise
+from core.recoding.labels import QidLabels, Sets
+from core.recoding.recoding import Intervals
+from core.recount.label_readers import label_axis
+from core.recount.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.value_texts import written
+from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.job.mondrian import Generalisation
+from tests.core.recount.test_group_levels import DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS
+from tests.oracles.hierarchies import built, domain_of, quasi_identifier
+
+ODD = st.text("ab,{}[] -*", max_size=7)
+
+
+def distinct(values: Sequence[Any], dtype: pa.DataType | None = None) -> pa.Array:
+    known = pc.unique(working(pa.array(values, dtype)))
+    return known.take(pc.array_sort_indices(known))
+
+
+def as_text(labels: pa.Array) -> list[str | None]:
+    known = iter(written(labels.drop_null()))
+    return [next(known)[0] if there else None for there in labels.is_valid().to_pylist()]
+
+
+def covered(spans: Spans, label: int) -> list[int]:
+    return spans.sets.get(label, np.arange(spans.low[label], spans.high[label])).tolist()
+
+
+def reading(
+    spec: Mapping[str, Any], values: pa.Array, labels: Sequence[str | None], folder: Path = Path(), *, prefix: bool = False
+) -> Spans:
+    ranges = any(label is not None and label.startswith("[") for label in labels)
+    axis = label_axis(quasi_identifier(spec), values, folder, ranges=ranges, beginnings=prefix)
+    assert sorted(axis.positions.tolist()) == list(range(len(values)))
+    spans = read_labels(axis, labels)
+    places = {position: place for place, position in enumerate(axis.positions.tolist())} | {len(values): len(values)}
+    sets = {label: np.array(sorted(places[position] for position in covered(spans, label))) for label in range(len(labels))}
+    return Spans(spans.low, spans.high, sets)
+
+
+def every_level_is_read(spec: Mapping[str, Any], values: pa.Array, folder: Path = Path(), *, bounds: bool = False) -> None:
+    """Each label of each level stands for its own group, the star for all, a null for nulls alone."""
+    hierarchy = built(spec, domain_of(values, nulls=1), folder)
+    for level, groups in enumerate(hierarchy.groups[:-1]):
+        labels = as_text(hierarchy.labels[level])
+        rounded = False
+        if bounds and (ends := hierarchy.bounds[level]):
+            widths = quasi_identifier(spec).hierarchy
+            assert isinstance(widths, WidthsHierarchy)
+            closed = is_closed(widths, values.type, ends)
+            rounded = closed and not pa.types.is_integer(values.type)
+            labels = [*pair_labels(list(zip(*map(as_text, ends), strict=True)), closed=closed)[:-1], None]
+        spans = reading(spec, values, labels, folder)
+        for label in range(len(labels)):
+            held = set(np.flatnonzero(groups == label).tolist())
+            assert held <= set(covered(spans, label)) if rounded else held == set(covered(spans, label))
+    assert covered(reading(spec, values, ["*"], folder), 0) == list(range(len(values) + 1))
+
+
+@pytest.mark.parametrize("dtype", NUMBERS, ids=str)
+@pytest.mark.parametrize("bounds", [False, True])
+@given(st.data(), WIDTHS, ENDS)
+def test_bins(dtype: pa.DataType, bounds: bool, data: st.DataObject, widths: list[Any], ends: dict[str, int]) -> None:
+    values = data.draw(st.lists(NUMBERS[dtype], min_size=1, max_size=12))
+    every_level_is_read({"widths": widths} | ends, distinct(values, dtype), bounds=bounds)
+
+
+@pytest.mark.parametrize("dtype", [pa.int64(), pa.float64(), pa.float32(), pa.decimal128(9, 3)], ids=str)
+@given(st.data(), st.sampled_from([[1], [2, 4], [3]]), st.integers(0, 2))
+def test_bins_of_ranks(dtype: pa.DataType, data: st.DataObject, widths: list[int], origin: int) -> None:
+    values = data.draw(st.lists(NUMBERS[dtype], min_size=1, max_size=12))
+    every_level_is_read({"widths": widths, "encode": True, "origin": origin}, distinct(values, dtype))
+
+
+@given(st.lists(st.text("012", max_size=5), min_size=1, max_size=12), st.sampled_from([[4, 2], [3], [5, 1]]), st.sampled_from("*#"))
+def test_beginnings(values: list[str], kept: list[int], mask: str) -> None:
+    every_level_is_read({"prefix": kept, "mask": mask}, distinct(values))
+
+
+@given(
+    st.lists(st.text("012", max_size=5), min_size=1, max_size=12), st.lists(st.text("01", min_size=2, max_size=2), min_size=1, max_size=3)
+)
+def test_sparse_beginnings(values: list[str], sparse: list[str]) -> None:
+    spec = {"prefix": [3, 1], "sparse": sparse}
+    known = distinct(values)
+    hierarchy = built(spec, domain_of(known, nulls=1))
+    for level in range(1, hierarchy.top):
+        spans = reading(spec, known, as_text(hierarchy.labels[level]))
+        for label in range(len(hierarchy.labels[level])):
+            # A short value may bear the name of the group of the sparse ones, 00.
+            assert set(np.flatnonzero(hierarchy.groups[level] == label)) <= set(covered(spans, label))
+
+
+@given(st.lists(st.integers(0, 10**6), min_size=1, max_size=12))
+def test_beginnings_of_numbers(values: list[int]) -> None:
+    every_level_is_read({"prefix": [4, 2]}, distinct(values))
+
+
+@given(st.lists(DAYS, min_size=1, max_size=12), UNITS)
+def test_units_of_dates(values: list[date], units: list[str]) -> None:
+    every_level_is_read({"date": units}, distinct(values))
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Zurich", "-03:30"])
+@given(st.lists(MOMENTS, min_size=1, max_size=12), UNITS)
+def test_units_of_moments(zone: str | None, values: list[datetime], units: list[str]) -> None:
+    spec, known = {"date": units}, pa.array(values, pa.timestamp("us")).cast(pa.timestamp("us", zone))
+    known = distinct(known)
+    hierarchy = built(spec, domain_of(known, nulls=1))
+    for level, groups in enumerate(hierarchy.groups[:-1]):
+        spans = reading(spec, known, as_text(hierarchy.labels[level]))
+        for label in range(len(hierarchy.labels[level])):
+            held = set(np.flatnonzero(groups == label))
+            # Where clocks are put back, two instants have one time of day.
+            assert held <= set(covered(spans, label)) if zone else held == set(covered(spans, label))
+
+
+@pytest.mark.parametrize("kind", LISTED)
+@given(data=st.data())
+def test_listed_groups(kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    coarse = data.draw(st.lists(st.sampled_from(["x", "y"]), min_size=4, max_size=4))
+    rows = [f'"{text}";"{place % 3} of {coarse[place % 3]}";"{coarse[place % 3]}"' for place, text in enumerate(SPELT[kind])]
+    folder = tmp_path_factory.getbasetemp()
+    (folder / f"{kind}.csv").write_text("\n".join(rows))
+    values = LISTED[kind]
+    every_level_is_read({"csv": f"{kind}.csv"}, values.take(pc.array_sort_indices(values)), folder)
+
+
+WAYS: list[Generalisation | None] = [None, "hierarchy", "prefix", "set", "interval"]
+LOCAL: dict[str, tuple[dict[str, Any], st.SearchStrategy[Any], pa.DataType]] = {
+    "integers": ({"widths": [5, 10]}, NUMBERS[pa.int16()], pa.int16()),
+    "floats": ({"widths": [0.5, 10]}, NUMBERS[pa.float64()], pa.float64()),
+    "short floats": ({"widths": [0.5, 10]}, NUMBERS[pa.float32()], pa.float32()),
+    "decimals": ({"widths": [0.5, 10]}, NUMBERS[pa.decimal128(9, 3)], pa.decimal128(9, 3)),
+    "codes": ({"prefix": [3, 1]}, TEXTS, pa.string()),
+    "numbers with a prefix": ({"prefix": [3, 1]}, st.integers(0, 99999), pa.int64()),
+    "days": ({"date": ["month", "year"]}, DAYS, pa.date32()),
+    "moments": ({"date": ["day", "year"]}, MOMENTS, pa.timestamp("us")),
+    "instants": ({"date": ["day", "year"]}, MOMENTS, pa.timestamp("us", "Europe/Zurich")),
+    "words": ({"tree": {"A": {"a": ["a", "b, c"], "d": ["{d}", "[1 - 2]"]}, "*": {"e": ["b", "c", "a, b", "*"]}}}, st.sampled_from(
+        ["a", "b, c", "{d}", "[1 - 2]", "b", "c", "a, b", "*"]), pa.string()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", LOCAL)
+@pytest.mark.parametrize("way", WAYS)
+@given(data=st.data())
+def test_whatever_a_class_publishes_covers_all_values_that_it_holds(kind: str, way: Generalisation | None, data: st.DataObject) -> None:
+    spec, drawn, dtype = LOCAL[kind]
+    values = distinct(data.draw(st.lists(drawn, min_size=1, max_size=8)), dtype)
+    domain = domain_of(values, nulls=1)
+    codes = np.array(data.draw(st.lists(st.integers(0, len(values)), min_size=1, max_size=12)))
+    classes = np.array(data.draw(st.lists(st.integers(0, 2), min_size=len(codes), max_size=len(codes))), np.int32)
+    _, classes = np.unique(classes, return_inverse=True)
+    intervals: Intervals = data.draw(st.sampled_from(["text", "bounds"])) if "widths" in spec and way != "prefix" else "text"
+    try:
+        found = generalise(way, codes, Sets.of(classes.astype(np.int32)), domain, built(spec, domain), intervals)
+    except ValueError:
+        assert way == "interval"
+        return
+    spans = reading(spec, values, published(found), prefix=way == "prefix")
+    for label in range(len(spans.low)):
+        assert set(codes[classes == label]) <= set(covered(spans, label))
+
+
+def published(found: QidLabels) -> list[str | None]:
+    columns = [as_text(column) for column in found.columns.values()]
+    return columns[0] if len(columns) == 1 else list(pair_labels(list(zip(*columns, strict=True)), closed=True))
+
+
+@given(st.lists(ODD, min_size=1, max_size=6, unique=True), st.data())
+def test_a_set_of_values_with_commas_and_braces_covers_each_of_them(values: list[str], data: st.DataObject) -> None:
+    known = sorted(values)
+    picked = data.draw(st.sets(st.sampled_from(known), min_size=2) if len(known) > 1 else st.just(set(known)))
+    label = "{" + ", ".join(sorted(picked)) + "}"
+    tree = {"tree": {"all": known}}
+    assert {known.index(value) for value in picked} <= set(covered(reading(tree, pa.array(known), [label]), 0))
+
+
+@pytest.mark.parametrize(
+    ("spec", "values", "label", "places"),
+    [
+        ({"widths": [5]}, [1, 5, 9, 10], "[5 - 9]", [1, 2]),
+        ({"widths": [5]}, [1, 5, 9, 10], "[5 - 10)", [1, 2]),
+        ({"widths": [5]}, [1, 5, 9, 10], "[2 - 4]", []),
+        ({"widths": [5]}, [1, 5, 9, 10], "[9 - 5]", []),
+        ({"widths": [5]}, [1, 5, 9, 10], ">= 9", [2, 3]),
+        ({"widths": [5]}, [1, 5, 9, 10], "<= 5", [0, 1]),
+        ({"widths": [5]}, [1, 5, 9, 10], "< 5", [0]),
+        ({"widths": [5]}, [1, 5, 9, 10], "5.5", []),
+        ({"widths": [5]}, [1, 5, 9, 10], "nothing", []),
+        ({"widths": [5]}, [1, 5, 9, 10], "{5, 10}", [1, 3]),
+        ({"widths": [5]}, [1, 5, 9, 10], "{5, 11}", []),
+        ({"widths": [0.5]}, [0.1, 0.3, 0.5], "[0.1 - 0.3)", [0]),
+        ({"widths": [0.5]}, [0.1, 0.3, 0.5], "[0.1 - 0.3]", [0, 1]),
+        ({"date": ["year"]}, [date(2019, 12, 31), date(2020, 1, 1), date(2020, 12, 31), date(2021, 1, 1)], "2020", [1, 2]),
+        ({"date": ["year"]}, [date(2019, 12, 31), date(2020, 1, 1), date(2020, 12, 31), date(2021, 1, 1)], "2010s", [0]),
+        ({"date": ["year"]}, [date(2019, 12, 31), date(2020, 1, 1), date(2020, 12, 31), date(2021, 1, 1)], "2020-Q4", [2]),
+        ({"date": ["year"]}, [date(2019, 12, 31), date(2020, 1, 1)], "2020-13", []),
+        ({"prefix": [2]}, ["10", "110", "120", "1200"], "12*", [2]),
+        ({"prefix": [2]}, ["10", "110", "120", "1200"], "1**", []),
+        ({"tree": {"A": ["a", "b"], "B": ["c"]}}, ["a", "b", "c"], "B", [2]),
+        ({"tree": {"A": ["a", "b"], "B": ["c"]}}, ["a", "b", "c"], "C", []),
+    ],
+)  # fmt: skip
+def test_a_label_stands_for_what_it_says_and_no_more(spec: dict[str, Any], values: list[Any], label: str, places: list[int]) -> None:
+    assert covered(reading(spec, pa.array(values), [label]), 0) == places
+
+
+def test_a_number_that_no_bin_can_hold_is_read_all_the_same() -> None:
+    values = distinct([0.5, float("nan"), float("inf")])
+    spec = {"tree": {"A": ["nan", "inf"], "B": ["0.5"]}}
+    assert covered(reading(spec, values, ["A"]), 0) == [1, 2]
+    axis = label_axis(quasi_identifier(spec), values, Path(), ranges=True, beginnings=False)
+    assert axis.exact("nan") == (2, 3)
+    assert axis.exact("inf") == (1, 2)
+    assert covered(read_labels(axis, ["[0.5 - inf]"]), 0) == [0, 1]
+
+
+def test_large_decimals_are_compared_exactly() -> None:
+    values = distinct([Decimal("99999999999999999999.1"), Decimal("99999999999999999999.2")], pa.decimal128(30, 1))
+    assert covered(reading({"widths": [1]}, values, ["[99999999999999999999.2 - 99999999999999999999.2]"]), 0) == [1]
