@@ -14,7 +14,7 @@ from tasks.engine.calls import WORKERS, Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, run_step
 from tasks.source.chunks import Source
-from tasks.store.keys import together
+from tasks.store.keys import key_of_all
 from tasks.store.store import Artifact, Store
 
 BYTES_PER_RECORD = 64
@@ -75,7 +75,7 @@ def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Seq
     parts = groups(range(len(portions)))
     calls = [
         Call(
-            together([key[position * len(ks) + number] for position in part for number in range(len(ks))]),
+            key_of_all([key[position * len(ks) + number] for position in part for number in range(len(ks))]),
             f"optima {number} of {len(parts)}",
             (run.job, domain, tuple(ks), run.store, [portions[position] for position in part]),
         )

@@ -18,7 +18,7 @@ from tasks.engine.guard import Result, guarded
 from tasks.engine.lineage import Lineage
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.store.keys import Key, together
+from tasks.store.keys import Key, key_of_all
 from tasks.store.store import Artifact
 
 
@@ -86,7 +86,7 @@ def map_groups(
     parts = groups(items)
     calls = [
         Call(
-            key=together([key(item) for item in part]),
+            key=key_of_all([key(item) for item in part]),
             label=f"{phase} {number} of {len(parts)}",
             arguments=(*arguments, part),
             elsewhere=True,
