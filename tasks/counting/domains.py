@@ -52,11 +52,12 @@ def chunk_key(job: Job, chunk: Sequence[str | int]) -> Key:
     return COUNTED.key(chunk, axis_names(job))
 
 
-def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
     """Counts the distinct values of every QID in one chunk.
 
     Raises:
         SourceError: the file cannot be read, or a numerical QID holds NaN or infinity.
+        StorageError: a table is not what its step promises.
     """
     names, types = axis_names(job), axis_types(job, columns)
 
@@ -74,7 +75,11 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
 
 
 def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store) -> Artifact:
-    """Sums the domain tables of all chunks into one."""
+    """Sums the domain tables of all chunks into one.
+
+    Raises:
+        StorageError: a table is not what its step promises.
+    """
     types = axis_types(job, source.columns)
 
     def write(path: Path) -> int:

@@ -39,6 +39,9 @@ def write_table(path: Path, table: pa.Table, schema: pandera.DataFrameSchema, st
         schema: What it must satisfy.
         step: Names it in a message.
         ascending: A column of ascending integers, if there is one: written as differences it takes a quarter of time and space.
+
+    Raises:
+        StorageError: it does not; names the checks, never a value.
     """
     plain = [name for name in table.column_names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
