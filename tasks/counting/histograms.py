@@ -140,4 +140,4 @@ def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store)
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
         return Histogram(root, packing, *whole_cells(coding, artifact, store))
-    return Histogram(root, packing, *cell_columns(read_table(store, artifact, histogram_schema(len(packing.words)))))
+    return Histogram(root, packing, *cell_columns(read_table(store, artifact)))
