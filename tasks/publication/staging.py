@@ -66,7 +66,10 @@ def staging_folder(job: Job, release: str) -> Path:
     staging = job.target_path / f"{_staging_prefix(job)}{release}"
     clear_staging(job)
     try:
-        (staging / "data").mkdir(parents=True)
+        job.target_path.mkdir(parents=True, exist_ok=True)
+        # Each made by itself, so that a folder or a link that others laid there meanwhile is refused.
+        staging.mkdir()
+        (staging / "data").mkdir()
         open_up(staging, staging / "data")
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
