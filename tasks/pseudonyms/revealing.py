@@ -34,6 +34,7 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
 
     Raises:
         PseudonymError: the column is not published as pseudonyms, they cannot be undone, or key or vault cannot be used.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     known = {one.name: one for one in job.columns.pseudonyms}
     if column not in known:

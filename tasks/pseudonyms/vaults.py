@@ -78,6 +78,9 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
 
     Returns:
         How many tokens are new.
+
+    Raises:
+        StorageError: the disk is full or the folder cannot be written.
     """
     with _locked(path), connect(job, spill) as connection:
         connection.execute("CREATE TEMP TABLE seen (value VARCHAR)")
@@ -137,12 +140,20 @@ def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def tokens_of(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
-    """Returns the token of each value, null where it has none."""
+    """Returns the token of each value, null where it has none.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
     return _looked_up(job, path, values, ("value", "token"), spill)
 
 
 def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
-    """Returns the value of each token, null where there is none."""
+    """Returns the value of each token, null where there is none.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
     return _looked_up(job, path, tokens, ("token", "value"), spill)
 
 

@@ -33,7 +33,11 @@ MANIFEST, CURRENT = "manifest.json", "CURRENT"
 
 
 def any_release(job: Job) -> bool:
-    """Tells whether the target may hold a release of the job already; a cheap look."""
+    """Tells whether the target may hold a release of the job already; a cheap look.
+
+    Raises:
+        ObjectStoreError: the package of the object store is not installed.
+    """
     named = f"{job.name}-{'[0-9a-f]' * 16}"
     if any(job.target_path.glob(named)):
         return True
@@ -45,7 +49,12 @@ def any_release(job: Job) -> bool:
 
 
 def is_published(job: Job, release: str) -> bool:
-    """Tells whether a release is in the target."""
+    """Tells whether a release is in the target.
+
+    Raises:
+        ObjectStoreError: the package of the object store is not installed.
+        StorageError: a folder, the disk or another run stands in the way.
+    """
     return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
 
 

@@ -47,6 +47,7 @@ def recount(
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
         VerificationError: the files do not keep the job's promise, or cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)

@@ -30,6 +30,7 @@ from tests.registries.shown import shown_plan, shown_report
 
 STEP = Step("lines", __name__)
 TABLE = pa.table({"age": [20 + number % 7 for number in range(90)], "disease": ["flu", "gout", "cough"] * 30})
+STEP = Step("lines", __name__)
 
 
 def lines_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
