@@ -194,8 +194,13 @@ def clean(job: JobFile, settings: Settings = None) -> None:
     from schemas.job.job import load_job
     from tasks.engine.runs import remove_artifacts
 
-    freed = remove_artifacts(load_job(job, settings or ()))
-    Console().print(f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts.")
+    loaded = load_job(job, settings or ())
+    freed, left = remove_artifacts(loaded)
+    said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
+    if left:
+        stay = "entries stay" if left > 1 else "entry stays"
+        said += f" {left:,} {stay} in '{loaded.work_path}', as SKALD did not make {'them' if left > 1 else 'it'}."
+    Console(soft_wrap=True).print(said, markup=False, highlight=False)
 
 
 @app.command()

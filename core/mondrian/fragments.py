@@ -157,7 +157,8 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
 def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
     """Merges leaves that fail by themselves with their siblings, and returns the leaves of each fragment, from left to right.
 
-    The sibling of a leaf that stands beside a subtree is the nearest leaf of that subtree.
+    The sibling of a leaf that stands beside a subtree is the nearest fragment of that subtree. Under a model by which safe records beside
+    unsafe ones can become unsafe, the next one may be needed too.
 
     Args:
         tree: The cuts.
@@ -168,11 +169,11 @@ def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
         if tree.qids[node] == LEAF:
             return [(tree.lefts[node],)]
         left, right = walk(tree.lefts[node]), walk(tree.lefts[node] + 1)
-        # Of several fragments none fails, for a single one that failed had nothing to be merged with yet.
-        if len(left) == 1 and not keeps(left[0]):
-            return [(*left[0], *right[0]), *right[1:]]
-        if len(right) == 1 and not keeps(right[0]):
-            return [*left[:-1], (*left[-1], *right[0])]
+        # Of several fragments none fails: only a single one can, which had nothing to be merged with yet.
+        while right and not keeps(left[0]):
+            left = [(*left[0], *right.pop(0))]
+        while left and right and not keeps(right[0]):
+            right = [(*left.pop(), *right[0])]
         return [*left, *right]
 
     return walk(0)

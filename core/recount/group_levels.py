@@ -101,7 +101,11 @@ def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Pa
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all."""
+    """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all.
+
+    Raises:
+        HierarchyError: A hierarchy cannot be read, does not nest, or does not fit the column that it is for.
+    """
     rows = rows_of_lists(name, spec, folder)
     groups = {row[0]: row[1:] for row in rows}
     found = [next((groups[text] for text in texts if text in groups), None) for texts in written(values)]

@@ -95,6 +95,8 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
 
     Raises:
         HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
     """
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
     with _loading:

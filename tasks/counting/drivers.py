@@ -60,6 +60,10 @@ def uniqueness(
 
     Returns:
         The counts, and the risk of the source as it is.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
     """
     coding, found = load_coding(job, domain, store), read_sizes(sizes, store)
     numbers = list(zip(found.sizes, found.classes, strict=True))

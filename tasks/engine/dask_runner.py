@@ -81,6 +81,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
         Raises:
             RunnerError: there is no cluster.
+            StorageError: a folder cannot be made.
         """
         return DaskCalls(self.client, self.dask.address or "this machine", phase, private_folder(spill / "calls" / phase))
 

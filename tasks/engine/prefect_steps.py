@@ -114,7 +114,11 @@ def _task(
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
+    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once.
+
+    Raises:
+        StorageError: a folder, the disk or another run stands in the way.
+    """
 
     def work() -> Result:
         made = guarded(function)()

@@ -46,6 +46,9 @@ def recode_locally(
         counted: Histogram of a root below it.
         parts: Histograms of the chunks.
         store: Where these are.
+
+    Raises:
+        StorageError: artefacts are gone.
     """
     leveller = Leveller(coding.hierarchies, coding.sensitive, model)
     first = leveller.at(counted, found.node)

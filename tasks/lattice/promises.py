@@ -22,7 +22,11 @@ def most_suppressed(job: Job, records: int) -> int:
 
 
 def asked(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
+    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals
 

@@ -41,7 +41,12 @@ BYTES_PER_CELL = 64
 
 
 def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
-    """Returns what the manifest says of other releases and of the files, by field."""
+    """Returns what the manifest says of other releases and of the files, by field.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+    """
     replayed = run.job.replay.name if run.job.replay else None
     # What was replayed comes first: it is what readers will lay beside this one.
     earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)

@@ -13,7 +13,7 @@ from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
-from tasks.records.coding import Records, bytes_of
+from tasks.records.coding import Records, bytes_of_records
 from tasks.records.recodings import recoded
 
 
@@ -25,7 +25,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
     """
     if coding.records < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, coding.records)
-    needed = bytes_of(coding, coding.records)
+    needed = bytes_of_records(coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":
         raise PrivacyError.too_many_records(job.method.name, coding.records, needed)

@@ -35,13 +35,14 @@ def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
     Raises:
         SourceError: As for ``convert``.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     assert file.path is not None
-    made = convert(job, file.path, file.digest, store)
+    made = convert_csv(job, file.path, file.digest, store)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
-def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
+def convert_csv(job: Job, path: Path, digest: str, store: Store) -> Artifact:
     """Converts one CSV file to Parquet, in the order of its rows.
 
     Args:
@@ -52,6 +53,7 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
 
     Raises:
         SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     source = job.source
     types = {name: TYPES.get(dtype, dtype.upper()) for name, dtype in source.types.items()}

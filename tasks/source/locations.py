@@ -94,6 +94,7 @@ def find_files(job: Job) -> list[Path]:
 
     Raises:
         SourceError: a pattern matches no file.
+        ObjectStoreError: a store cannot be listed.
     """
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
@@ -104,6 +105,7 @@ def located(job: Job, store: Store) -> list[Located]:
     Raises:
         SourceError: a pattern matches nothing, or a file cannot be read.
         ObjectStoreError: an object cannot be read.
+        StorageError: the disk is full or the folder cannot be written.
     """
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]

@@ -29,6 +29,8 @@ def read_source(job: Job, store: Store) -> Source:
 
     Raises:
         SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
+        ObjectStoreError: an object cannot be read.
+        StorageError: the disk is full or the folder cannot be written.
     """
     found = located(job, store)
     files, schemas = [], []

@@ -52,6 +52,8 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
 
     Raises:
         SourceError: the file changed since phase 1.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
     """
 
     def write(path: Path) -> int:
