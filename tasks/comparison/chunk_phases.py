@@ -99,8 +99,8 @@ def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Seq
         )
         for number, part in enumerate(parts, start=1)
     ]
-    together = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= run.job.memory
-    batches = [calls] if together else [[call] for call in calls]
+    abreast = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= run.job.memory
+    batches = [calls] if abreast else [[call] for call in calls]
     return [optima for batch in batches for result in map_step(run, "optima", _find_optima, batch) for optima in result]
 
 
