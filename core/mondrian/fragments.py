@@ -157,7 +157,8 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
 def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
     """Merges leaves that fail by themselves with their siblings, and returns the leaves of each fragment, from left to right.
 
-    The sibling of a leaf that stands beside a subtree is the nearest leaf of that subtree.
+    The sibling of a leaf that stands beside a subtree is the nearest leaf of that subtree. What was merged is asked again, because two
+    halves need not keep what one of them keeps (a frequent value becomes more frequent); it takes in its neighbours until it keeps it.
 
     Args:
         tree: The cuts.
@@ -168,11 +169,21 @@ def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
         if tree.qids[node] == LEAF:
             return [(tree.lefts[node],)]
         left, right = walk(tree.lefts[node]), walk(tree.lefts[node] + 1)
+        groups = [*left, *right]
         # Of several fragments none fails, for a single one that failed had nothing to be merged with yet.
         if len(left) == 1 and not keeps(left[0]):
-            return [(*left[0], *right[0]), *right[1:]]
+            return _widened(groups, 0, keeps)
         if len(right) == 1 and not keeps(right[0]):
-            return [*left[:-1], (*left[-1], *right[0])]
-        return [*left, *right]
+            return _widened(groups, len(groups) - 1, keeps)
+        return groups
 
     return walk(0)
+
+
+def _widened(groups: list[Group], at: int, keeps: Callable[[Group], bool]) -> list[Group]:
+    """Merges the first or the last of some fragments with its neighbours until it no longer fails, or is the only one."""
+    while len(groups) > 1 and not keeps(groups[at]):
+        low = 0 if at == 0 else at - 1
+        groups = [*groups[:low], (*groups[low], *groups[low + 1]), *groups[low + 2 :]]
+        at = low
+    return groups
