@@ -3,9 +3,9 @@
 Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never above
 DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
 
-A node that publishes nothing has the value infinity, whatever the objective makes of it: some charge nothing for suppression, and would take
-it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long as no
-node that publishes something is found, nothing is cut.
+A node that publishes nothing has the value infinity, whatever the objective makes of it: some charge nothing for suppression, and would
+take it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long as
+no node that publishes something is found, nothing is cut.
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ class Search:
     def run(self) -> Found | None:
         """Returns the best node, or None if not even the top passes or none is better than the best known.
 
-        The best publishes something if any does, and has the lowest objective; ties go to fewer suppressed records, then to better precision, then to the finest on the
-        most important QID, so that the outcome does not depend on the order of the search.
+        The best publishes something if any does, and has the lowest objective. Ties go to fewer suppressed records, then to better
+        precision, then to the finest on the most important QID, so that the outcome does not depend on the order of the search.
         """
         tags = tag(self.lattice, self.passes, self.tags)
         best = self._minimise(tags == PASSES)

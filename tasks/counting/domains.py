@@ -11,9 +11,11 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.columns.agreed_moments import agreed_moments
 from core.columns.column_types import in_utc, working_type
 from core.columns.domains import DomainCounter, merge_domains, value_column
 from schemas.errors.base import SourceError
+from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.tables import domain_schema, source_schema
 from tasks.source.reading import read_chunk
@@ -21,7 +23,7 @@ from tasks.source.sources import Chunk, Source
 from tasks.store.store import Artifact, Store, key_of
 from tasks.store.tables import checked, read_table, write_table
 
-VERSION = 1
+VERSION = 2
 
 
 def qid_names(job: Job) -> list[str]:
@@ -53,7 +55,8 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
     """Counts the distinct values of every QID in one chunk.
 
     Raises:
-        SourceError: the file cannot be read, or a numerical QID holds NaN or infinity.
+        SourceError: the file cannot be read, a numerical QID holds NaN or infinity, or one of dates or times a moment that not every
+            program reads alike.
     """
     names, types = axis_names(job), axis_types(job, columns)
 
@@ -65,6 +68,7 @@ def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> A
             counter.add(batch)
         table = counter.table()
         _check_finite(table, names, types)
+        _check_moments(table, names, types)
         return write_table(path, table, schema_of(job), "domains")
 
     return store.make("domains", domains_key(chunk, names), ".parquet", write)
@@ -87,6 +91,19 @@ def _check_source(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[p
     plain = pa.table({name: batch.column(name).slice(0, 1000).cast(dtype) for name, dtype in zip(names, types, strict=True)})
     dtypes = pl.DataFrame(pa.schema([(name, in_utc(dtype)) for name, dtype in zip(names, types, strict=True)]).empty_table()).schema
     checked(plain, source_schema(dict(dtypes)), "source")
+
+
+def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
+    for position, (name, dtype) in enumerate(zip(names, types, strict=True)):
+        if not (pa.types.is_date(dtype) or pa.types.is_timestamp(dtype)):
+            continue
+        values = table[value_column(position)].combine_chunks()
+        numbers = values.cast(pa.int32() if pa.types.is_date32(dtype) else pa.int64())
+        first, last = agreed_moments(dtype)
+        outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
+        beyond = pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
+        if beyond.any():
+            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.words, last.words)
 
 
 def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

@@ -66,7 +66,7 @@ def precision(ladders: Sequence[Ladder], node: Node) -> Fraction:
 
 
 def best_node(rows: Rows, ladders: Sequence[Ladder], k: int, limit: Fraction, objective: str, root: Node | None = None) -> Node | None:
-    """The passing node that publishes something; then of lowest objective, fewest suppressed, most precise, smallest levels in job order."""
+    """The passing node that publishes something; then of lowest objective, fewest suppressed, most precise, finest in job order."""
 
     def rank(node: Node) -> tuple[bool, int, int, Fraction, Node]:
         loss = losses(rows, ladders, node, k)

@@ -113,7 +113,7 @@ def test_a_sample_has_about_its_share(share: float) -> None:
 
 @given(examples(), st.lists(st.booleans(), min_size=1), st.integers(1, 6), st.sampled_from(["quantile", "multidimensional"]))
 def test_a_merged_fragment_is_asked_again_whether_it_keeps_the_model(example: Example, rare: list[bool], count: int, way: str) -> None:
-    """No more than half of a fragment may be of one kind: two fragments that keep it by themselves may break it together, and the other way round."""
+    """No more than half of a fragment may be of one kind: one that fails may make its neighbour fail too."""
     cutting, codes = cutting_of(example, 1), records_of(example)
     tree = planted(cutting, codes, count, way)
     kinds = np.resize(rare, len(codes))
