@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -143,7 +144,7 @@ def test_a_moment_has_one_text_whatever_the_method(run: Anonymise, tmp_path: Pat
     if method == "mondrian":
         del parts["suppression"]
     labels = released(run(two_column_job(tmp_path, table(moments), {"date": ["month", "year"]}, **parts), method).folder)["q"]
-    if labels.dtype == "String":
+    if labels.dtype == pl.String:
         assert set(labels) == {"2020-01-01 00:00:00", "2021-01-01 00:00:00"}
     else:
         assert {moment.isoformat(" ") for moment in labels} == {"2020-01-01 00:00:00", "2021-01-01 00:00:00"}
