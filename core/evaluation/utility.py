@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
-from core.recoding.labels import as_text
+from core.hierarchies.spelling import as_text
 
 STAR = "*"
 BOUND = "|"

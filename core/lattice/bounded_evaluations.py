@@ -36,7 +36,7 @@ class Seen(NamedTuple):
 
     Attributes:
         loss: Its losses.
-        value: Its objective.
+        value: Its objective; infinity where nothing is published.
         least: Records that it, and so every finer node, suppresses at least.
         floor: Σ over all cells c · max(c, k), of the sizes c.
         spared: How much of ``floor`` falls away at most if as many records as allowed are suppressed.
@@ -165,6 +165,8 @@ class Evaluations:
         )
 
     def _value(self, node: Node, loss: Loss, classes: int, codes: NDArray[np.unsignedinteger[Any]], lost: NDArray[np.int64]) -> int | float:
+        if not classes:
+            return inf  # publishes nothing: worse than any node that publishes something, as core.lattice.search has it
         if self.prices:
             return self.prices.cost(node, codes, lost)
         return self._counting.value(loss, self.root.records, classes)

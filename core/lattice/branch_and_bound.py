@@ -105,7 +105,7 @@ class Branching:
         value, root = nodes.best[0], nodes.root.node
         still = [region for region in (*self._heap, *self._stack) if region.bound <= value]
         bound = min((region.bound for region in still), default=value)
-        gap = value / bound - 1 if bound else None if value else 0.0
+        gap = 0.0 if value == bound else value / bound - 1 if bound else None
         everywhere = Lattice.allowed(nodes.hierarchies).nodes
         # Regions share no node.
         unexamined = everywhere - nodes.lattice.nodes + sum(map(self._size, still))

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
-from core.recoding.labels import STAR, QidLabels, Sets, ancestors, as_text, ranges, text_ranks, value_sets
+from core.hierarchies.spelling import as_text
+from core.recoding.labels import STAR, QidLabels, Sets, ancestors, ranges, text_ranks, value_sets
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 

@@ -19,7 +19,7 @@ from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import spellings
+from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
 from core.recoding.kernels import count_distinct
 from core.recoding.members import members
@@ -136,7 +136,7 @@ def ranges(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hi
     if bounds:
         columns = [values.take(first), values.take(last)]
     else:
-        written = spellings(values)[0].cast(pa.string())
+        written = as_text(values)
         spans = pc.binary_join_element_wise("[", written.take(first), " - ", written.take(last), "]", "")
         exact = pc.if_else(pa.array(low == high), written.take(first), spans)
         columns = [pc.if_else(pa.array(mixed), pa.scalar(STAR), exact)]
@@ -216,12 +216,6 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
         low, high = sets.extremes(groups[codes])
         levels += low != high
     return levels
-
-
-def as_text(values: pa.Array) -> pa.Array:
-    """Returns the values of a domain as strings, nulls last."""
-    known = spellings(values.drop_null())[0].cast(pa.string())
-    return pa.concat_arrays([known, pa.nulls(values.null_count, pa.string())])
 
 
 def text_ranks(texts: pa.Array) -> NDArray[np.int64]:

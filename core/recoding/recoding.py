@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from core.columns.coding import Packing, Words, single_word
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.hierarchies.spelling import as_text
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
 from core.privacy.models import PrivacyModel, Spreads
@@ -111,7 +112,7 @@ def recode(
     groups = [codes[kept] for codes in histogram.groups]
     columns: dict[str, pa.Array] = {}
     for hierarchy, level, codes in zip(hierarchies, histogram.node, groups, strict=True):
-        columns |= _labels(hierarchy, level, pa.array(codes), intervals, as_text=masks)
+        columns |= _labels(hierarchy, level, pa.array(codes), intervals, text=masks)
     labels, sizes = pa.table(columns), histogram.counts[kept]
     classes = np.full(histogram.cells, SUPPRESSED)
     classes[kept] = np.arange(len(kept), dtype=np.int32)
@@ -125,11 +126,11 @@ def recode(
     return Recoding(histogram.node, histogram.packing, tuple(word[listed] for word in histogram.words), classes[listed], labels, sizes)
 
 
-def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Intervals, *, as_text: bool) -> dict[str, pa.Array]:
+def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Intervals, *, text: bool) -> dict[str, pa.Array]:
     bounds = hierarchy.bounds[level] if intervals == "bounds" else None
     columns = [hierarchy.labels[level]] if bounds is None else list(bounds)
     # A column that may hold the mask's `*` is text whatever its type, and whether or not this run masks anything.
-    taken = [(column.cast(pa.string()) if as_text else column).take(codes) for column in columns]
+    taken = [(as_text(column) if text else column).take(codes) for column in columns]
     return dict(zip(published_columns(hierarchy.qid, bounds is not None), taken, strict=True))
 
 

@@ -10,9 +10,11 @@ import pandera.polars as pandera
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from core.columns.agreed_moments import agreed_moments
 from core.columns.column_types import working_type
 from core.columns.domains import DomainCounter, merge_domains, value_column
 from schemas.errors.base import SourceError
+from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.tables import domain_schema
 from tasks.source.chunks import Chunk, Source
@@ -56,6 +58,7 @@ def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store
 
     Raises:
         SourceError: the file cannot be read, has changed, or a numerical QID holds NaN or infinity.
+        ValuesError: a QID of dates or times holds a moment that not every program reads alike.
         StorageError: a table is not what its step promises.
     """
     names, types = axis_names(job), axis_types(job, columns)
@@ -68,6 +71,7 @@ def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store
             counter.add(batch)
         table = counter.table()
         _check_finite(table, names, types)
+        _check_moments(table, names, types)
         return write_table(path, table, schema_of(job), "domains")
 
     return store.make("domains", chunk_key(job, chunk.key), ".parquet", write)
@@ -97,6 +101,19 @@ def _as_promised(batch: pa.RecordBatch, types: Sequence[pa.DataType]) -> bool:
     """Tells whether the first rows of a chunk are of the types that the file's footer named; values are checked as domains."""
     kinds = (dtype.value_type if pa.types.is_dictionary(dtype) else dtype for dtype in batch.schema.types)
     return [working_type(kind) for kind in kinds] == list(types)
+
+
+def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
+    for position, (name, dtype) in enumerate(zip(names, types, strict=True)):
+        if not (pa.types.is_date(dtype) or pa.types.is_timestamp(dtype)):
+            continue
+        values = table[value_column(position)].combine_chunks()
+        numbers = values.cast(pa.int32() if pa.types.is_date32(dtype) else pa.int64())
+        first, last = agreed_moments(dtype)
+        outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
+        beyond = pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
+        if beyond.any():
+            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.words, last.words)
 
 
 def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

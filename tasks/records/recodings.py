@@ -115,10 +115,13 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
     """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes.
 
     Raises:
+        PrivacyError: no class is left.
         SourceError: CANON was asked for, and no QID is numerical.
     """
     criteria = _criteria(job, coding, records)
     found = accepted(partition(job, records.codes, coding), records, coding, criteria)
+    if (found.classes < 0).all():
+        raise nothing_left(job, coding)
     how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
     return recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least), found
 

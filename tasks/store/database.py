@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,6 +15,8 @@ from schemas.job.job import Job
 
 SHARE_OF_MEMORY = 2
 ENOUGH = 256_000_000
+THREADS_PER_CORE = 4
+"""DuckDB starts as many threads as it is told to; more than this only wait for one another."""
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
 
 
@@ -57,7 +60,7 @@ def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[d
         "autoload_known_extensions": False,
     }
     if threads:
-        settings["threads"] = threads
+        settings["threads"] = min(threads, THREADS_PER_CORE * len(os.sched_getaffinity(0)))
     connection = duckdb.connect(config=settings)
     try:
         connection.execute("SET enable_progress_bar = false")

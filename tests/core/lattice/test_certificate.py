@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import floor, prod
+from math import floor, inf, prod
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,8 +56,10 @@ def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, obj
     return found
 
 
-def value(example: Example, node: Node, k: int, objective: str) -> int:
+def value(example: Example, node: Node, k: int, objective: str) -> float:
     loss: Losses = losses(example.rows, example.ladders, node, k)
+    if loss.suppressed == len(example.rows):
+        return inf  # publishes nothing
     return loss.dm_star if objective == "dm_star" else loss.dm_all
 
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from core.histograms.projections import Bundles, Crowd, Projection
 from core.histograms.rollups import RollUps, roll_up
+from core.lattice.branch_and_bound import Branching
+from core.lattice.objectives import prices_of
 from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity
 from tests.laws import tried
@@ -115,6 +117,20 @@ def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objec
     example, k, limit = cases(data.draw)
     found = searched(example, k, limit, objective, (0,) * len(example.hierarchies))
     assert found is None or 0 <= found.evaluated <= found.nodes
+
+
+@given(st.data(), st.sampled_from(["dm_star", "dm_all", "c_avg", "precision", "gcp", "entropy"]), st.booleans())
+@tried(100)
+def test_a_node_that_publishes_nothing_is_never_chosen_while_another_publishes(data: st.DataObject, objective: str, branch: bool) -> None:
+    """Where all records may be suppressed, some objectives are lowest at the node that publishes none of them."""
+    example = data.draw(examples())
+    k = data.draw(st.integers(1, len(example.rows)))
+    first, most = example.histogram((0,) * len(example.hierarchies)), len(example.rows)
+    prices = prices_of(objective, example.hierarchies, example.domains)
+    search = Branching if branch else Search
+    found = search(first, example.hierarchies, KAnonymity(k), most, objective, prices=prices).run()
+    assert found is not None
+    assert found.loss.suppressed < len(example.rows)
 
 
 @given(examples())

@@ -160,3 +160,21 @@ def test_a_sample_has_about_its_share(share: float) -> None:
     drawn = sampled((np.arange(100_000), np.arange(100_000) % 7), share, 1)
     assert abs(drawn.mean() - share) < 5 * (share / 100_000) ** 0.5
     assert not np.array_equal(drawn, sampled((np.arange(100_000), np.arange(100_000) % 7), share, 2))
+
+
+@given(examples(), st.lists(st.booleans(), min_size=1), st.integers(1, 6), st.sampled_from(["quantile", "multidimensional"]))
+def test_a_merged_fragment_is_asked_again_whether_it_keeps_the_model(example: Example, rare: list[bool], count: int, way: str) -> None:
+    """No more than half of a fragment may be of one kind: one that fails may make its neighbour fail too."""
+    cutting, codes = cutting_of(example, 1), records_of(example)
+    tree = planted(cutting, codes, count, way)
+    kinds = np.resize(rare, len(codes))
+    leaves = tree.leaf_of(cutting.ranks(codes))
+    sizes, of_kind = (np.bincount(leaves[mine], minlength=tree.leaves) for mine in (slice(None), kinds))
+
+    def keeps(group: tuple[int, ...]) -> bool:
+        records = int(sizes[list(group)].sum())
+        return records > 0 and 2 * int(of_kind[list(group)].sum()) <= records
+
+    groups = merge_thin(tree, keeps)
+    assert [leaf for group in groups for leaf in group] == list(range(tree.leaves))
+    assert len(groups) == 1 or all(map(keeps, groups))
