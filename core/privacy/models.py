@@ -198,7 +198,7 @@ class Closeness:
         if self.ranks is None and not self.groups:
             shares = spread.counts / counts[spread.owners]
             there = whole[spread.values]
-            # A value that a class lacks adds its whole share; those shares are 1 less the ones that are there, so no table of all is needed.
+            # A value that a class lacks adds its whole share, and those are 1 less the shares that are there: no table of all is needed.
             near = np.bincount(spread.owners, weights=np.abs(shares - there) - there, minlength=len(counts))
             # Rounding may end a little below nothing.
             return np.maximum((near + 1.0) / 2, 0.0)
