@@ -98,6 +98,7 @@ def stage_files(files: Sequence[Artifact], store: Store, staging: Path) -> list[
 
 def _link_or_copy(source: Path, destination: Path) -> None:
     try:
+        # The artefact and the published file are one then, mode and all; what keeps others from artefacts is the folder above.
         os.link(source, destination)
     except OSError:
         shutil.copyfile(source, destination)
@@ -124,6 +125,7 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
         flush(job.target_path)
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    # Killed before this, the release is there and the next run of the job, which finds it, names it.
     point_current(job, manifest.release)
 
 

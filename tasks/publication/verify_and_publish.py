@@ -79,10 +79,12 @@ def verify_and_publish(
         written = [staging / file.path for file in staged]
         original = Original(source.relation, source.columns)
         counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", original, layout))
+        # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
     manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store)
 
     def finish() -> None:

@@ -61,9 +61,11 @@ def recount(
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
             records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
+        # Says nothing of the files; where the database was opened it becomes an error of storage.
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
+            # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     found = replace(classes, measured=measured, source=records, unproved=tuple(_unproved(unproved, unread)))
     if faults := promise_faults(job, found) + spread + hidden + untrue:
@@ -177,6 +179,7 @@ def verify_release(job: Job, release: Path) -> tuple[Recount, Manifest | None]:
     original = original_of(job)
     unproved = unproved_reason(job, manifest, original)
     if original and manifest:
+        # Another source has other shares, by which an honest release could seem to break its t.
         original = original._replace(is_whole=not unproved)
     layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
     try:

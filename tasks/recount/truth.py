@@ -93,6 +93,7 @@ def truth_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, 
     unread = [one.name for one in labels if not one.axis.known]
     if faults:
         return faults, unread
+    # A column of one label tells no records apart.
     told = [one for one in labels if one.owners is not None and len(one.released) > 1]
     parts = [*beside, *(_part(connection, one, given, found) for one in told)]
     faults = _joint_faults(connection, open_ones, original.relation, parts, [*names, *(one.name for one in told)], len(names))
@@ -119,6 +120,7 @@ def _payload(job: Job, columns: Sequence[str]) -> list[str]:
 
 def _column(name: str, given: dict[str, str], found: dict[str, str]) -> Part:
     column = quote(name)
+    # A value that does not fit becomes null and is missed below; CAST would end the recount, with the value in its message.
     source = f"s.{column}" if given[name] == found[name] else f"TRY_CAST(s.{column} AS {found[name]})"
     return Part(f"r.{column}", source)
 

@@ -100,6 +100,7 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
                 raise DatabaseError.not_select()
             connection.execute("USE source")
             connection.execute("SET TimeZone = 'UTC'")
+            # Only now, because to attach is such an access; locked, so that the query cannot take it back.
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             relation = connection.sql(statement(job))
@@ -180,6 +181,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
         if left.stem != store.path(artifact).stem:
             left.unlink()
     record = {"key": key, "content": content, "artifact": artifact.model_dump()}
+    # Last: a run that is cut off before has counted nothing yet and may ask again.
     write_whole(store.folder / PENDING, lambda part: part.write_text(json.dumps(record)))
     return Extract(artifact, content)
 

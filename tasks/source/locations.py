@@ -73,6 +73,7 @@ def find_names(job: Job) -> list[str]:
         found.update(matched)
     if own := [name for name in found if not is_address(name) and _is_written(job, Path(name))]:
         raise SourceError.own_files(len(own), own[0])
+    # A file system lists in an order of its own.
     return sorted(found)
 
 
@@ -135,6 +136,7 @@ def stat_of(name: str) -> Stat | None:
 
 def _stat(path: Path) -> Stat:
     stat = path.stat()
+    # The inode too: a file that is put in another's place may have its size and time.
     return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 

@@ -63,6 +63,7 @@ def _with_partition(rows: pa.RecordBatch, chunk: Chunk, columns: Sequence[str]) 
 def _batches(file: pq.ParquetFile, chunk: Chunk, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     drift = chunk.file.drift
     if drift is None or not set(columns) & set(drift.names):
+        # Chunks are worked on side by side already.
         plain: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False)
         return plain
     return batches(file, BATCH_ROWS, groups, columns, drift, chunk.file.name)

@@ -150,6 +150,7 @@ def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.R
     ends = np.cumsum(np.bincount(files)) if len(files) else np.empty(0, np.int64)
     with ipc.new_file(path, ordered.schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
         start = 0
+        # A batch for each, empty ones too, so that an output file finds its part of a run by its number and reads nothing else.
         for end in ends.tolist():
             writer.write_batch(ordered.slice(start, end - start))
             start = end
