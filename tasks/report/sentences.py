@@ -173,6 +173,13 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
     return told
 
 
+def warning_sentences(manifest: Manifest) -> list[str]:
+    """Returns all that a run warns of: files of the source that are equal, and what other releases of it tell."""
+    equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
+    copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, its people count twice in k."]
+    return [*(copies if equal else []), *overlap_sentences(manifest)]
+
+
 COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"
 DIVERSITY = "Machanavajjhala et al., l-Diversity, TKDD 2007"
 MINIMALITY = "Wong et al., Minimality Attack in Privacy Preserving Data Publishing, VLDB 2007"
