@@ -86,6 +86,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
     levels = [_with_null(level) if domain.nulls else level for level in (exact, *ladder.levels)]
     levels.append(_star(domain.size, levels[-1].bounds))
     for level in levels:
+        # Callers share these arrays, some of them on other threads.
         level.groups.setflags(write=False)
     return Hierarchy(
         qid.name,

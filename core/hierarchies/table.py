@@ -44,6 +44,7 @@ def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
         with open_text(folder / path) as file:
             rows = [row for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
     except UnicodeDecodeError:
+        # From None, here and below: the errors of codecs and csv quote what they stumbled over.
         raise HierarchyError.unreadable(qid, path, "is not UTF-8 text; save it in that encoding") from None
     except (csv.Error, ValueError):
         raise HierarchyError.unreadable(qid, path, "is not CSV; check its quotes and the delimiter that the job gives") from None
@@ -96,6 +97,7 @@ def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
     rows = listed_rows(qid, domain.values, table)
     inner = table.columns[1:]
     if inner and len(inner[-1].unique()) == 1:
+        # Else the last but one level would be one group as well, and a search would count a whole face of the lattice twice.
         inner = inner[:-1]
     return Ladder(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
 

@@ -153,6 +153,7 @@ class Search:
         if node not in self.losses:
             counts, failing, surely = self._failing(node)
             self.losses[node] = loss = loss_of(counts, failing)
+            # The same array means the same model: nothing to add up twice.
             self._least[node] = loss.suppressed if surely is failing else int(counts[surely].sum())
             if self.prices:
                 if failing.all():
@@ -160,6 +161,7 @@ class Search:
                 return loss
             # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
             above = self.bounds[self.lattice.above(node)]
+            # A monotone bound holds for all that is coarser: one count may cut whole parts of the lattice.
             np.maximum(above, np.nextafter(self._least_value(node, counts, failing), 0), out=above)
         return self.losses[node]
 

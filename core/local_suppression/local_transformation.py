@@ -27,6 +27,7 @@ from core.privacy.models import PrivacyModel, Spreads
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
 
 LIMIT = Fraction(1, 2)
+# Cells that are packed at a time, so that the keys of a large root are never held at once.
 SLICE = 1 << 22
 
 Find = Callable[[Histogram], Found | None]

@@ -77,6 +77,7 @@ def _labels(parts: Sequence[Part], hierarchy: Hierarchy, qid: int) -> QidLabels:
         texts = as_text(hierarchy.labels[part.cells.node[qid]]).take(pa.array(part.cells.codes[:, qid]))
         taken.append(pc.if_else(pa.array(part.starred[:, qid]), STAR, texts))
     texts = pa.concat_arrays(taken)
+    # Ranked by text and not by code: parts at different levels may publish the same label, which is one class to readers.
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), NOT_COUNTED, NOT_COUNTED)
 
 

@@ -162,11 +162,13 @@ def pools_of(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tupl
         The pool of each combination, shape (combinations,), numbered by first appearance, and how many there are.
     """
     key, span = np.zeros(len(codes), np.int64), 1
+    # Never more than half full, so that probing is short and comes to an end.
     places = np.full(1 << (2 * len(codes)).bit_length(), -1, np.int64)
     for qid in range(codes.shape[1]):
         if qid in starred:
             continue
         size = int(codes[:, qid].max(initial=0)) + 1
+        # No more pools than combinations: numbered anew, there is room for the QIDs that are left.
         if span * size > WORD:
             span = number_distinct(key, places)
             places.fill(-1)

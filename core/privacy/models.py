@@ -18,7 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+# Sums of logarithms and shares depend on their order in the last bits: a class that is just at the limit must not fail by rounding.
 SLACK = 1e-9
+# Entries of the table of classes and values that is made at a time: 32 MB of floats, however many classes there are.
 BLOCK = 1 << 22
 
 Failing = NDArray[np.bool_]
@@ -43,6 +45,7 @@ class Spread:
     def union(self, classes: NDArray[np.bool_]) -> Spread:
         """Returns the spread of the one class that the marked classes make together."""
         mine = classes[self.owners]
+        # bincount adds weights as floats, exact below 2^53 records.
         counts = np.bincount(self.values[mine], weights=self.counts[mine], minlength=len(self.whole)).astype(np.int64)
         values = np.flatnonzero(counts)
         return Spread(np.zeros(len(values), np.int64), values, counts[values], self.whole)
@@ -195,7 +198,9 @@ class Closeness:
         if self.ranks is None and not self.groups:
             shares = spread.counts / counts[spread.owners]
             there = whole[spread.values]
+            # A value that a class lacks adds its whole share, and those are 1 less the shares that are there: no table of all is needed.
             near = np.bincount(spread.owners, weights=np.abs(shares - there) - there, minlength=len(counts))
+            # Rounding may end a little below nothing.
             return np.maximum((near + 1.0) / 2, 0.0)
         found = np.empty(len(counts))
         step = max(BLOCK // max(len(whole), 1), 1)

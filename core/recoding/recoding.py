@@ -24,6 +24,7 @@ from schemas.job.suppression import SUPPRESSIONS
 Treatment: TypeAlias = str
 """A name in `schemas.job.suppression.SUPPRESSIONS`."""
 Intervals = Literal["text", "bounds"]
+# Of four bytes each: 64 MB for the recoding itself, one for each later stage.
 LOOK_UP_CELLS = 1 << 24
 LATER_CELLS = 1 << 18
 SUPPRESSED = np.int32(-1)
@@ -116,6 +117,7 @@ def recode(
     labels, sizes = pa.table(columns), histogram.counts[kept]
     classes = np.full(histogram.cells, SUPPRESSED)
     classes[kept] = np.arange(len(kept), dtype=np.int32)
+    # An array of one class, which is how a model asks for it; in int64 whatever the counts are.
     lost = histogram.counts[failing].sum(dtype=np.int64, keepdims=True)
     together = None if spreads is None else {column: spread.union(failing) for column, spread in spreads.items()}
     if masks and lost[0] and not model.fails(lost, together)[0]:
@@ -154,8 +156,10 @@ class Assigner:
         if len(words) == 1:
             keys, wanted = self._words[0], words[0]
         else:
+            # Ranked together, else the numbers of one side would mean nothing to the other; ranks keep the cells ascending.
             joined = single_word(tuple(np.concatenate(pair) for pair in zip(self._words, words, strict=True)))
             keys, wanted = joined[: len(self._classes)], joined[len(self._classes) :]
+        # What lies behind the last key is compared with that one, and differs.
         found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.where(keys[found] == wanted, self._classes[found], SUPPRESSED)
 

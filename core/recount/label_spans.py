@@ -42,6 +42,7 @@ class Spans:
             return None
         some = np.flatnonzero(self.high > self.low)
         order = some[np.argsort(self.low[some], kind="stable")]
+        # Sorted by their beginnings, some two overlap only if two neighbours do.
         if np.any(self.high[order][:-1] > self.low[order][1:]):
             return None
         owners = np.full(size, -1)
@@ -140,6 +141,7 @@ def _members(label: str, axis: Axis) -> Places | None:
         if (span := axis.exact(", ".join(pieces[first:last]))) and span[1] > span[0]
     }
     starts, ends = {0}, {len(pieces)}
+    # Ascending, so that every way to a piece has been gone when it is its turn.
     for first, last in sorted(parts):
         if first in starts:
             starts.add(last)

@@ -30,6 +30,7 @@ def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -
     path = str(spec.csv)
     try:
         with open_text(folder / path) as file:
+            # Without strict, a quote that is never closed swallows the lines after it and no error is raised.
             rows = [tuple(row) for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
     except (OSError, ValueError, csv.Error):
         raise HierarchyError.unreadable(name, path, "cannot be read as CSV in UTF-8; put it back as it was") from None

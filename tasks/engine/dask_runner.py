@@ -152,6 +152,7 @@ class DaskCalls:
         try:
             while True:
                 try:
+                    # Looked up now and then: with the last worker gone, a result would be waited for for ever.
                     return future.result(timeout=CHECK_SECONDS)
                 except TimeoutError:
                     self._check_workers()

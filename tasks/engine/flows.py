@@ -29,6 +29,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
 
+    # Prefect's default for a result that is kept is a pickle that all users of the machine can read.
     return flow(name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)(guarded(function))
 
 

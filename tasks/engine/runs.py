@@ -55,6 +55,7 @@ class Run:
         self.store.remove(*AFTER_PUBLICATION)
         if self.job.artifacts == "delete":
             shutil.rmtree(self.store.folder, ignore_errors=True)
+            # Prefect's records too: they would speak of artefacts that are gone.
             shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
 
 
@@ -72,6 +73,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
         store = Store.at(work)
+        # Under the lock nobody is writing: what has such a name is a killed run's.
         for left in store.folder.glob("**/.*.part"):
             left.unlink(missing_ok=True)
         try:

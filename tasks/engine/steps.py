@@ -115,5 +115,6 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
             for future in futures:
                 yield future.result()
         except BaseException:
+            # What has begun comes to its end while the folder is still locked.
             pool.shutdown(wait=True, cancel_futures=True)
             raise

@@ -107,5 +107,6 @@ def last_entry(job: Job, store: Store) -> Entry | None:
 def _published(job: Job, store: Store) -> Iterator[Entry]:
     records = sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for record in records:
+        # An entry is written before its release is published: without the folder a kill came between, or somebody removed it.
         if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
             yield entry

@@ -97,12 +97,14 @@ def deliver(job: Job, manifest: Manifest) -> None:
     with told(place):
         if system.exists(f"{root}/{release}/{MANIFEST}"):
             raise ObjectStoreError.exists(place)
+        # Before anything else: whatever a kill leaves from here on is known as this job's and can be taken away.
         system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
         wrong = 0
         for path in files:
             remote = f"{root}/{release}/{path.relative_to(here).as_posix()}"
             _put(system, path, remote)
         for path in files:
+            # Read back whole: what a store says it has taken is not yet what it gives.
             wrong += _digest(system, f"{root}/{release}/{path.relative_to(here).as_posix()}") != file_digest(path)
         if wrong:
             raise ObjectStoreError.differs(place, wrong)

@@ -31,6 +31,7 @@ def private_folder(path: Path) -> Path:
     """
     try:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        # mkdir leaves a folder that is there as it is.
         path.chmod(PRIVATE_FOLDER)
     except OSError as error:
         raise StorageError.not_writable(str(path), error.strerror or "unknown reason") from None
@@ -50,6 +51,7 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
     # can guess the name and lay a link there.
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.part")
     try:
+        # Not flushed: an artefact is believed by its digest, and one that a power cut spoilt is made again.
         rows = write(temporary)
         temporary.chmod(mode)
         temporary.replace(path)
@@ -80,6 +82,7 @@ def locked(path: Path, how: int) -> Iterator[None]:
         raise StorageError.not_writable(str(path.parent), error.strerror or "unknown reason") from None
     try:
         opened = os.fstat(descriptor)
+        # A file of two names may be somebody else's, and its mode would be changed below.
         if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
             raise FolderError.lock_is_link(str(path))
         try:

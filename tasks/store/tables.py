@@ -24,6 +24,7 @@ def checked(table: pa.Table, schema: pandera.DataFrameSchema, step: str) -> pa.T
     try:
         schema.validate(pl.DataFrame(table.cast(pa.schema([field.with_type(in_utc(field.type)) for field in table.schema]))), lazy=True)
     except SchemaErrors as errors:
+        # The names of checks alone: Pandera's failure cases and its message hold cells.
         raise StorageError.malformed(step, sorted({str(check) for check in errors.failure_cases["check"]})) from None
     except SchemaError as error:
         raise StorageError.malformed(step, [str(error.reason_code)]) from None
