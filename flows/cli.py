@@ -92,7 +92,7 @@ def run(
     from flows.terminal.runs import release_summary
     from tasks.engine.flows import without_prefect
     from tasks.planning.plan import published_already
-    from tasks.report.sentences import overlap_sentences
+    from tasks.report.sentences import warning_sentences
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or without_prefect()
@@ -108,7 +108,7 @@ def run(
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
     if as_json:
-        for sentence in overlap_sentences(manifest):
+        for sentence in warning_sentences(manifest):
             _say(f"Warning: {sentence}")
         _print_json(manifest.model_dump(mode="json"))
     else:

@@ -22,6 +22,7 @@ PLUMBING = {
     "tasks.source.locations": "finds the source's files and digests them",
     "tasks.source.object_store": "tells addresses of a store from paths of this machine",
     "tasks.source.partitions": "reads the columns that folders name",
+    "tasks.source.same_files": "takes a file that has two names once",
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file",
     "tasks.store.keys": "digests what JSON can say",

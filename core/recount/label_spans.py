@@ -82,17 +82,22 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
     return Spans(spans[:, 0], spans[:, 1], sets)
 
 
-def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool) -> list[str]:
-    """Returns what pairs of bounds would be as text; an open pair is ``*``, because nulls and ``*`` are published alike.
+def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool, levels: bool) -> list[str | None]:
+    """Returns what pairs of bounds would be as text.
+
+    An open pair is a null or ``*``. Where all labels are of one level, and others are not open, it is a null; else it is taken for ``*``,
+    which covers nulls too.
 
     Args:
         pairs: The texts of the low and the high bound, None where one is open.
         closed: Whether a high bound above the low one belongs to the range.
+        levels: Whether all labels are of one level.
     """
+    nothing = None if levels and any(low is not None or high is not None for low, high in pairs) else MASK
 
-    def label(low: str | None, high: str | None) -> str:
+    def label(low: str | None, high: str | None) -> str | None:
         if low is None or high is None:
-            return MASK if low == high else f">= {low}" if high is None else f"{'<=' if closed else '<'} {high}"
+            return nothing if low == high else f">= {low}" if high is None else f"{'<=' if closed else '<'} {high}"
         return low if low == high else f"[{low} - {high}{']' if closed else ')'}"
 
     return [label(low, high) for low, high in pairs]

@@ -164,10 +164,10 @@ def _texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[
         texts.append([next(known)[0] if there else None for there in column.is_valid().to_pylist()])
     if len(texts) == 1:
         return texts[0]
-    spec = qid.hierarchy
-    # Other methods than the one of levels publish the greatest value of a class.
-    closed = job.method.name != "skald" or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
-    return list(pair_labels(list(zip(*texts, strict=True)), closed=closed))
+    spec, levels = qid.hierarchy, job.method.name == "skald"
+    # Methods without levels publish the greatest value of a class.
+    closed = not levels or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
+    return pair_labels(list(zip(*texts, strict=True)), closed=closed, levels=levels)
 
 
 def _has_ranges(texts: Sequence[str | None]) -> bool:
