@@ -65,6 +65,7 @@ class Hierarchy:
             raise ValueError(msg)
         fine = self.groups[level_from]
         rolled = np.zeros(len(self.labels[level_from]), np.uint32)
+        # Every group has a value in the domain, so that no entry keeps the 0 that it was made with.
         rolled[fine] = self.groups[level_to]
         return rolled
 

@@ -105,6 +105,7 @@ class Lost:
         rows = np.flatnonzero(level.failing)
         self._packing = level.cells.packing
         words = tuple(word[rows] for word in level.cells.words)
+        # All that failed is one class, so that cells are looked up as records of a release are.
         self._assigner = Assigner(Stage(level.node, self._packing, words, np.zeros(len(rows), np.int32)))
         self._maps = [hierarchy.rolled(fine, coarse) for hierarchy, fine, coarse in zip(hierarchies, node, level.node, strict=False)]
 

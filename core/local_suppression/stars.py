@@ -107,6 +107,7 @@ def fewest_stars(failing: Combinations, model: PrivacyModel) -> Stars:
         failing: The combinations that fail.
         model: What a class must satisfy.
     """
+    # A star where all are alike brings nobody together and costs as much as any other.
     varied = [qid for qid in range(failing.codes.shape[1]) if len(np.unique(failing.codes[:, qid])) > 1]
     order = _Order(varied, failing)
     starred, open_ = np.zeros(failing.codes.shape, np.bool_), np.arange(len(failing.counts))

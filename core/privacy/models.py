@@ -155,6 +155,7 @@ class RecursiveDiversity:
         firsts = np.searchsorted(owners, np.arange(len(counts)))
         rank = np.arange(len(owners)) - firsts[owners]
         tail = np.zeros(len(counts), np.int64)
+        # add.at, because a class owns several entries, of which += would add one.
         np.add.at(tail, owners[rank >= self.l - 1], sizes[rank >= self.l - 1])
         greatest = np.zeros(len(counts), np.int64)
         greatest[owners[rank == 0]] = sizes[rank == 0]
@@ -217,6 +218,7 @@ class Closeness:
         if self.ranks is not None:
             ordered = np.empty_like(extra)
             ordered[:, self.ranks] = extra
+            # On a line all that is moved past a value passes it: the running sum is what moves there (Li et al., 5.1).
             total: NDArray[np.float64] = np.abs(np.cumsum(ordered, axis=1)).sum(axis=1) / max(extra.shape[1] - 1, 1)
             return total
         # What is left over in some children of a group and wanted in others moves within it, at a cost of its height (Li et al., 5.2).

@@ -37,6 +37,7 @@ def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
 def _summed(places: Counts, counts: Counts, size: int) -> Counts:
     """Adds the counts of labels up at their places; returns shape (parts, size)."""
     sums = np.zeros((size, len(counts)), np.int64)
+    # sums[places] += would count a place that comes twice once.
     np.add.at(sums, places, counts.T)
     return sums.T
 

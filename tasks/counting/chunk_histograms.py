@@ -36,6 +36,7 @@ def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) ->
     names = axis_names(job)
 
     def write(path: Path) -> int:
+        # Phase 1 left them; asked for by the step, they are made again if they are damaged.
         domains = read_domains(read_table(store, count_chunk_domains(job, columns, chunk, store)), names)
         packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
         counter = HistogramCounter(packing)

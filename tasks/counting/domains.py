@@ -70,6 +70,7 @@ def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store
                 raise SourceError.changed(chunk.file.name)
             counter.add(batch)
         table = counter.table()
+        # Of distinct values and not of records, with the counts at hand that a message needs.
         _check_finite(table, names, types)
         _check_moments(table, names, types)
         return write_table(path, table, schema_of(job), "domains")
@@ -94,6 +95,7 @@ def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Sto
 
 def merged_key(parts: Sequence[Artifact]) -> Key:
     """Returns the key of the domain table of all chunks, in whatever order they come."""
+    # By content: a chunk that was counted anew to the same end changes nothing that follows.
     return MERGED.key(sorted(part.sha256 for part in parts))
 
 

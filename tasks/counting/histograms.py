@@ -82,6 +82,7 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
     Raises:
         StorageError: artefacts are gone.
     """
+    # Looked up before anything is read: one pass serves all that are missing, and none is made where nothing is.
     found = {root: store.find("histogram", histogram_key(coding, root, parts)) for root in roots}
     sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
@@ -113,6 +114,7 @@ def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifa
     """
     crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most) for node in nodes]
     for bundles, codes, _ in bundled_cells(coding, parts, store):
+        # Once a node has too many cells, it has too many whatever else is read.
         waiting = [crowd for crowd in crowds if crowd.at_least <= most]
         if not waiting:
             break

@@ -117,6 +117,7 @@ def count_class_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], sto
     coding = load_coding(job, domain, store)
 
     def write(path: Path) -> int:
+        # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
         words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
         whole = whole_files(coding, files, store, spill / "sizes")
         with connect(job, spill) as connection:

@@ -137,6 +137,7 @@ def cut_all_cells(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifa
     """
     coding = load_coding(job, domain, store)
     key = cuts_key(job, coding, histogram, sizes)
+    # All three or none: a kill between two of them leaves what is made anew, to the same bytes.
     kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)

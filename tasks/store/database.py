@@ -56,7 +56,7 @@ def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[d
         "memory_limit": f"{memory // SHARE_OF_MEMORY}B",
         # Spill is plain text and outlives SIGKILL; by default it would lie in the working directory, here the next run removes it.
         "temp_directory": str(spill),
-        # No step relies on the order of rows without an ORDER BY, and to keep it costs memory.
+        # To keep the order of rows costs memory; a step that relies on it asks for it.
         "preserve_insertion_order": False,
         # Else a statement could fetch code from the network.
         "autoinstall_known_extensions": False,

@@ -180,6 +180,7 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
         number: Of the output file.
     """
     classes, payload = _gathered(runs, number, source)
+    # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.
     order = canonical_order(classes, payload)
     rows = pa.array(order)
     columns = take_labels(labels, classes[order])
@@ -190,6 +191,7 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
 def _gathered(runs: Sequence[Path], number: int, source: Source) -> tuple[NDArray[np.int32], list[pa.Array]]:
     batches = []
     for path in runs:
+        # Mapped, so that of a run only the pages of one batch are read.
         with pa.memory_map(str(path)) as mapped:
             run = ipc.open_file(mapped)
             if number < run.num_record_batches:
