@@ -131,6 +131,7 @@ class SparseProjection:
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
         """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
         self._parts.append(count_cells((number_cells(codes, *self._worth.tables(bundles)),), self._packing.product, counts))
+        # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
         if sum(len(part) for _, part in self._parts) > COMPACT_KEYS and len(self._parts) > 1:
             self._parts = [merge_parts(self._parts, self._packing.product)]
 

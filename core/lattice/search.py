@@ -208,6 +208,7 @@ class Search:
         open_nodes = passing.copy()
         for node in self.losses:
             open_nodes[self.lattice.position(node)] = False
+        # What tagging has counted on its way may already hold the best, and cuts the more the earlier it is known.
         known = [self.rank(node) for node in self.losses if passing[self.lattice.position(node)] and self._admits(node)]
         best = min([*known, self.best] if self.best else known, default=None)
         while True:

@@ -44,6 +44,7 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
         StorageError: an artefact is not what its step promises.
     """
     key = (*coding.key, *artifacts.digests, job.intervals)
+    # Chunk tasks are threads, and the table of a recoding is large: it is made once, and one is held.
     with _loading:
         if key not in _loaded:
             _loaded.clear()

@@ -18,6 +18,7 @@ from tasks.counting.coding import Coding
 
 def most_suppressed(job: Job, records: int) -> int:
     """Returns how many records the limit allows to suppress, exactly."""
+    # A float product may fall just below a whole number, and one record fewer would be allowed.
     return floor(Fraction(job.suppression.limit) * records)
 
 

@@ -35,6 +35,7 @@ from tasks.writing.classes import write_run
 SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
 WORKERS = 2
 BYTES_PER_COLUMN = 24
+# A sample tells only about how large a fragment will be.
 MARGIN = 0.8
 RESERVED = 8
 """One part in so many of the memory is left to the program itself."""
@@ -152,6 +153,7 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     """
     key = part_key(coding, source, tree, chunk)
     run, census = store.find("runs", key), store.find("census", key)
+    # Both or neither: a kill between the two leaves one, and both are made again.
     if run and census:
         return run, census
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)

@@ -111,6 +111,7 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         census = _census(run, coding, tree, parts[1::2])
         if last or census.records.max() <= most:
             break
+        # The records go, the counts stay: by them the next run knows that these cuts were given up.
         run.store.discard(parts[::2])
     groups = merge_thin(tree, census.keeps(run.job, coding))
     largest = max(int(census.records[list(group)].sum()) for group in groups)

@@ -72,6 +72,7 @@ def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: S
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
     """
+    # Chunks in another order hold the same records.
     runs = sorted(run.sha256 for lot in lots for run in lot)
     return STEP.key(group, runs, source.payload_key, job.rows_per_file, *asked(job, coding))
 

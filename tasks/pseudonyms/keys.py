@@ -44,6 +44,7 @@ def _file_of(job: Job, place: Secret) -> bytes:
         content = content_of(path, MOST_BYTES)
     except OSError:
         raise RefusedError(f"the {place.words} cannot be read; check that it is a regular file, small and yours") from None
+    # One line end and no more: random bytes may end in what looks like white space.
     return content.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -73,6 +74,7 @@ def apart(job: Job, path: Path, place: Secret) -> Path:
     Raises:
         RefusedError: it lies inside the target, which is handed on, or the work folder, which ``skald clean`` removes.
     """
+    # Where it really is, because a link may lead into the folder that is handed on.
     real = path.resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if real.is_relative_to(folder.resolve()):

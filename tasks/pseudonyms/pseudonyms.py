@@ -79,6 +79,7 @@ def give_tokens(job: Job, source: Source, spill: Path) -> Source:
     if not job.columns.pseudonyms:
         return source
     key_fingerprints(job)
+    # All keys have been looked at by now: a token that is given stays given, even if the run ends for the want of another key.
     vaults: dict[Path, list[str]] = {}
     for one in job.columns.pseudonyms:
         if (secret := one.treatment.secret) is not None and treatment_kind(one.treatment).vaulted:

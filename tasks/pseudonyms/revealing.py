@@ -101,6 +101,7 @@ def write_originals(
     if path.resolve().is_relative_to(job.target_path.resolve()):
         raise PseudonymError.not_here(str(path), "it lies inside the target, which is handed on")
     try:
+        # Private before there is a byte in it; a mode that is set afterwards leaves a moment for others.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     except FileExistsError:
         raise PseudonymError.not_here(str(path), "it exists and stays as it is; name another file") from None

@@ -99,6 +99,7 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
 
 def _grown(part: Path, path: Path, connection: duckdb.DuckDBPyConnection) -> int:
     """Writes the old vault and the new tokens behind it."""
+    # The writer would make it with whatever mode the process has; so it is there and private when it opens it.
     os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     old = pq.ParquetFile(path) if path.exists() else None
     identity = old.schema_arrow.metadata[MARK] if old else os.urandom(8).hex().encode()
@@ -107,6 +108,7 @@ def _grown(part: Path, path: Path, connection: duckdb.DuckDBPyConnection) -> int
         for batch in old.iter_batches() if old else []:
             writer.write_batch(batch.cast(SCHEMA))
             rows += batch.num_rows
+        # In the order of values, so that the vault keeps nothing of the order of the source.
         fresh = connection.sql("SELECT value FROM unknown ORDER BY value").to_arrow_reader(100_000)
         for batch in fresh:
             tokens = fixed_width(os.urandom(batch.num_rows * TOKEN_DIGITS // 2).hex(), TOKEN_DIGITS, TOKEN_DIGITS)

@@ -99,6 +99,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     needed = bytes_of_records(coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
+    # Room for all is taken once: to concatenate chunks would hold every record twice.
     columns = [np.empty(count, Coder(domain).code(domain.values[:0]).dtype) for domain in domains]
     marked = np.empty(count, np.uint64)
     first = 0

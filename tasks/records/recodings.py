@@ -70,6 +70,7 @@ def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Key:
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
     """
+    # Not sorted: classes are kept by where a record stands, chunk after chunk.
     return STEP.key([part.sha256 for part in parts], *asked(job, coding))
 
 
