@@ -102,7 +102,7 @@ class Lattice:
 
     def precision(self, node: Node) -> Fraction:
         """Returns Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
-        # Floats would make 1/3 + 2/3 and 1/2 + 1/2 differ in the last bit, and rounding would decide ties.
+        # In floats sums that are equal differ in the last bit (0.1 + 0.2 is not 0.3), and that would decide ties.
         return 1 - Fraction(self.imprecision_of(node), self.unit * len(self.levels))
 
     def imprecision_of(self, node: Node) -> int:

@@ -55,7 +55,7 @@ def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:
 
 def c_avg(released: int, classes: int, k: int) -> float:
     """Returns C_avg = (released / classes) / k, the mean class size in units of k (LeFevre et al. 2006)."""
-    # Rounded once: two quotients in a row could make equal figures of equal releases differ.
+    # Rounded once, and not after each of two divisions.
     return float(Fraction(released, classes * k)) if classes else 0.0
 
 

@@ -85,6 +85,7 @@ def _without_each(job: Job, coding: Coding, files: Sequence[Artifact], store: St
             for position, qid in enumerate(coding.domains):
                 [(unique, below)] = connection.execute(exposed_sql(keys_without(coding, position), job.privacy.k)).fetchall()
                 found[qid.qid] = Exposed(unique=unique, below_k=below)
+        # Only what is dear is kept; the whole follows from the class sizes.
         path.write_text(Drivers(whole=Exposed(unique=0, below_k=0), without=found).model_dump_json())
         return len(found)
 

@@ -57,6 +57,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
     """Prefect's tasks on threads that wait, the functions of chunk tasks on Dask's workers."""
 
     def __init__(self, dask: DaskTaskRunner) -> None:
+        # Each task needs a thread to wait on, and one that waits costs next to nothing.
         super().__init__(max_workers=MOST_TASKS)
         self.dask: Any = dask  # its methods have no types
 

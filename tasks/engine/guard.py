@@ -61,5 +61,6 @@ def known(error: BaseException) -> SkaldError:
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
+    # Where it happened helps whoever mends it; the text of the error may hold a cell.
     place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "an unknown place"
     return InternalError(type(error).__name__, place)

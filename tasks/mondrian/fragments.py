@@ -153,7 +153,7 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     """
     key = part_key(coding, source, tree, chunk)
     run, census = store.find("runs", key), store.find("census", key)
-    # Both or neither: a kill between the two leaves one, and both are made again.
+    # Both or neither: a kill between the two leaves one, and the chunk is read again.
     if run and census:
         return run, census
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)

@@ -154,6 +154,7 @@ def _stage_partitions(job: Job, parts: Sequence[Path], staging: Path) -> list[Pu
         kept = pa.schema([field for field in schema if field.name not in job.output.partition_by])
         combined = _combined(keys)
         for place, values in enumerate(combined.dictionary.to_pylist()):
+            # Counted as they are made: a column of names would else fill the target before it is refused.
             folders.add(values)
             if len(folders) > MOST_FOLDERS:
                 raise OutputError.too_many_folders(MOST_FOLDERS)

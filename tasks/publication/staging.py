@@ -118,6 +118,7 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
     try:
         written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
         written.append(_write(staging / "manifest.json", manifest.model_dump_json(indent=2) + "\n"))
+        # Files before the folders that name them: after a power cut no name may stand for content that is not on the disk.
         for path in (*written, staging / "data", staging):
             flush(path)
         # rename() refuses a folder that is there and not empty, so an old release is never written over.

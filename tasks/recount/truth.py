@@ -194,6 +194,7 @@ def _label_faults(
     wrong = unmatched(one.spans, one.released[None, :], one.source[None, :])
     apart = 0
     parts = PARTS
+    # Fewer parts tell less, but the table of counts must not grow with the source.
     while parts * (len(one.source) + len(one.released) + one.spans.members) > MOST_COUNTS:
         parts //= 2
     if not (empty or wrong) and one.owners is None and beside and parts > 1:

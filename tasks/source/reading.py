@@ -49,6 +49,7 @@ def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
     if bad.total():
         column, count = next((name, count) for name, count in bad.items() if count)
         raise ValuesError.not_utf8(column, chunk.file.name, count)
+    # The footer promised more rows than came: it is not the file that was cut into chunks.
     if left:
         raise SourceError.changed(chunk.file.name)
 

@@ -13,6 +13,7 @@ def undecodable(column: pa.Array) -> int:
     kind = plain_type(column.type)
     if not (pt.is_string(kind) or pt.is_large_string(kind) or pt.is_string_view(kind)):
         return 0
+    # A few entries stand for all records, and are nearly always right: then nothing else is looked at.
     entries = column.dictionary if isinstance(column, pa.DictionaryArray) else column
     if _is_text(entries):
         return 0
