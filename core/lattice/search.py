@@ -2,12 +2,17 @@
 
 Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never above
 DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
+
+A node that publishes nothing has the value infinity, whatever the objective makes of it: some charge nothing for suppression, and would
+take it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long as
+no node that publishes something is found, nothing is cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +83,7 @@ class Search:
         sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
         losses: What was evaluated.
-        values: The objective's values of that.
+        values: The objective's values of that; infinity where nothing is published.
         tags: ``known`` and what was found out.
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
@@ -118,8 +123,8 @@ class Search:
     def run(self) -> Found | None:
         """Returns the best node, or None if not even the top passes or none is better than the best known.
 
-        The best has the lowest objective; ties go to fewer suppressed records, then to better precision, then to the finest on the
-        most important QID, so that the outcome does not depend on the order of the search.
+        The best publishes something if any does, and has the lowest objective. Ties go to fewer suppressed records, then to better
+        precision, then to the finest on the most important QID, so that the outcome does not depend on the order of the search.
         """
         tags = tag(self.lattice, self.passes, self.tags)
         best = self._minimise(tags == PASSES)
@@ -148,11 +153,15 @@ class Search:
         if node not in self.losses:
             counts, failing, surely = self._failing(node)
             self.losses[node] = loss = loss_of(counts, failing)
+            # The same array means the same model: nothing to add up twice.
             self._least[node] = loss.suppressed if surely is failing else int(counts[surely].sum())
             if self.prices:
+                if failing.all():
+                    self.values[node] = inf
                 return loss
             # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
             above = self.bounds[self.lattice.above(node)]
+            # A monotone bound holds for all that is coarser: one count may cut whole parts of the lattice.
             np.maximum(above, np.nextafter(self._least_value(node, counts, failing), 0), out=above)
         return self.losses[node]
 
@@ -160,7 +169,8 @@ class Search:
         """Returns what neither the node nor a coarser one is below, as the objective has it: of the two DM Σ over all cells |E|²."""
         assert self._counting is not None
         loss, records = self.losses[node], int(counts.sum())
-        self.values[node] = self._counting.value(loss, records, int((~failing).sum()))
+        published = int((~failing).sum())
+        self.values[node] = self._counting.value(loss, records, published) if published else inf
         return float(self._counting.floor(loss, records, len(counts), self.most_suppressed))
 
     def _failing(self, node: Node) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -198,6 +208,7 @@ class Search:
         open_nodes = passing.copy()
         for node in self.losses:
             open_nodes[self.lattice.position(node)] = False
+        # What tagging has counted on its way may already hold the best, and cuts the more the earlier it is known.
         known = [self.rank(node) for node in self.losses if passing[self.lattice.position(node)] and self._admits(node)]
         best = min([*known, self.best] if self.best else known, default=None)
         while True:

@@ -57,6 +57,7 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order.
     """
     columns = ", ".join(qids)
+    # As text, because a number is never a star; a null is none either, and = would make the whole row unknown.
     stars = [f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids]
     starred = " AND ".join(stars)
     each = "".join(f", {star} AS star_{number}" for number, star in enumerate(stars)) if by_qid else ""
@@ -144,6 +145,7 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
         "released": (manifest.released, recount.records),
         "classes": (manifest.classes, recount.classes),
         "min_class": (manifest.min_class, recount.min_class),
+        # Others may publish * everywhere as well, by their level; fewer than the masked ones cannot be.
         "masked": (manifest.masked, min(manifest.masked, recount.masked)),
     }
     faults = [f"the manifest says {name} = {said:,}, the files hold {found:,}" for name, (said, found) in claims.items() if said != found]

@@ -35,7 +35,7 @@ class SourceFormat:
         of_folders: Those that it takes where folders name columns too.
         asks: Whether its rows are those of a ``table`` or a ``query``.
         pathless: What to give instead of a path; empty if its rows are in files.
-        convert: Makes a file of it, or what it was asked, Parquet: ``(job, located, store)`` to a `tasks.source.conversions.Readable`; None
+        convert: Makes a file of it, or what it was asked, Parquet: ``(job, located, store)`` to a `tasks.source.locations.Readable`; None
             for files that are read as they are.
         sample: Reads the front of files, to draft a job from: ``(connection, files)`` to a `tasks.planning.samples.Sample`; None for
             formats that no job is drafted from.

@@ -15,6 +15,7 @@ import yaml
 
 from schemas.errors.signals import UnreadableError
 from schemas.reading.faults import Loc, in_qid, in_tree, place
+from schemas.reading.regular_files import content_of
 
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")
 _DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][-+]?[0-9]{1,6})?")
@@ -22,13 +23,14 @@ _WORDS = {word: value for value, forms in ((True, "true True TRUE"), (False, "fa
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 _MOST_NODES = 1_000_000
+MOST_BYTES = 100_000_000
 _DATA_AS_WRITTEN: Loc = ("source", "null_values")
 
 
 def read_text(path: Path) -> tuple[str, list[str]]:
     """Returns the file's text, or why there is none."""
     try:
-        return path.read_bytes().decode("utf-8-sig"), []
+        return content_of(path, MOST_BYTES).decode("utf-8-sig"), []
     except UnicodeDecodeError as error:
         return "", [f"the file is not UTF-8 text (byte {error.start:,}); save it as UTF-8"]
     except FileNotFoundError:

@@ -194,7 +194,11 @@ def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
-    """Writes one file of a comparison, whole. It may be read by whom the user's umask lets, unlike artefacts."""
+    """Writes one file of a comparison, whole. It may be read by whom the user's umask lets, unlike artefacts.
+
+    Raises:
+        StorageError: a folder, the disk or another run stands in the way.
+    """
     folder = path.parent
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:

@@ -179,8 +179,13 @@ def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> Key:
     return OPTIMA.key(*read, k, most_suppressed(job, portion.records), full_domain(job.method).canonical(), job.memory)
 
 
-def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
-    """Finds the best node of a portion for every k, loading its histogram once."""
+def search_portions(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
+    """Finds the best node of a portion for every k, loading its histogram once.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: artefacts are gone.
+    """
     coding = load_coding(job, domain, store)
     keys = [optima_key(job, coding, portion, k) for k in ks]
     found = [_kept(store, key) for key in keys]
@@ -249,8 +254,13 @@ def recount_key(releases: Sequence[OptimumArtifacts]) -> Key:
     return RECOUNTS.key(sorted(release.optima_classes.sha256 for release in releases))
 
 
-def recount(job: Job, domain: Artifact, releases: Sequence[OptimumArtifacts], store: Store, spill: Path) -> Artifact:
-    """Counts the classes of the releases of chunks, concatenated, out of core."""
+def recount_releases(job: Job, domain: Artifact, releases: Sequence[OptimumArtifacts], store: Store, spill: Path) -> Artifact:
+    """Counts the classes of the releases of chunks, concatenated, out of core.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
     words = len(Published.of(load_coding(job, domain, store).hierarchies).packing.words)
 
     def write(path: Path) -> int:

@@ -95,7 +95,7 @@ def charts(comparison: MethodComparison) -> list[str]:
     return drawn
 
 
-def render(comparison: MethodComparison) -> str:
+def render_methods(comparison: MethodComparison) -> str:
     """Returns the page; equal comparisons give equal pages."""
     return page(
         TEMPLATE,

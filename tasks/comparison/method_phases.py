@@ -30,6 +30,10 @@ def measure_methods(
 
     Returns:
         By k, then in the order of the methods.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        SkaldError: whatever a step raises.
     """
     scratch, found = run.job.work_path / "comparison", []
     wanted = [(k, method) for k in ks for method in methods]
@@ -40,7 +44,7 @@ def measure_methods(
             of_method = Step(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
             key = STEP.key(of_method)
             call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
-            artifact = run_step(run, MEASURED, measure, call)
+            artifact = run_step(run, MEASURED, measure_method, call)
             found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
             advance("methods", done, len(wanted))
     finally:
@@ -50,7 +54,7 @@ def measure_methods(
     return found
 
 
-def measure(
+def measure_method(
     asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
     """Runs and counts one method, and keeps its figures."""

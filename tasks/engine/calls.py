@@ -14,6 +14,7 @@ from tasks.store.store import Artifact
 WORKERS = 2
 
 
+# A Prefect server is busy long after a map of a thousand tasks has ended.
 MOST_TASKS = 32
 
 

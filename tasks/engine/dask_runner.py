@@ -57,6 +57,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
     """Prefect's tasks on threads that wait, the functions of chunk tasks on Dask's workers."""
 
     def __init__(self, dask: DaskTaskRunner) -> None:
+        # Each task needs a thread to wait on, and one that waits costs next to nothing.
         super().__init__(max_workers=MOST_TASKS)
         self.dask: Any = dask  # its methods have no types
 
@@ -81,6 +82,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
         Raises:
             RunnerError: there is no cluster.
+            StorageError: a folder cannot be made.
         """
         return DaskCalls(self.client, self.dask.address or "this machine", phase, private_folder(spill / "calls" / phase))
 
@@ -151,6 +153,7 @@ class DaskCalls:
         try:
             while True:
                 try:
+                    # Looked up now and then: with the last worker gone, a result would be waited for for ever.
                     return future.result(timeout=CHECK_SECONDS)
                 except TimeoutError:
                     self._check_workers()

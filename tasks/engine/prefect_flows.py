@@ -19,7 +19,12 @@ from tasks.engine.runners import task_runner
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
-    """Returns the flow of a function of job file and settings, under the function's name, which is the method's."""
+    """Returns the flow of a function of job file and settings, under the function's name, which is the method's.
+
+    Raises:
+        JobError: the job file is wrong; carries every fault of the file, not only the first.
+        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
+    """
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)

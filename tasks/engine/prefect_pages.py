@@ -73,6 +73,7 @@ class Progress(Teller):
         if step not in STEPS:
             return
         phase, words, begins, ends = STEPS[step]
+        # Never backwards, though a step may begin again: fragments are cut anew where they came out too large.
         self.percent = max(self.percent, begins + (ends - begins) * (done / total if total else 1))
         if self.percent < 100 and time.monotonic() - self.told < EVERY_SECONDS:
             return

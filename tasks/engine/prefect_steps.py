@@ -78,6 +78,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     except BaseException:
         stopped.set()
         made_by.withdraw()
+        # The folder's lock is let go after this: a thread that went on would write into the next run's.
         for future in futures:
             future.wait()
         raise
@@ -103,9 +104,11 @@ def _task(
         work,
         name=phase,
         task_run_name=step_label(phase, call.label),
+        # Prefect's own key holds the run's id, so that no later run would find the record, and knows nothing of the code that is called.
         cache_key_fn=lambda _context, _parameters: f"{phase}-{call.key}",
         persist_result=True,
         result_storage=records,
+        # The default is a pickle, and to read one is to run what it says.
         result_serializer="json",
         cache_result_in_memory=False,
         **_again(CHUNKS_SECONDS if chunks else WHOLE_SECONDS),
@@ -114,7 +117,11 @@ def _task(
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
+    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once.
+
+    Raises:
+        StorageError: a folder, the disk or another run stands in the way.
+    """
 
     def work() -> Result:
         made = guarded(function)()

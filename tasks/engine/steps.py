@@ -23,7 +23,11 @@ from tasks.store.store import Artifact
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
-    """Makes one call of a step."""
+    """Makes one call of a step.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
     return map_step(run, phase, function, [call])[0]
 
 
@@ -82,6 +86,9 @@ def map_groups(
         items: Chunks, or whatever the step makes an artefact of.
         key: Returns the key of an item's artefact.
         *arguments: What every call gets.
+
+    Raises:
+        SkaldError: whatever a step raises.
     """
     parts = groups(items)
     calls = [
@@ -108,5 +115,6 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
             for future in futures:
                 yield future.result()
         except BaseException:
+            # What has begun comes to its end while the folder is still locked.
             pool.shutdown(wait=True, cancel_futures=True)
             raise

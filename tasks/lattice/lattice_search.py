@@ -9,7 +9,7 @@ from schemas.job.method import SkaldMethod
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
 from tasks.lattice.lattice_maps import read_map
-from tasks.lattice.phases import search
+from tasks.lattice.phases import search_lattice
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
@@ -30,7 +30,7 @@ def lattice_of(job: Job) -> LatticeMap:
         domain = merge_domains(run, source, count_domains(run, source))
         root = choose_root(job, load_coding(job, domain, run.store))
         parts = count_histograms(run, source)
-        found = search(run, domain, root, merge_histograms(run, domain, root, parts), parts)
+        found = search_lattice(run, domain, root, merge_histograms(run, domain, root, parts), parts)
         drawn = read_map(found.outcome, run.store)
     if drawn is None:
         raise NoLatticeError.not_kept()

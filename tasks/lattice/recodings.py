@@ -98,6 +98,8 @@ def choose_root(job: Job, coding: Coding) -> Node:
     Raises:
         ReplayError: the node does not mean the same over these data.
         PrivacyError: there are fewer than k records, or memory is too small even for the top.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the folder is not a release.
     """
     if coding.records < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, coding.records)
@@ -113,7 +115,11 @@ def choose_root(job: Job, coding: Coding) -> Node:
 
 
 def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact, parts: Sequence[Artifact]) -> Key:
-    """Returns the key of the search and of the recoding that it makes."""
+    """Returns the key of the search and of the recoding that it makes.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
     # Chunks tell more than their sum at a root that is not the finest; and how much of it is examined, the memory decides.
     read = histogram.sha256, root, [] if root == coding.finest else fingerprints(parts)
     return STEP.key(*read, *asked(job, coding), job.memory, job.suppression.rounds, job.replay is not None, job.name)
@@ -132,6 +138,8 @@ def search(job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: S
 
     Raises:
         PrivacyError: the best node would suppress everything, or the replayed one more than the limit allows.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: artefacts are gone.
     """
     coding = load_coding(job, domain, store)
     key = search_key(job, coding, root, histogram, parts)

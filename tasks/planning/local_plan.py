@@ -57,6 +57,7 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
 
     Raises:
         PrivacyError: all records together break the promise, or are too many for the method and the memory.
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     job = run.job
     parted = _needs_fragments(job, coding)
@@ -71,7 +72,8 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
         leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).leaves
     sampled = int(counts.sum())
     rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
-    needed = (mondrian if isinstance(job.method, MondrianMethod) else records).bytes_of(coding, rows)
+    bytes_of = mondrian.bytes_of_rows if isinstance(job.method, MondrianMethod) else records.bytes_of_records
+    needed = bytes_of(coding, rows)
     return LocalPlan(
         rows="cells" if mondrian.on_cells(job) else "records",
         most_rows=rows,

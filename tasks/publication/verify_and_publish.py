@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
+from schemas.errors.base import VerificationError
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
@@ -78,11 +79,18 @@ def verify_and_publish(
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
         original = Original(source.relation, source.columns)
-        counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", original, layout))
+        try:
+            counted = step_here("verify", "recount", lambda: recount(job, written, run.spill, f"release '{release}'", original, layout))
+        except VerificationError:
+            # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
+            check_unchanged(source)
+            raise
+        # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
     manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store)
 
     def finish() -> None:

@@ -11,6 +11,7 @@ import duckdb
 
 from core.formats.spreadsheets import read_back, read_back_sql
 from schemas.errors.base import StorageError
+from tasks.release.names import check_no_links
 from tasks.source.partitions import Partition, named_by, relation
 from tasks.store.database import literal, quote
 
@@ -40,7 +41,9 @@ def data_files(release: Path) -> list[Path]:
 
     Raises:
         StorageError: it has none.
+        EscapeError: links are among its entries.
     """
+    check_no_links(release)
     found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
     if not found:
         raise StorageError.not_a_release(str(release), "it has no data/*.parquet")

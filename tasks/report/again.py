@@ -32,6 +32,7 @@ def report_again(release: Path, job: Job | None = None) -> Report:
     Raises:
         StorageError: the folder is no release, or its manifest does not tell enough.
         VerificationError: files are missing, added or altered, or do not hold what the manifest says.
+        JobError: hierarchy files that cannot be read, all at once.
     """
     files, manifest = data_files(release), read_manifest(release)
     if manifest is None:

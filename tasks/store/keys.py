@@ -60,6 +60,7 @@ def key_of_all(keys: Sequence[Key]) -> Key:
 
 def fingerprint_of(*parts: object) -> str:
     """Returns the fingerprint of anything that JSON can say, as 32 hexadecimal digits."""
+    # Sorted, because the same settings in another order are the same.
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:32]
 
 

@@ -10,7 +10,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import load_histogram
 from tasks.lattice.promises import privacy_model
-from tasks.mondrian.cells import bytes_of
+from tasks.mondrian.cells import bytes_of_rows
 from tasks.store.store import Artifact, Store
 
 
@@ -23,8 +23,11 @@ def held_gcp(job: Job, coding: Coding, histogram: Artifact, node: Node, store: S
         histogram: Of the whole source at the finest node.
         node: Level of each QID in the release.
         store: Has the histogram.
+
+    Raises:
+        StorageError: artefacts are gone.
     """
-    if bytes_of(coding, histogram.rows) > job.memory:
+    if bytes_of_rows(coding, histogram.rows) > job.memory:
         return None
     counted = load_histogram(histogram, coding, coding.finest, store)
     rolled = roll_up(counted, (*node, *(0 for _ in coding.sensitive)), coding.axes)

@@ -15,7 +15,7 @@ from core.columns.arrays import filled
 from core.columns.domains import Domain
 from core.evaluation.utility import BOUND, Meaning, meaning_of, penalties
 from core.hierarchies.hierarchy import Hierarchy
-from core.recoding.labels import as_text
+from core.hierarchies.spelling import as_text
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_qids

@@ -28,6 +28,7 @@ from tests.conftest import Anonymise
 from tests.jobs import job_of, released, write_job
 from tests.registries.shown import shown_plan, shown_report
 
+STEP = Step("lines", __name__)
 TABLE = pa.table({"age": [20 + number % 7 for number in range(90)], "disease": ["flu", "gout", "cough"] * 30})
 STEP = Step("lines", __name__)
 
