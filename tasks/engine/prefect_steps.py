@@ -95,6 +95,7 @@ def _task(
     phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event, made_by: Calls
 ) -> Task[[], Any]:
     def work() -> Any:
+        # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
         return guarded(lambda: made_by(function, call))()
@@ -132,6 +133,7 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
     asset, task = None, Task(work, name=step, task_run_name=step_label(step, label), persist_result=False, **_again(WHOLE_SECONDS))
     if lineage:
         asset = Asset(key=lineage.release, properties=AssetProperties(name=str(lineage.facts["release"])))
+        # Without `_again`: the rename of a publication happened or did not, and the next run sees which.
         task = MaterializingTask(
             work,
             assets=[asset],
