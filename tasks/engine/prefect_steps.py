@@ -70,6 +70,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     try:
         for task, future in zip(tasks, futures, strict=True):
             result = _result(phase, task, future)
+            # A record of an earlier run may outlive what it speaks of.
             if all(run.store.whole(artifact) for artifact in artifacts_of(result)):
                 yield result
             else:
