@@ -53,6 +53,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "losses": (2, 2),
             "privacy": (3, 0),
             "charts": (3, 1),
+            "persons": (4, 0),
             "lattice": (4, 1),
             "recoding": (4, 2),
             "local_suppression": (5, 1),

@@ -1,0 +1,231 @@
+"""The loops over persons, compiled by numba.
+
+The cells that persons have records in, their *visits*, are read person by person: a class gets one person more with every visit but those
+of a person that it saw already, and for that it need only know the last one that it saw. One pass, no sort, no set of persons.
+
+A visit is written as the number of its cell, the first one of each person as ``~cell``, so that nothing else says where a person begins.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+
+kernel = compiler("persons.kernels")
+
+Numbers = NDArray[np.int64]
+Visits = NDArray[np.int32]
+Classes = NDArray[np.signedinteger[Any]]
+Marks = NDArray[np.bool_]
+
+
+@kernel
+def number_persons(digests: NDArray[np.uint64], places: Visits) -> tuple[Visits, NDArray[np.uint64]]:
+    """Numbers persons from 0 in the order in which they come first.
+
+    Args:
+        digests: Shape (n,).
+        places: Shape (a power of two, more than there are persons,), all -1; written to.
+
+    Returns:
+        The number of each, shape (n,), and the digest of each person, shape (persons,).
+    """
+    known, numbers = np.empty(digests.shape[0], np.uint64), np.empty(digests.shape[0], np.int32)
+    mask, size = np.uint64(places.shape[0] - 1), 0
+    for row in range(digests.shape[0]):
+        # Digests are mixed already. Persons of a share have high bits in common, so that the low ones tell them apart.
+        place = digests[row] & mask
+        while places[place] >= 0 and known[places[place]] != digests[row]:
+            place = (place + np.uint64(1)) & mask
+        if places[place] < 0:
+            places[place] = size
+            known[size] = digests[row]
+            size += 1
+        numbers[row] = places[place]
+    return numbers, known[:size].copy()
+
+
+@kernel
+def group(owners: Classes, size: int) -> tuple[Numbers, Visits]:
+    """Groups rows by owner, in their order.
+
+    Args:
+        owners: Shape (n,), from 0; a negative one is left out.
+        size: How many owners there are.
+
+    Returns:
+        Where the rows of each owner start, shape (size + 1,), and the rows.
+    """
+    starts = np.zeros(size + 1, np.int64)
+    for owner in owners:
+        if owner >= 0:
+            starts[owner + 1] += 1
+    for owner in range(size):
+        starts[owner + 1] += starts[owner]
+    places, rows = starts[:-1].copy(), np.empty(starts[-1], np.int32)
+    for row in range(owners.shape[0]):
+        owner = owners[row]
+        if owner >= 0:
+            rows[places[owner]] = row
+            places[owner] += 1
+    return starts, rows
+
+
+@kernel
+def line_up(starts: Numbers, rows: Visits, owners: Classes, per_cell: Visits, last: Visits) -> Visits:
+    """Returns the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
+
+    Args:
+        starts: Shape (persons + 1,), where the rows of each person start.
+        rows: Rows, person by person.
+        owners: Shape (n,), the cell of each row.
+        per_cell: Shape (cells,): gets one more for each person of a cell.
+        last: Shape (cells,), all -1; written to.
+    """
+    visits, size = np.empty(rows.shape[0], np.int32), np.int64(0)
+    for person in range(starts.shape[0] - 1):
+        first = size
+        for place in range(starts[person], starts[person + 1]):
+            cell = owners[rows[place]]
+            if last[cell] != person:
+                last[cell] = person
+                per_cell[cell] += 1
+                visits[size] = cell
+                size += 1
+        if size == first + 1:
+            size = first
+        elif size > first:
+            visits[first] = ~visits[first]
+    return visits[:size].copy()
+
+
+@kernel
+def count_repeats(visits: Visits, class_of: Classes, numbers: Classes, last: Visits, repeats: Numbers) -> None:
+    """Counts the visits by which a class sees a person again.
+
+    Args:
+        visits: Of whole persons.
+        class_of: Shape (cells,), the class of each cell.
+        numbers: Shape (classes,), the place of each class in ``repeats``; a negative one is not asked for.
+        last: Shape (asked classes,), all -1; written to.
+        repeats: Shape (asked classes,), added to.
+    """
+    person = np.int32(-1)
+    for visit in visits:
+        cell = visit
+        if visit < 0:
+            person += np.int32(1)
+            cell = ~visit
+        number = numbers[class_of[cell]]
+        if number >= 0:
+            repeats[number] += last[number] == person
+            last[number] = person
+
+
+@kernel
+def merge_visits(visits: Visits, class_of: Classes, wanted: Marks, last: Visits, repeats: Numbers) -> Visits:
+    """Returns the visits to coarser cells, each once.
+
+    Args:
+        visits: Of whole persons.
+        class_of: Shape (cells,), the coarser cell of each.
+        wanted: Shape (coarser cells,): which of them are of interest.
+        last: Shape (coarser cells,), all -1; written to.
+        repeats: Shape (coarser cells,): gets one more for each visit that was the person's already.
+    """
+    merged, size = np.empty(visits.shape[0], np.int32), np.int64(0)
+    person, begins = np.int32(-1), True
+    for visit in visits:
+        cell = visit
+        if visit < 0:
+            person += np.int32(1)
+            begins = True
+            cell = ~visit
+        coarser = class_of[cell]
+        if not wanted[coarser]:
+            continue
+        if last[coarser] == person:
+            repeats[coarser] += 1
+            continue
+        last[coarser] = person
+        merged[size] = ~coarser if begins else coarser
+        begins = False
+        size += 1
+    return merged[:size].copy()
+
+
+@kernel
+def drop_visits(visits: Visits, wanted: Marks) -> Visits:
+    """Returns the visits to the cells that are wanted, without those of persons who have but one left.
+
+    Args:
+        visits: Of whole persons.
+        wanted: Shape (cells,).
+    """
+    left, size, first = np.empty(visits.shape[0], np.int32), np.int64(0), np.int64(0)
+    for visit in visits:
+        cell = visit
+        if visit < 0:
+            if size == first + 1:
+                size = first
+            elif size > first:
+                left[first] = ~left[first]
+            first = size
+            cell = ~visit
+        if wanted[cell]:
+            left[size] = cell
+            size += 1
+    if size == first + 1:
+        size = first
+    elif size > first:
+        left[first] = ~left[first]
+    return left[:size].copy()
+
+
+@kernel
+def count_later(visits: Visits, later: Classes) -> None:
+    """Counts the visits to each cell but the first one of every person; ``later``, of shape (cells,), is added to."""
+    for visit in visits:
+        if visit >= 0:
+            later[visit] += 1
+
+
+@kernel
+def add_weights(class_of: Classes, weights: Classes, sums: Classes) -> None:
+    """Adds the weights of cells to those of their classes.
+
+    Args:
+        class_of: Shape (cells,).
+        weights: Shape (cells, weights).
+        sums: Shape (classes, weights), added to.
+    """
+    for cell in range(class_of.shape[0]):
+        for weight in range(weights.shape[1]):
+            sums[class_of[cell], weight] += weights[cell, weight]
+
+
+@kernel
+def weigh_cells(
+    codes: NDArray[np.unsignedinteger[Any]], starts: Numbers, worth: Numbers, weights: Classes, class_of: Visits, sums: Classes
+) -> None:
+    """Numbers the class of each cell and adds up the weights of classes, in one pass.
+
+    Args:
+        codes: Shape (cells, QIDs), the group of each QID in each cell.
+        starts: Shape (QIDs,), where each QID's part of ``worth`` starts.
+        worth: What each group adds to the number of a class.
+        weights: Shape (cells, weights).
+        class_of: Shape (cells,), written to.
+        sums: Shape (classes, weights), added to.
+    """
+    for cell in range(codes.shape[0]):
+        number = 0
+        for qid in range(codes.shape[1]):
+            number += worth[starts[qid] + np.int64(codes[cell, qid])]
+        class_of[cell] = number
+        for weight in range(weights.shape[1]):
+            sums[number, weight] += weights[cell, weight]

@@ -1,0 +1,136 @@
+"""Visits: which persons have records in which cells of a node, and how many different persons that makes in classes of these cells.
+
+Persons do not add up over cells: a class has as many as its cells together, less one for every visit by which it sees a person again. They
+do add up over *shares* of the persons, so that one share at a time is all that memory must hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.kernels import add_numbers
+from core.persons.kernels import count_later, count_repeats, group, line_up, number_persons
+from core.persons.pairs import Pairs, places_for
+
+Counts = NDArray[np.int64]
+Integers = NDArray[np.signedinteger[Any]]
+
+
+class Share(NamedTuple):
+    """Some persons.
+
+    Attributes:
+        per_cell: Shape (cells,), int32: how many of them have records in each cell.
+        visits: Shape (visits,), int32: the cells of those who are in more than one, as the kernels read them.
+        size: How many they are.
+        most_records: The records of the one who has most.
+    """
+
+    per_cell: NDArray[np.int32]
+    visits: NDArray[np.int32]
+    size: int
+    most_records: int
+
+
+def share_of(parts: Sequence[Pairs], cells: int) -> Share:
+    """Returns the visits of a share of the persons.
+
+    Args:
+        parts: The pairs of that share in every chunk, with cells coded alike.
+        cells: How many cells there are.
+    """
+    digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
+    owners = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
+    counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
+    numbers, known = number_persons(digests, places_for(len(digests)))
+    return numbered_share(numbers, owners, counts, cells, len(known))
+
+
+def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts, cells: int, size: int) -> Share:
+    """Returns the visits of persons that are numbered already.
+
+    Args:
+        persons: Shape (n,), from 0; a negative one is nobody.
+        owners: Shape (n,), the cell of each.
+        counts: Shape (n,), its records.
+        cells: How many cells there are.
+        size: How many persons there are.
+    """
+    per_cell, last, records = np.zeros(cells, np.int32), np.full(cells, -1, np.int32), np.zeros(size + 1, np.int64)
+    # Those of nobody go to the last place.
+    add_numbers(persons.astype(np.int64), counts, records)
+    most = int(records[:size].max(initial=0))
+    return Share(per_cell, line_up(*group(persons, size), owners, per_cell, last), size, most)
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """The visits to the cells of a node.
+
+    Attributes:
+        per_cell: Shape (cells,): the persons of each cell.
+        shares: The visits of each share of the persons who are in more than one cell, as the kernels read them; read once for each
+            question, so that they need not all be in memory.
+    """
+
+    per_cell: Counts
+    shares: Iterable[NDArray[np.int32]]
+
+    @classmethod
+    def of(cls, shares: Sequence[Share]) -> Self:
+        """Puts shares of the persons together."""
+        return cls(np.sum([share.per_cell for share in shares], axis=0, dtype=np.int64), [share.visits for share in shares])
+
+    @classmethod
+    def of_records(cls, persons: NDArray[np.int32]) -> Self:
+        """Returns the visits of single records, each a cell of its own.
+
+        Args:
+            persons: Shape (n,), the number of each record's person, from 0; a negative one is nobody.
+        """
+        every = np.arange(len(persons))
+        return cls.of([numbered_share(persons, every, np.ones_like(every), len(persons), int(persons.max(initial=-1)) + 1)])
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return len(self.per_cell)
+
+    def least(self) -> Counts:
+        """Returns how many persons make each cell their first, shape (cells,).
+
+        Nobody does so twice: the sum over any cells is no more than the persons of these cells together.
+        """
+        later = np.zeros(self.cells, np.int64)
+        for visits in self.shares:
+            count_later(visits, later)
+        return self.per_cell - later
+
+    def count(self, class_of: Integers, classes: int) -> Counts:
+        """Returns the different persons of each class, shape (classes,), exactly.
+
+        Args:
+            class_of: Shape (cells,), the class of each cell.
+            classes: How many there are.
+        """
+        counts = np.zeros(classes, np.int64)
+        add_numbers(class_of.astype(np.int64), self.per_cell, counts)
+        return counts - self.repeats(class_of, np.arange(classes), classes)
+
+    def repeats(self, class_of: Integers, numbers: Integers, asked: int) -> Counts:
+        """Returns how many visits of each class are by persons whom it saw already, shape (asked,).
+
+        Args:
+            class_of: Shape (cells,), the class of each cell.
+            numbers: Shape (classes,): from 0, the place of each class among those that are asked for, or a negative number.
+            asked: How many are.
+        """
+        repeats = np.zeros(asked, np.int64)
+        for visits in self.shares:
+            count_repeats(visits, class_of, numbers, np.full(asked, -1, np.int32), repeats)
+        return repeats

@@ -1,0 +1,85 @@
+"""A person has one digest wherever it stands: two for one would be one person counted twice."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.persons.digests import NOBODY, digests_of
+
+TEXTS = st.lists(st.none() | st.text(max_size=20), max_size=30)
+WHOLE = st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), max_size=30)
+
+
+@given(TEXTS)
+def test_equal_texts_have_equal_digests_however_they_are_written(values: list[str | None]) -> None:
+    plain = pa.array(values, pa.string())
+    found = digests_of([plain], len(values))
+    padded = pa.array(["x", *values, None], pa.string()).slice(1, len(values))
+    for other in (plain.dictionary_encode(), plain.cast(pa.large_string()), plain.cast(pa.binary()), padded):
+        assert digests_of([other], len(values)).tolist() == found.tolist()
+    for value, digest in zip(values, found, strict=True):
+        assert digests_of([pa.array([value], pa.string())], 1)[0] == digest
+
+
+@given(WHOLE)
+def test_equal_numbers_have_equal_digests_whatever_their_width(values: list[int | None]) -> None:
+    found = digests_of([pa.array(values, pa.int32())], len(values))
+    assert digests_of([pa.array(values, pa.int64())], len(values)).tolist() == found.tolist()
+    assert digests_of([pa.array(values, pa.int64()).dictionary_encode()], len(values)).tolist() == found.tolist()
+
+
+@given(st.lists(st.text(max_size=12), unique=True, max_size=50), st.lists(st.integers(-(2**63), 2**63 - 1), unique=True, max_size=50))
+def test_different_persons_have_different_digests(texts: list[str], numbers: list[int]) -> None:
+    assert len(set(digests_of([pa.array(texts, pa.string())], len(texts)).tolist())) == len(texts)
+    assert len(set(digests_of([pa.array(numbers, pa.int64())], len(numbers)).tolist())) == len(numbers)
+
+
+@given(st.lists(st.tuples(*[st.none() | st.sampled_from(["", "a", "b", "ab"])] * 3), max_size=30))
+def test_a_person_of_three_columns_is_all_three_and_nobody_where_one_is_missing(keys: list[tuple[str | None, ...]]) -> None:
+    columns = [pa.array([key[position] for key in keys], pa.string()) for position in range(3)]
+    found = digests_of(columns, len(keys))
+    assert [digest == NOBODY for digest in found] == [None in key for key in keys]
+    by_key = {key: digest for key, digest in zip(keys, found.tolist(), strict=True) if None not in key}
+    assert [by_key[key] for key in keys if None not in key] == [digest for digest in found.tolist() if digest != NOBODY]
+    assert len(set(by_key.values())) == len(by_key)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([True, False, True, None]),
+        pa.array([1.5, -2.0, 1.5, None]),
+        pa.array([2**64 - 1, 0, 2**64 - 1, None], pa.uint64()),
+        pa.array([Decimal("1.50"), Decimal("2.00"), Decimal("1.50"), None]),
+        pa.array([0, 1, 0, None], pa.timestamp("us", "+01:00")),
+        pa.array([0, 1, 0, None], pa.date32()),
+        pa.array([b"a", b"", b"a", None], pa.large_binary()),
+    ],
+    ids=lambda column: str(column.type),
+)
+def test_any_type_can_name_a_person(column: pa.Array) -> None:
+    one, other, again, nobody = digests_of([column], 4).tolist()
+    assert one == again != other
+    assert nobody == NOBODY
+    assert NOBODY not in {one, other}
+
+
+def test_a_number_that_is_none_names_nobody_and_zero_is_one_person() -> None:
+    found = digests_of([pa.array([float("nan"), 0.0, -0.0, None])], 4)
+    assert found[0] == found[3] == NOBODY
+    assert found[1] == found[2] != NOBODY
+
+
+def test_digests_are_the_same_on_every_machine() -> None:
+    columns = [pa.array(["P-000017", "P-000018"]), pa.array([3, 3], pa.int8())]
+    assert digests_of(columns, 2).tolist() == FIXED
+    assert digests_of([], 0).dtype == np.uint64
+
+
+FIXED = [16926848382263734226, 10303999239157948088]

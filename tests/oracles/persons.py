@@ -1,0 +1,60 @@
+"""People counted by nested loops over records: who is in a class is a set, however often somebody is in it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from tests.oracles.lattice import Ladder, Losses, Node, Rows, all_nodes, precision, published
+
+People = Sequence[Hashable | None]
+"""Whose record each one is; None for nobody's."""
+Class = tuple[Any, ...]
+
+
+def people_of(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node) -> dict[Class, set[Hashable]]:
+    """Who has a record in each class."""
+    found: dict[Class, set[Hashable]] = defaultdict(set)
+    for row, person in zip(rows, people, strict=True):
+        members = found[published(row, ladders, node)]
+        if person is not None:
+            members.add(person)
+    return found
+
+
+def losses(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node, k: int) -> Losses:
+    """As ``tests.oracles.lattice.losses``, of a promise of k people."""
+    sizes = Counter(published(row, ladders, node) for row in rows)
+    failing = {name for name, members in people_of(rows, people, ladders, node).items() if len(members) < k}
+    suppressed = sum(sizes[name] for name in failing)
+    squares = sum(size**2 for name, size in sizes.items() if name not in failing)
+    return Losses(suppressed, squares + suppressed**2, sum(size**2 for size in sizes.values()), len(sizes))
+
+
+def passing_nodes(rows: Rows, people: People, ladders: Sequence[Ladder], k: int, limit: Fraction, root: Node | None = None) -> set[Node]:
+    """Nodes that suppress no more than the limit's share of all records."""
+    nodes = all_nodes(ladders, root)
+    return {node for node in nodes if losses(rows, people, ladders, node, k).suppressed <= limit * len(rows)}
+
+
+def best_node(
+    rows: Rows, people: People, ladders: Sequence[Ladder], k: int, limit: Fraction, objective: str, root: Node | None = None
+) -> Node | None:
+    """The passing node of lowest objective; then fewest suppressed, then most precise, then smallest levels in job order."""
+
+    def rank(node: Node) -> tuple[int, int, Fraction, Node]:
+        loss = losses(rows, people, ladders, node, k)
+        return getattr(loss, objective), loss.suppressed, -precision(ladders, node), node
+
+    return min(passing_nodes(rows, people, ladders, k, limit, root), key=rank, default=None)
+
+
+def values_of(people: People, classes: Sequence[Hashable], values: Sequence[Hashable]) -> dict[Hashable, Counter[Hashable]]:
+    """How many people have each value in each class: everybody counts once for each of theirs."""
+    pairs = {(group, value, person) for group, value, person in zip(classes, values, people, strict=True) if person is not None}
+    found: dict[Hashable, Counter[Hashable]] = defaultdict(Counter)
+    for group, value, _ in pairs:
+        found[group][value] += 1
+    return found
