@@ -40,6 +40,7 @@ class FolderError(StorageError):
 class EscapeError(StorageError):
     """A release names files that are not in it."""
 
+    # As for a verification that fails: what lies there is not what was published.
     exit_code: ClassVar[int] = 4
 
     @classmethod

@@ -91,5 +91,6 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
 
 def digest_of(content: object) -> str:
     """Returns the SHA-256, in hex, of JSON-able data, whatever the order of its keys."""
+    # Escaped, without blanks, keys sorted: one spelling for the same data on every machine.
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

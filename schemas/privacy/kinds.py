@@ -109,6 +109,7 @@ def _distinct_words(column: str, promised: Mapping[str, Any]) -> Promise:
 
 
 def _entropy_words(column: str, promised: Mapping[str, Any]) -> Promise:
+    # A manifest may hold it as a number: by way of its text 1.5 stays 1.5, and does not become a binary fraction.
     least = plain(Decimal(str(promised["entropy"])))
     sentence = f"In every class '{column}' is spread at least as evenly as {least} equally frequent values (entropy l-diversity)."
     return Promise("entropy l-diversity", f"≥ {least}", sentence)
@@ -245,6 +246,7 @@ def check_distance(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise fault("must be a mapping (key: value)")
     if distance_of(value) is None:
+        # The kind of error that Pydantic has for a literal, so that it is told at its place and with the nearest name.
         known = {"expected": ", ".join(f"'{name}'" for name in DISTANCES)}
         wrong = InitErrorDetails(type="literal_error", loc=("distance",), input=value["distance"], ctx=known)
         raise ValidationError.from_exception_data("distance", [wrong])

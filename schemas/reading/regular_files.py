@@ -25,6 +25,7 @@ def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
     # A named pipe would wait for its writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
+        # Of what was opened, because the name may lead elsewhere by now.
         status = os.fstat(descriptor)
         if stat.S_ISDIR(status.st_mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
@@ -46,6 +47,7 @@ def open_text(path: Path) -> TextIOWrapper:
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
     """Returns what a regular file holds; raises as ``open_regular``."""
     with open_regular(path, most) as file:
+        # It may have grown since.
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 1_000_000:,} MB", str(path))

@@ -17,6 +17,7 @@ from schemas.errors.signals import UnreadableError
 from schemas.reading.faults import Loc, in_qid, in_tree, place
 from schemas.reading.regular_files import content_of
 
+# Bounded, because Python raises an error of its own for whole numbers of more than 4,300 digits.
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")
 _DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][-+]?[0-9]{1,6})?")
 _WORDS = {word: value for value, forms in ((True, "true True TRUE"), (False, "false False FALSE")) for word in forms.split()}
@@ -127,6 +128,7 @@ def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
     text = str(node.value)
     if node.style or loc[: len(_DATA_AS_WRITTEN)] == _DATA_AS_WRITTEN:
         return text
+    # In a tree too: a dash with nothing behind it is a fault to be told, not an empty text.
     if text in _NULLS:
         return None
     if in_tree(loc):

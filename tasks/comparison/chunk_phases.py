@@ -34,6 +34,7 @@ def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[
     cuts = comparison.cut_source(source, units)
     finest = (0,) * len(run.job.columns.quasi_identifiers)
     pieces = source.model_copy(update={"chunks": tuple(piece for cut in cuts for piece in cut)})
+    # One call for all pieces, so that units are counted side by side; the parts come back in the order of the pieces.
     parts = iter(count_histograms(run, pieces))
     return [
         Portion(histogram=_merged(run, domain, finest, [next(parts) for _ in cut]), root=finest, records=sum(piece.rows for piece in cut))
@@ -42,6 +43,7 @@ def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[
 
 
 def _merged(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
+    # A coarser root has to be rolled up even from a single part; at the finest node that part is the sum already.
     return parts[0] if len(parts) == 1 and not any(root) else merge_histograms(run, domain, root, parts)
 
 
@@ -75,7 +77,9 @@ def optima_of_chunks(
     Raises:
         SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
+    # Ranges have no order of their own.
     ordered = sorted(set(chunks), key=lambda chunk: (chunk.start, chunk.stop))
+    # `root: dense` is SKALD's bound; each chunk alone stands for ARX, which knows no such bound.
     portions = [portion_of(run, domain, units[chunk.start : chunk.stop], bins=False) for chunk in ordered]
     return dict(zip(ordered, find_optima(run, domain, portions, ks), strict=True))
 
@@ -99,6 +103,7 @@ def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Seq
         )
         for number, part in enumerate(parts, start=1)
     ]
+    # Every worker may hold a portion at the same time, and none knows what the others hold.
     abreast = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= run.job.memory
     batches = [calls] if abreast else [[call] for call in calls]
     return [optima for batch in batches for result in map_step(run, "optima", _find_optima, batch) for optima in result]

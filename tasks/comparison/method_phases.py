@@ -41,6 +41,7 @@ def measure_methods(
     try:
         for done, (k, method) in enumerate(wanted, start=1):
             # A method is its flow, which runs in a process of its own; what counts its release is here.
+            # Versions too: CPU time and memory are theirs, even where the release stays the same.
             of_method = Step(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
             key = STEP.key(of_method)
             call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
@@ -48,6 +49,7 @@ def measure_methods(
             found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
             advance("methods", done, len(wanted))
     finally:
+        # It held raw values, so that not even Ctrl+C may leave it behind.
         shutil.rmtree(scratch, ignore_errors=True)
     # The next comparison measures anew.
     run.store.remove(MEASURED)

@@ -32,6 +32,7 @@ def make_method_comparison(job: Job, source: Source, runs: Sequence[MethodRun]) 
         inputs=source.digest,
         records=source.records,
         quasi_identifiers=tuple(qid.name for qid in job.columns.quasi_identifiers),
+        # The first promise is k, which differs from run to run.
         promises=promises(job.privacy.summary())[1:],
         limit=str(plain(job.suppression.limit)),
         memory=job.memory,
@@ -50,6 +51,7 @@ def write_method_comparison(folder: Path, comparison: MethodComparison) -> list[
     Raises:
         StorageError: the folder cannot be written.
     """
+    # Both before any file is written: a page that cannot be rendered leaves the files of an earlier comparison alone.
     text, page = comparison.model_dump_json(indent=2) + "\n", render_methods(comparison)
     return [
         write_figure(folder / "methods.json", lambda path: path.write_text(text, "utf-8")),

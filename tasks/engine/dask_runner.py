@@ -66,6 +66,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         return type(self)(self.dask.duplicate())
 
     def __enter__(self) -> Self:
+        # Begun first and ended last: threads that still wait need their cluster.
         self.dask.__enter__()
         super().__enter__()
         if self.dask.address:
@@ -97,6 +98,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         try:
             client: distributed.Client = self.dask.client
         except Exception:
+            # Refusals, timeouts and broken certificates come as many kinds of error, and mean the same to whoever reads of them.
             raise (RunnerError.unreachable(self.dask.address) if self.dask.address else RunnerError.not_started()) from None
         return client
 
@@ -133,9 +135,11 @@ class DaskCalls:
             result = self._result(path, made_with(function))
         except distributed.KilledWorker:
             raise RunnerError.workers_died(self._phase) from None
+        # To Dask a connection that is closed is an OSError.
         except (distributed.CancelledError, OSError):
             raise RunnerError.lost(self._address) from None
         finally:
+            # The file holds what the call gets, which may be cell values.
             path.unlink(missing_ok=True)
         if isinstance(result, Failure):
             raise result.error()
@@ -163,6 +167,7 @@ class DaskCalls:
 
     def _check_workers(self) -> None:
         workers: Callable[[], dict[str, int]] = self._client.nthreads
+        # Many threads wait at a time; one question in a while serves them all.
         with self._checking:
             now = time.monotonic()
             if now - self._checked >= CHECK_SECONDS:

@@ -29,6 +29,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
         asked = load_job(path, job.overrides)
+        # A job file may have changed since its deployment was made, whose flow is that of one method.
         if asked.method.name != function.__name__:
             fault = f"method.name is '{asked.method.name}', and this deployment is of '{function.__name__}'; start the one of the method"
             raise JobError(job.job_file, [fault])
@@ -38,6 +39,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     def work(job: RunParameters) -> Any:
         return guarded(run)(job)
 
+    # By these Prefect names the flow and describes it.
     work.__name__ = work.__qualname__ = function.__name__
     work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
     # As types and not as words: Prefect would look words up in the other module.

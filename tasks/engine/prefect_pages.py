@@ -55,6 +55,7 @@ class Teller:
         except httpx.TransportError:
             raise ServerError.gone() from None
         except Exception:
+            # One that answers and refuses: its pages are not worth the run.
             self.lost = True
             return None
         return made
@@ -100,6 +101,7 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
     try:
         report = Report.model_validate_json((folder / "report.json").read_bytes())
     except (OSError, ValueError):
+        # By now it is published; not to be able to speak of it is no failure.
         return
     teller = Teller(manifest.name)
     link = report_url(manifest, folder)

@@ -70,6 +70,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     try:
         for task, future in zip(tasks, futures, strict=True):
             result = _result(phase, task, future)
+            # A record of an earlier run may outlive what it speaks of.
             if all(run.store.whole(artifact) for artifact in artifacts_of(result)):
                 yield result
             else:
@@ -95,6 +96,7 @@ def _task(
     phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event, made_by: Calls
 ) -> Task[[], Any]:
     def work() -> Any:
+        # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
         return guarded(lambda: made_by(function, call))()
@@ -132,6 +134,7 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
     asset, task = None, Task(work, name=step, task_run_name=step_label(step, label), persist_result=False, **_again(WHOLE_SECONDS))
     if lineage:
         asset = Asset(key=lineage.release, properties=AssetProperties(name=str(lineage.facts["release"])))
+        # Without `_again`: the rename of a publication happened or did not, and the next run sees which.
         task = MaterializingTask(
             work,
             assets=[asset],

@@ -66,6 +66,7 @@ def locked_run(job: Job) -> Iterator[Run]:
     Raises:
         StorageError: another run is at work, or the folder is not ours or cannot be written.
     """
+    # Before anything is made: a mode that is set afterwards leaves a moment for others.
     owner_only()
     work = claim(job)
     with _locked(work):
@@ -97,6 +98,7 @@ def remove_artifacts(job: Job) -> Removed:
         StorageError: a run is at work in it, or it is not ours.
     """
     work = job.work_path
+    # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
     check_apart(job)
     check_ours(work)
     if not work.is_dir() or not any(work.iterdir()):

@@ -62,7 +62,9 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)
+    # The share that cuts need may be too small to tell how many combinations differ.
     telling = min(max(share, ENOUGH / coding.records), 1.0)
+    # Asked before they are drawn, after which none would be missing.
     undrawn = sum(not fragments.is_sampled(job, coding, telling, chunk, run.store) for chunk in source.chunks)
     _, counts = fragments.gather_samples(coding, mondrian_phases.draw_samples(run, source, domain, telling), run.store)
     most, leaves = fragments.most_records(job, coding, source), 1

@@ -24,6 +24,7 @@ def read_manifest(release: Path) -> Manifest | None:
     try:
         manifest = Manifest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
+        # Pydantic's message quotes what it read.
         raise StorageError.not_a_release(str(release), "manifest.json cannot be read as a manifest") from None
     check_names(str(release), (file.path for file in manifest.files))
     return manifest

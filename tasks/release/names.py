@@ -25,6 +25,7 @@ def check_names(release: str, names: Iterable[str]) -> None:
 
 
 def _leads_out(name: str) -> bool:
+    # An absolute name begins with an empty part.
     return "\0" in name or any(part in ("", ".", "..") for part in name.split("/"))
 
 

@@ -104,6 +104,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
     if SUPPRESSIONS[terms.treatment].masks:
         dropped = lost - manifest.masked
         told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
+        # Masked records share one combination like any class, and too few of them would be a class that fails.
         if dropped:
             mask = "of them would be no safe class" if manifest.remainder else "that holds so few would give them away"
             told.append(f"{counted(dropped, 'record')} of them are left out, because a mask {mask}.")
@@ -177,6 +178,7 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
 
 def warning_sentences(manifest: Manifest) -> list[str]:
     """Returns all that a run warns of: files of the source that are equal, and what other releases of it tell."""
+    # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, its people count twice in k."]
     return [*(copies if equal else []), *overlap_sentences(manifest)]

@@ -27,10 +27,13 @@ def held_gcp(job: Job, coding: Coding, histogram: Artifact, node: Node, store: S
     Raises:
         StorageError: artefacts are gone.
     """
+    # A comparison does without this one figure sooner than without the run.
     if bytes_of_rows(coding, histogram.rows) > job.memory:
         return None
     counted = load_histogram(histogram, coding, coding.finest, store)
+    # Sensitive values are axes of the histogram too; they must stay apart until the spread of each class is known.
     rolled = roll_up(counted, (*node, *(0 for _ in coding.sensitive)), coding.axes)
+    # The penalty is of QIDs alone, so that cells which differ in a sensitive value only are one from here on.
     cells, chosen = (without_sensitive(one, coding.hierarchies) for one in (counted, rolled))
     failing = privacy_model(job, coding).fails(chosen.counts, classes_of(rolled, coding.sensitive).spreads)
     return held_values.held_gcp(cells, chosen, failing, coding.domains, coding.hierarchies)
