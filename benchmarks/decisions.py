@@ -6,6 +6,7 @@
     python -m benchmarks.decisions optimum [--rows 1000000]    how much of a lattice the exact search rolls up
     python -m benchmarks.decisions persons                     classes of k records that hold fewer than k persons
     python -m benchmarks.decisions pictures                    what the charts of a report cost
+    python -m benchmarks.decisions keys                        what it costs a run to see its own code
 
 Seconds are CPU seconds on one thread. Data are made in ``benchmarks/.data`` and kept for the next time.
 """
@@ -13,6 +14,7 @@ Seconds are CPU seconds on one thread. Data are made in ``benchmarks/.data`` and
 from __future__ import annotations
 
 import argparse
+import ast
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -35,9 +37,14 @@ from core.histograms.projections import Bundles, Crowd
 from core.histograms.rollups import RollUps
 from core.lattice.search import Search
 from core.privacy.models import KAnonymity
+from tasks.store.keys import code_of, reached
 
 REGISTERS = 1 << 14
 NODES = 40
+STEPS = [
+    *(f"tasks.counting.{module}" for module in ("domains", "chunk_histograms", "histograms", "source_sizes")),
+    *("tasks.lattice.recodings", "tasks.lattice.kept_recodings", "tasks.writing.classes"),
+]
 PEOPLE, VISITS = 20_000, 6
 
 
@@ -233,9 +240,18 @@ def pictures(_: argparse.Namespace) -> None:
     print(f"a chart of eight columns, before and after: {spent:.3f} ms of CPU")
 
 
+def keys(_: argparse.Namespace) -> None:
+    spent, _codes = cpu(lambda: [code_of(module) for module in STEPS])
+    files = [Path(f"{module.replace('.', '/')}.py") for module in set().union(*map(reached, STEPS))]
+    print(f"the code of all steps of a run by the lattice, {len(files)} modules: {spent * 1000:.0f} ms of CPU")
+    spent, _trees = cpu(lambda: [ast.parse(file.read_text()) for file in files])
+    print(f"the same modules as syntax trees: {spent * 1000:.0f} ms")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    subjects = {"counting": counting, "crowds": crowds, "cells": cells, "optimum": optimum, "persons": persons, "pictures": pictures}
+    subjects = {"counting": counting, "crowds": crowds, "cells": cells, "optimum": optimum, "persons": persons}
+    subjects |= {"pictures": pictures, "keys": keys}
     parser.add_argument("what", choices=subjects)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--data", type=Path, default=DATA)

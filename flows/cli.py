@@ -92,7 +92,7 @@ def run(
     from flows.terminal.runs import release_summary
     from tasks.engine.flows import without_prefect
     from tasks.planning.plan import published_already
-    from tasks.report.sentences import overlap_sentences
+    from tasks.report.sentences import warning_sentences
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or without_prefect()
@@ -108,7 +108,7 @@ def run(
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
     if as_json:
-        for sentence in overlap_sentences(manifest):
+        for sentence in warning_sentences(manifest):
             _say(f"Warning: {sentence}")
         _print_json(manifest.model_dump(mode="json"))
     else:
@@ -197,8 +197,13 @@ def clean(job: JobFile, settings: Settings = None) -> None:
     from schemas.job.job import load_job
     from tasks.engine.runs import remove_artifacts
 
-    freed = remove_artifacts(load_job(job, settings or ()))
-    Console().print(f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts.")
+    loaded = load_job(job, settings or ())
+    freed, left = remove_artifacts(loaded)
+    said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
+    if left:
+        stay = "entries stay" if left > 1 else "entry stays"
+        said += f" {left:,} {stay} in '{loaded.work_path}', as SKALD did not make {'them' if left > 1 else 'it'}."
+    Console(soft_wrap=True).print(said, markup=False, highlight=False)
 
 
 @app.command()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from core.evaluation.per_chunk_baseline import layout
 from schemas.job.job import load_job
-from tasks.comparison.chunk_phases import count_units, find_optima, optima_of_chunks, portion_of, recount
+from tasks.comparison.chunk_phases import count_units, find_optima, optima_of_chunks, portion_of, recount_chunks
 from tasks.comparison.chunk_picture import draw
 from tasks.comparison.chunk_results import Comparison, comparison_folder, make_case, make_comparison, write_comparison
 from tasks.comparison.chunks import check_experiment, check_objective, read_optimum
@@ -75,7 +75,7 @@ def compare(
                 for number, skald in enumerate(optima):
                     releases = [alone[chunk][number] for chunk in parts]
                     found = [read_optimum(release, run.store) for release in releases]
-                    cases.append(make_case(read_optimum(skald, run.store), found, recount(run, domain, releases)))
+                    cases.append(make_case(read_optimum(skald, run.store), found, recount_chunks(run, domain, releases)))
         check_unchanged(source)
         comparison = make_comparison(job, source, coding, cases, run.seconds, cut=cut)
     folder = comparison_folder(job, to)

@@ -16,7 +16,7 @@ from tasks.mondrian.phases import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.records.fragments import need_fragments
-from tasks.records.phases import code_records, recode_records, rewrite, write_files
+from tasks.records.phases import code_records, recode_records, rewrite_records, write_record_files
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.source.opening import open_run
@@ -53,12 +53,16 @@ def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[A
     with run.phase(run.job.method.name):
         recoding = recode_records(run, domain, coded)
     with run.phase("rewrite"):
-        files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
+        files = write_record_files(run, source, domain, recoding, rewrite_records(run, source, domain, recoding))
     return files, read_local_outcome(recoding, run.store)
 
 
 def record_flow(method: str) -> Any:
-    """Returns the flow of an algorithm that recodes single records, under the algorithm's name."""
+    """Returns the flow of an algorithm that recodes single records, under the algorithm's name.
+
+    Raises:
+        SkaldError: with one sentence, and the exit code of the command line.
+    """
 
     def run(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
         return anonymise_records(job_file, settings)

@@ -11,7 +11,7 @@ from tasks.counting.phases import count_domains, count_histograms, count_pairs, 
 from tasks.counting.source_sizes import read_sizes
 from tasks.engine.flows import as_job_flow
 from tasks.lattice.lattice_maps import read_map
-from tasks.lattice.phases import search
+from tasks.lattice.phases import search_lattice
 from tasks.lattice.recodings import check_hierarchies, choose_root, read_outcome
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
@@ -47,7 +47,7 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             histogram = merge_histograms(run, domain, root, parts)
             sizes = count_sizes(run, domain, root, histogram, parts)
         with run.phase("phase 2: search"):
-            recoding = search(run, domain, root, histogram, parts, pairs)
+            recoding = search_lattice(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 3: rewrite"):
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
             people = keep_people(run, source, domain, recoding)

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pandera.polars as pa
 import polars as pl
-
-
-def source_schema(types: Mapping[str, Any]) -> pa.DataFrameSchema:
-    """Returns the schema of a batch of source records: the job's columns, each of the type that the first file gave it."""
-    return pa.DataFrameSchema({name: pa.Column(dtype, nullable=True) for name, dtype in types.items()}, strict=True)
 
 
 def domain_schema(values: Sequence[str]) -> pa.DataFrameSchema:

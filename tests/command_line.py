@@ -14,32 +14,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from tests.patience import SECONDS
 from tests.places import ROOT
 
-SIGNALLED = """
-import os, sys
+SIGNALLING = """
+import os
 from pathlib import Path
+
+def at(number, pattern, once):
+    def signalling(renamed):
+        def rename(path, target):
+            made = renamed(path, target)
+            if Path(target).match(pattern) and not os.path.exists(once):
+                Path(once).touch()
+                os.kill(os.getpid(), number)
+            return made
+        return rename
+    Path.replace, Path.rename = signalling(Path.replace), signalling(Path.rename)
+"""
+"""Signals a process once, at a known moment, however busy the machine: all that it leaves for good, it renames when it is whole."""
+SIGNALLED = """
+import sys
+at(int(sys.argv.pop(1)), sys.argv.pop(1), sys.argv.pop(1))
 from flows import cli
-
-signal, pattern = int(sys.argv.pop(1)), [sys.argv.pop(1)]
-
-def signalling(renamed):
-    def rename(path, target):
-        made = renamed(path, target)
-        if pattern and Path(target).match(pattern[0]):
-            pattern.clear()
-            os.kill(os.getpid(), signal)
-        return made
-    return rename
-
-Path.replace, Path.rename = signalling(Path.replace), signalling(Path.rename)
 cli.main()
 """
-"""A command that gets a signal at a known moment, however busy the machine: all that it leaves for good, it renames when it is whole."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +113,13 @@ class CommandLine:
 
     def signalled(self, number: int, pattern: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs a command that gets a signal as soon as a file that is like the pattern has its final name."""
+        return self.ended(self.command_signalled(number, pattern, *arguments), **environment)
+
+    def command_signalled(self, number: int, pattern: str, *arguments: object) -> list[str]:
+        """Returns a command that gets a signal as soon as a file that is like the pattern has its final name."""
         program, _, _, *given = self.command(*arguments)
-        return self.ended([program, "-c", SIGNALLED, str(int(number)), pattern, *given], **environment)
+        once = self.folder / f".signalled-{uuid4().hex}"
+        return [program, "-c", SIGNALLING + SIGNALLED, str(int(number)), pattern, str(once), *given]
 
     def ended(self, command: list[str], **environment: str) -> subprocess.CompletedProcess[str]:
         """Runs any program to its end as a command would be run."""

@@ -46,11 +46,12 @@ class PrefectServer:
         command = [sys.executable, "-m", "prefect", *arguments]
         return subprocess.run(command, **options, capture_output=True, text=True, check=False, timeout=SECONDS)
 
-    def start_worker(self) -> psutil.Process:
+    def start_worker(self, **environment: str) -> psutil.Process:
         """Starts a worker of the pool ``skald``, which it makes."""
         command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", "skald", "--type", "process"]
         with (self.line.folder / "worker.log").open("wb") as log:
-            self.processes.append(subprocess.Popen(command, **self.line.options(**self.environment), stdout=log, stderr=log))
+            options = self.line.options(**self.environment | environment)
+            self.processes.append(subprocess.Popen(command, **options, stdout=log, stderr=log))
         return psutil.Process(self.processes[-1].pid)
 
     def ask(self, method: str, path: str, content: Any = None) -> httpx.Response:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +18,8 @@ import yaml
 from schemas.job.job import load_job
 from schemas.job.method import METHODS as FLOWS
 from tasks.recount.recount import verify_release
-from tests.conftest import Anonymise, CommandLine
+from tests.command_line import SIGNALLING, CommandLine
+from tests.conftest import Anonymise
 from tests.jobs import digests, people, people_job
 from tests.patience import SECONDS, until
 from tests.places import ROOT
@@ -102,13 +104,9 @@ def test_the_api_refuses_bad_parameters_before_a_run_begins(server: PrefectServe
     assert b"a cell value" not in server.content()
 
 
-def running_process(worker: psutil.Process, folder: Path) -> psutil.Process:
-    """Freezes the process of a run in the middle of its second phase."""
-    made = folder / ".skald" / "people" / "artifacts" / "histograms"
-    until(lambda: made.is_dir() and any(made.glob("*.record")))
-    found = [child for child in worker.children(recursive=True) if "prefect.engine" in child.cmdline()]
-    found[-1].suspend()
-    return found[-1]
+def frozen_below(process: psutil.Process) -> list[psutil.Process]:
+    """The processes that one has begun and that are stopped."""
+    return [child for child in process.children(recursive=True) if child.status() == psutil.STATUS_STOPPED]
 
 
 @pytest.mark.slow
@@ -116,10 +114,13 @@ def test_a_run_that_is_killed_continues_by_retry_to_the_same_bytes_and_a_second_
     server: PrefectServer, anonymise: Anonymise, tmp_path: Path
 ) -> None:
     folder = server.line.folder
-    worker = server.start_worker()
+    # Python reads this file at the start of every process below the worker: the first run freezes in the middle of its second phase.
+    once = f"at({int(signal.SIGSTOP)}, 'histograms/*.record', {str(tmp_path / 'once')!r})"
+    (tmp_path / "sitecustomize.py").write_text(f"{SIGNALLING}\n{once}\n")
+    worker = server.start_worker(PYTHONPATH=f"{tmp_path}:{ROOT}")
     status, first = start(server, {"job": {"job_file": str(folder / "job.yaml"), "k": 4, "settings": SETTINGS}})
     assert status == 201, first
-    run = running_process(worker, folder)
+    [run] = until(lambda: frozen_below(worker))
     status, second = start(server, {"job": {"job_file": str(folder / "job.yaml")}})
     assert status == 201, second
     refused = server.ended(second["id"])
@@ -144,10 +145,9 @@ def test_a_run_that_is_killed_continues_by_retry_to_the_same_bytes_and_a_second_
 
 def left_to_look_at(server: PrefectServer, release: Path) -> None:
     """What the run shows: tasks under stable keys, artifacts, and the asset with what it was made of."""
-    tasks = dict(server.rows("SELECT name, task_key FROM task_run"))
-    assert tasks["phase 1 · domains 3 of 15"] == "skald.domains"
-    assert tasks["phase 2 · search"] == "skald.search"
-    assert tasks["phase 4 · publish"] == "skald.publish"
+    keys = {"phase 1 · domains 3 of 15": "skald.domains", "phase 2 · search": "skald.search", "phase 4 · publish": "skald.publish"}
+    # Tasks are told as events, which the server writes down when it comes to it: after the end of the run, if it is busy.
+    until(lambda: keys.items() <= dict(server.rows("SELECT name, task_key FROM task_run")).items())
     shown = {key: data for key, data in server.rows("SELECT key, data FROM artifact ORDER BY created")}
     assert shown.keys() == {"people-progress", "people-summary", "people-figures", "people-report"}
     assert float(shown["people-progress"]) == 100
@@ -164,16 +164,19 @@ def left_to_look_at(server: PrefectServer, release: Path) -> None:
 def test_a_server_that_dies_ends_the_run_in_one_sentence_and_what_is_finished_stays(server: PrefectServer, anonymise: Anonymise) -> None:
     folder = server.line.folder
     settings = ["privacy.k=6", "work=other", *SETTINGS]
-    process = server.line.start("run", "job.yaml", *(part for one in settings for part in ("--set", one)), **server.environment)
-    made = folder / "other" / "artifacts" / "histograms"
-    until(lambda: process.poll() is not None or (made.is_dir() and any(made.glob("*.record"))))
+    command = server.line.command_signalled(
+        signal.SIGSTOP, "histograms/*.record", "run", "job.yaml", *(part for one in settings for part in ("--set", one))
+    )
+    process = subprocess.Popen(command, **server.line.options(**server.environment), stderr=subprocess.PIPE, text=True)
+    until(lambda: process.poll() is not None or psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
     server.process.kill()
+    process.send_signal(signal.SIGCONT)
     _, told = process.communicate(timeout=SECONDS)
     assert process.returncode == 2, told
     assert told.startswith("Prefect's server")
     assert "the same command continues" in told
     assert told.count("\n") == 1
-    counted = {path: path.stat().st_mtime_ns for path in made.parent.rglob("*.record")}
+    counted = {path: path.stat().st_mtime_ns for path in (folder / "other" / "artifacts").rglob("*.record")}
     assert counted
     # Prefect's tasks need no server until they are told of: the run may have come to its end, but for its last report.
     again = anonymise(folder / "job.yaml", *settings)

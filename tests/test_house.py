@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.oracles.raised import Code
 from tests.places import ROOT
 
 MAY_USE = {
@@ -107,7 +108,7 @@ def test_a_file_says_what_it_holds() -> None:
     assert not [name for name in NAMES if name.split(".")[-1] in NO_NAMES]
 
 
-@pytest.mark.parametrize("floor", ["schemas", "core", "flows"])
+@pytest.mark.parametrize("floor", FLOORS)
 def test_a_public_function_has_its_name_alone_on_its_floor(floor: str) -> None:
     found: dict[str, list[str]] = defaultdict(list)
     for name, path in NAMES.items():
@@ -127,6 +128,18 @@ def test_all_errors_live_in_one_room() -> None:
                 bases = {base.id if isinstance(base, ast.Name) else getattr(base, "attr", "") for base in node.bases}
                 strange += [f"{name}.{node.name}" for base in bases if base.endswith(("Error", "Exception", "Warning"))]
     assert not strange
+
+
+def test_a_public_function_says_what_it_raises() -> None:
+    """Also what it lets through; a command's docstring is its help, and its errors become exit codes."""
+    code = Code(NAMES)
+    silent = []
+    for (module, name), errors in code.may_raise().items():
+        public = not any(part.startswith("_") for part in name.split("."))
+        if public and not module.startswith(("schemas.errors", "flows.commands", "flows.cli")):
+            told = code.documented((module, name))
+            silent += [f"{module}.{name}: {error}" for error in errors if not code.kinds(error) & told]
+    assert not silent
 
 
 def test_core_and_schemas_know_no_prefect() -> None:

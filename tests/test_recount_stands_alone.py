@@ -18,12 +18,16 @@ RECOUNT = ("core.recount", "tasks.recount")
 WRITERS = ("tasks.writing", "tasks.lattice", "tasks.mondrian", "tasks.records", "tasks.counting", "tasks.pseudonyms")
 PLUMBING = {
     "tasks.release.manifest": "reads the manifest of a folder",
+    "tasks.release.names": "refuses names that lead out of a release",
     "tasks.source.locations": "finds the source's files and digests them",
     "tasks.source.object_store": "tells addresses of a store from paths of this machine",
     "tasks.source.partitions": "reads the columns that folders name",
+    "tasks.source.same_files": "takes a file that has two names once",
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file",
     "tasks.store.keys": "digests what JSON can say",
+    "tasks.store.store": "names artefacts, which digests of locations are kept as",
+    "tasks.store.work_folder": "spills in the job's work folder",
 }
 """What both sides use of ``tasks/``, and for what: it knows files and names, and neither classes nor labels nor hierarchies."""
 

@@ -54,6 +54,7 @@ def outliers(factors: NDArray[np.float64], classes: NDArray[np.int32], alpha: fl
     """
     finite = np.isfinite(factors)
     values, groups = np.where(finite, factors, 0.0), classes.astype(np.int64)
+    # A partition without a finite factor has no mean; its factors are above any threshold anyway.
     sizes = np.maximum(np.bincount(groups, weights=finite), 1)
     mean = np.bincount(groups, weights=values) / sizes
     gaps = np.where(finite, values - mean[groups], 0.0)
@@ -89,6 +90,7 @@ def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Me
         for row in range(size):
             total = np.int64(0)
             for other in range(size):
+                # Measured once more: to keep all gaps would take the square of the partition.
                 gap = distance(rows, start + row, rows, start + other, metric)
                 if other != row and (gap < farthest[row] or (gap == farthest[row] and other <= last[row])):
                     total += chains[other]
@@ -112,6 +114,7 @@ def _all_equal(rows: Rows, start: int, size: int) -> bool:
 def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, near: NDArray[np.int64]) -> None:
     """Puts the ``count`` nearest of the records but ``row`` into ``near``, nearest first, by insertion; large ones are sorted instead."""
     if count > 64:
+        # Stable, so that of equal distances the first record is the nearer one here too.
         order = np.argsort(gaps[:size], kind="mergesort")
         found = 0
         for place in order:
@@ -123,6 +126,7 @@ def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, near: NDA
     for other in range(size):
         if other == row:
             continue
+        # At equal distance who came first stays.
         if found == count and gaps[other] >= gaps[near[found - 1]]:
             continue
         found = min(found + 1, count)

@@ -78,6 +78,7 @@ def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> t
         if not len(failing) or len(ends) <= 2:
             return classes, merged
         merged += len(failing)
+        # Medoids and not means: categories have no mean, and a medoid is found in whole numbers.
         centres = points.take(medoids(points, order, ends))
         target = np.arange(len(ends) - 1)
         target[failing] = nearest(centres.take(failing), centres, failing.astype(np.int64))
@@ -91,6 +92,7 @@ def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> t
 
 def without_failing(classes: NDArray[np.int32], fails: Fails) -> NDArray[np.int32]:
     """Returns classes with the records of those that fail suppressed, dense from 0."""
+    # SUPPRESSED is -1 and reads the last entry: what is in no class stays in none.
     failing = np.append(fails(classes), True)
     return dense(np.where(failing[classes], SUPPRESSED, classes))
 

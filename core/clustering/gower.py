@@ -22,6 +22,7 @@ from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler("clustering.gower", "clustering.vptree", "clustering.nearest", "clustering.medoids", "clustering.cof")
 UNIT = 1 << 20
+# Farther than UNIT from every place and 0 from itself, so that one comparison finds that one of two is missing.
 ABSENT = 2 * UNIT + 1
 ABSENT_CODE = -1
 
@@ -117,6 +118,7 @@ def gower_points(
             columns += [level[records[:, qid]] for level in levels]
             # The parts add up to UNIT exactly.
             weights += np.diff(np.arange(len(levels) + 1) * UNIT // len(levels)).tolist()
+    # Another layout is another type to numba, for which every kernel would be compiled once more.
     rows = np.ascontiguousarray(np.column_stack(columns))
     return Points(rows, Metric(numerical, UNIT if missing == "differs" else 0, False, np.array(weights, np.int64)))
 
@@ -158,6 +160,7 @@ def distance(first: Rows, row: int, second: Rows, other: int, metric: Metric) ->
         gap = abs(np.int64(first[row, qid]) - np.int64(second[other, qid]))
         if gap > UNIT:
             gap = np.int64(metric.missing)
+        # 2^40 a column at most: sums of squares stay far below 2^63.
         total += int(gap * gap if metric.squared else gap)
     for qid in range(metric.numerical, first.shape[1]):
         mine, other_code = first[row, qid], second[other, qid]

@@ -28,6 +28,7 @@ def _medoids(rows: Rows, ends: NDArray[np.int64], metric: Metric) -> NDArray[np.
             total = 0
             for other in range(ends[number], ends[number + 1]):
                 total += distance(rows, row, rows, other, metric)
+                # Cannot win any more, and among equals the first has won: most sums are broken off early.
                 if total >= least:
                     break
             if total < least:

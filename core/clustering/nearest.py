@@ -41,6 +41,7 @@ def _grown(rows: Rows, order: NDArray[np.int64], leaf: int, metric: Metric) -> N
     while node < count:
         start, end = nodes[node, 0], nodes[node, 1]
         if end - start > leaf:
+            # Not drawn: what is found is exact whatever the tree, so that the only matter is that it is the same each time.
             vantage = order[(start + end) // 2]
             for place in range(start, end):
                 distances[place] = distance(rows, order[place], rows, vantage, metric)
@@ -62,6 +63,7 @@ def _searched(
     sought: Rows, rows: Rows, order: NDArray[np.int64], nodes: NDArray[np.int64], own: NDArray[np.int64], metric: Metric,
 ) -> NDArray[np.int64]:  # fmt: skip
     found = np.full(sought.shape[0], -1, np.int64)
+    # Splits are by rank, so the tree is as deep as the logarithm of the points, and one node waits per level.
     waiting, bounds = np.empty(256, np.int64), np.empty(256, np.int64)
     for row in range(sought.shape[0]):
         best, best_gap = np.int64(-1), np.iinfo(np.int64).max
@@ -69,6 +71,7 @@ def _searched(
         while depth:
             depth -= 1
             node = waiting[depth]
+            # Not at equal distance: a point of a lower number may be there.
             if bounds[depth] > best_gap:
                 continue
             child = nodes[node, 4]

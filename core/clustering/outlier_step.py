@@ -104,6 +104,7 @@ def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierSte
 def _within_bounds(detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int) -> NDArray[np.bool_]:
     """Returns which outliers leave while k records stay in each partition: the highest factors first, then the first record."""
     found = np.flatnonzero(detected)
+    # lexsort is stable: of equal factors the first record leaves.
     found = found[np.lexsort((-factors[found], classes[found]))]
     counts = np.bincount(classes[found], minlength=int(classes.max(initial=-1)) + 1)
     rank = np.arange(len(found)) - (np.cumsum(counts) - counts)[classes[found]]

@@ -81,6 +81,7 @@ def recode_records(
         label_qid(records[:, qid], sets, domain, hierarchy, how.style, least)
         for qid, (domain, hierarchy) in enumerate(zip(domains, hierarchies, strict=True))
     ]
+    # Who reads a release cannot tell classes of the same labels apart.
     numbers, firsts = same_labels(found)
     sizes = np.bincount(numbers, weights=sets.sizes, minlength=len(firsts)).astype(np.int64)
     columns = {name: column.take(pa.array(firsts)) for label in found for name, column in label.columns.items()}

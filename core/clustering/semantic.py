@@ -91,6 +91,7 @@ class Clustering:
             if is_numerical(domain):
                 numbers = as_numbers(domain.values)
                 assert numbers is not None
+                # Slices and not entries: a column of nulls alone has no first number.
                 beyond = numbers[-1:] - numbers[:1] + 1
                 raw = np.append(numbers - numbers[:1], beyond if len(beyond) else 0.0)[: domain.size]
                 total += (places_in_range(domain).astype(np.float64) if self.scaled else raw)[records[:, qid]]
@@ -112,6 +113,7 @@ def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int) -> 
     """Returns the block of each record, or -1 for what a bucket leaves over; small buckets come first, as in the listing."""
     sizes = np.bincount(buckets)
     rank = np.empty(len(sizes), np.int64)
+    # Buckets of one size keep their order, else blocks would depend on the version of the sort.
     rank[np.argsort(sizes, kind="stable")] = np.arange(len(sizes))
     ranked = rank[buckets]
     order = np.lexsort((distances, ranked))

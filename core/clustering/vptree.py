@@ -54,6 +54,7 @@ class Tree:
             finished.append(segments[small])
             segments = segments[~small]
             segments = self._halved(points, order, segments, draws.random((len(segments), 2)), distances)
+        # Segments end in the order of their depth; numbered by place, classes do not tell when they were finished.
         ends = np.sort(np.concatenate([np.empty(0, np.int64), *(part[:, 1] for part in finished)]))
         classes = np.empty(points.size, np.int32)
         classes[order] = np.searchsorted(ends, np.arange(points.size), side="right")
@@ -172,6 +173,7 @@ def split_segments(order: NDArray[np.int64], segments: NDArray[np.int64], near: 
     far = np.empty(order.shape[0], np.int64)
     for segment in range(segments.shape[0]):
         start, end = segments[segment, 0], segments[segment, 1]
+        # A copy, because selection reorders; a full sort would cost a logarithm more.
         threshold = nth_smallest(distances[start:end].copy(), near[segment] - 1)
         ties = near[segment]
         for place in range(start, end):

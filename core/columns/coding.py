@@ -23,6 +23,7 @@ from core.columns.kernels import add_weighted, unpack_cells
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
 WORD = 1 << 62
+# So wide a span of whole numbers is an array to look up in; else every value of every record is hashed.
 LOOK_UP_SPAN = 1 << 22
 LOOK_UPS_PER_CELL = 4
 
@@ -90,6 +91,7 @@ class Coder:
     def _plain(self, column: pa.Array) -> Codes:
         missing = is_null(column) if column.null_count else None
         if self._table is not None:
+            # A null stands in for the least value, which is surely in the table, until it gets its own code below.
             codes: Codes = self._looked_up(filled(column, self._origin))
         else:
             codes = self._out[filled(pc.index_in(column, value_set=self._domain.values), self._domain.size)]
@@ -191,6 +193,7 @@ def single_word(words: Words) -> NDArray[np.int64]:
     """Returns one int64 key per row that orders and tells apart rows exactly as their words do."""
     key = words[0]
     for word in words[1:]:
+        # Ranks instead of keys: they keep the order, and two of them fit a word however wide the keys are.
         _, high = np.unique(key, return_inverse=True)
         distinct, low = np.unique(word, return_inverse=True)
         key = high.astype(np.int64) * len(distinct) + low

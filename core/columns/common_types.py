@@ -69,6 +69,7 @@ def _integer(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pt.is_signed_integer(one) == pt.is_signed_integer(other):
         return one if one.bit_width >= other.bit_width else other
     signed, unsigned = (one, other) if pt.is_signed_integer(one) else (other, one)
+    # Unsigned 64 bits ask for 128, which no type has: None, and not a type that would wrap.
     return SIGNED.get(max(signed.bit_width, 2 * unsigned.bit_width))
 
 

@@ -28,6 +28,7 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     Args:
         *modules: Their names, as in ``mondrian.rows``.
     """
+    # All files that call each other: numba looks at the defining one alone and would go on running old code of the others.
     sources = b"".join((CORE / (module.replace(".", "/") + ".py")).read_bytes() for module in modules)
     home = next(filter(_writable, _homes()), None)
     if home is None:
@@ -35,8 +36,10 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     folder = home / hashlib.sha256(sources).hexdigest()[:16]
 
     def compiled(function: Function) -> Function:
+        # numba reads the setting when it decorates; put back at once, so that kernels of other packages lie where they always do.
         elsewhere, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
         try:
+            # Chunks are worked on by threads: with the GIL held they would wait for each other.
             made = njit(cache=True, nogil=True)(function)
         finally:
             SETTINGS.CACHE_DIR = elsewhere

@@ -79,6 +79,7 @@ def count_values(column: pa.Array) -> pa.Table:
         if high - low < DENSE_SPAN:
             dense = np.bincount(offsets(whole, low))
             values = np.flatnonzero(dense)
+            # As Python integers, which hold what unsigned 64 bits do and NumPy's int64 does not.
             return pa.table({"value": pa.array([low + value for value in values.tolist()], column.type), "count": dense[values]})
     found = pc.value_counts(column)
     return pa.table({"value": found.field("values"), "count": found.field("counts")})
@@ -109,6 +110,7 @@ class DomainCounter:
     def _put(self, position: int, counts: pa.Table) -> None:
         parts = self._parts[position]
         parts.append(counts.cast(pa.schema([("value", self._types[position]), ("count", pa.int64())])))
+        # Without the first part, which is the sum so far: with it, a domain of over a million values would be summed again at every batch.
         if len(parts) > 1 and sum(len(part) for part in parts[1:]) > COMPACT_ROWS:
             self._parts[position] = [_summed(pa.concat_tables(parts))]
 
@@ -116,6 +118,7 @@ class DomainCounter:
         """Returns the domain table, each QID's values ascending with its null last."""
         blocks = []
         for position in range(len(self._types)):
+            # Grouping gives rows in the order in which they came; codes are positions, and must not depend on the order of chunks.
             values = _summed(pa.concat_tables(self._parts[position])).sort_by("value")
             columns: dict[str, pa.Array | pa.ChunkedArray] = {
                 "qid": pa.array(np.full(len(values), position, np.int16)),

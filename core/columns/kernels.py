@@ -37,6 +37,7 @@ def add_cells(codes: Codes, starts: NDArray[np.int64], worth: NDArray[np.int64],
 def add_weighted(codes: NDArray[np.integer[Any]], weight: int, total: NDArray[np.int64]) -> None:
     """Adds each code times a weight to ``total``; both arrays have the shape (n,)."""
     for row in range(codes.shape[0]):
+        # numba makes a float of an unsigned and a signed integer of 64 bits, which is exact to 2^53 only.
         total[row] += np.int64(codes[row]) * weight
 
 
@@ -79,6 +80,7 @@ def sum_equal(cells: NDArray[np.int64], counts: Counts, places: Counts) -> tuple
             places[place] = size
             first[size], keys[size], summed[size] = row, cells[row], counts[row]
             size += 1
+    # A slice would keep arrays as long as what was rolled up.
     return first[:size].copy(), summed[:size].copy()
 
 
@@ -113,6 +115,7 @@ def occupied(dense: Counts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     size = 0
     for count in dense:
         size += count != 0
+    # Counted first, so that nothing is allocated for cells that are empty.
     cells, counts = np.empty(size, np.int64), np.empty(size, np.int64)
     at = 0
     for position in range(dense.shape[0]):
@@ -136,6 +139,7 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
     for row in range(cells.shape[0]):
         rest = cells[row]
         for qid in range(sizes.shape[0] - 1, -1, -1):
+            # One division: the remainder is what is left of it.
             coarser = rest // sizes[qid]
             codes[row, first + qid] = rest - coarser * sizes[qid]
             rest = coarser
@@ -161,6 +165,7 @@ def merge_cells(
             row += 1
             other += 1
         at += 1
+    # As above: overlaps leave room unused that a slice would hold on to.
     return merged[:at].copy(), summed[:at].copy()
 
 

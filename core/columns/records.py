@@ -58,4 +58,5 @@ def canonical(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked
         marked: Shape (n,), from ``marks``.
     """
     words = Packing(tuple(sizes)).pack(codes)
+    # lexsort sorts by its last key first.
     return np.lexsort((marked, *reversed(words)))

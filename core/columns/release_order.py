@@ -34,6 +34,7 @@ def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> 
     for column in columns:
         ranks, size = dense_ranks(column)
         if span * size > WORD:
+            # Ranks of the keys that occur keep their order and free the room of all that do not.
             distinct, key = np.unique(key, return_inverse=True)
             span = len(distinct)
         key = key * size + ranks
@@ -88,6 +89,7 @@ def assign_files(
     if len(wide) and columns:
         rows = pa.array(wide)
         frame = pl.DataFrame({str(number): pl.Series(_plain(column.take(rows))) for number, column in enumerate(columns)})
+        # A fixed seed: with a random one a resumed run would put records elsewhere than the run that was killed.
         files[wide] += (frame.hash_rows(seed=0).to_numpy() % spread[classes[wide]].astype(np.uint64)).astype(np.int64)
     return files
 

@@ -48,6 +48,7 @@ class Translation:
     @property
     def changes(self) -> bool:
         """Whether any code becomes another; a chunk that holds every value of the source is coded as the source is."""
+        # A chunk's values are among the whole's, so that as many are the same ones.
         return self.own.sizes != self.whole.sizes
 
     def same_as(self, other: Translation) -> bool:

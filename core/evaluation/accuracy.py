@@ -19,6 +19,7 @@ def accuracy(features: NDArray[np.float64], target: NDArray[np.int64], seed: int
         target: Shape (n,), codes of the column that is told.
         seed: Of folds and ties.
     """
+    # Not at the top: it is an optional extra, and everything else must start without it.
     from sklearn.model_selection import KFold, cross_val_score  # noqa: PLC0415
     from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
 

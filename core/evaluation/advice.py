@@ -123,6 +123,7 @@ def _chosen(eligible: Mapping[str, Figures]) -> str:
     for of in map(attrgetter, ("gcp", "c_avg", "dm")):
         least = min(map(of, left.values()))
         left = {name: figures for name, figures in left.items() if _same(of(figures), least, SAME)}
+    # A dictionary keeps the order in which the methods were asked for, which is the last to decide.
     return next(iter(left))
 
 

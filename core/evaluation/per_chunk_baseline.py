@@ -123,6 +123,7 @@ class Spread:
     @classmethod
     def of(cls, nodes: Iterable[Node]) -> Self:
         """Counts nodes."""
+        # A counter by itself leaves equals in the order of the chunks.
         shares = sorted(Counter(nodes).items(), key=lambda share: (-share[1], share[0]))
         levels = list(zip(*(node for node, _ in shares), strict=True))
         return cls(tuple(shares), tuple(map(min, levels)) or None, tuple(map(max, levels)) or None)

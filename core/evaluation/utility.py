@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
-from core.recoding.labels import as_text
+from core.hierarchies.spelling import as_text
 
 STAR = "*"
 BOUND = "|"
@@ -148,6 +148,7 @@ def penalties(meaning: Meaning, domain: Domain) -> Floats:
         return np.where(members > 1, members / max(domain.size, 1), 0.0)
     ends = np.append(numbers, np.nan)[: domain.size][meaning.codes]
     starts = np.flatnonzero(np.diff(meaning.labels, prepend=-1))
+    # fmax and fmin pass over the null's NaN, which max would spread over its label.
     spans = np.fmax.reduceat(ends, starts) - np.fmin.reduceat(ends, starts)
     return np.where(members > 1, np.nan_to_num(spans) / (numbers[-1] - numbers[0]), 0.0)
 
@@ -188,6 +189,7 @@ def draw_queries(numbers: Sequence[int], counts: Sequence[NDArray[np.int64]], qu
         queries: How many.
         seed: The same seed draws the same queries.
     """
+    # The same queries for all releases of a comparison, else their errors would be those of different questions.
     random = np.random.default_rng(seed)
     shares = [count / count.sum() for count in counts]
     ranged, others = list(numbers), [one for one in range(len(counts)) if one not in numbers]

@@ -94,6 +94,7 @@ def propose(profile: Profile) -> Proposal:
 
 def _role(profile: Profile) -> tuple[ProposedRole, str]:
     named = set(words(profile.name))
+    # Identifiers come first: of two words in a name the one that withholds more decides.
     for role, known in WORDS.items():
         if named & known:
             return role, "by its name"

@@ -122,6 +122,7 @@ def telling_prefixes(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 def _beyond_groups(texts: pa.Array, table: LabelTable) -> int:
     """Counts the labels that are no group, or bear the name of a value."""
+    # Nothing of the values, but their type: a table of one column has no groups, and no arrays cannot be concatenated.
     groups = pa.concat_arrays([column.slice(0, 0) for column in table.columns[:1]] + list(table.columns[1:]))
     allowed = pc.and_(pc.is_in(texts, groups), pc.invert(pc.is_in(texts, table.columns[0])))
     return int(pc.sum(pc.invert(allowed)).as_py() or 0)

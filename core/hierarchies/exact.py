@@ -18,6 +18,7 @@ from core.hierarchies.spelling import plain
 Whole = NDArray[np.int64]
 
 _ROOM = 2**62
+# Any number of 18 characters fits int64; of 19 some do not.
 _DIGITS = 18
 
 
@@ -91,6 +92,7 @@ def _digits(whole: Whole) -> pa.Array:
 
 def _objects(numbers: Iterable[int]) -> Whole:
     listed = list(numbers)
+    # NumPy left to choose makes floats of integers of which one needs 64 unsigned bits and another is negative.
     whole = np.empty(len(listed), object)
     whole[:] = listed
     return whole

@@ -65,6 +65,7 @@ class Hierarchy:
             raise ValueError(msg)
         fine = self.groups[level_from]
         rolled = np.zeros(len(self.labels[level_from]), np.uint32)
+        # Every group has a value in the domain, so that no entry keeps the 0 that it was made with.
         rolled[fine] = self.groups[level_to]
         return rolled
 
@@ -86,6 +87,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
     levels = [_with_null(level) if domain.nulls else level for level in (exact, *ladder.levels)]
     levels.append(_star(domain.size, levels[-1].bounds))
     for level in levels:
+        # Callers share these arrays, some of them on other threads.
         level.groups.setflags(write=False)
     return Hierarchy(
         qid.name,

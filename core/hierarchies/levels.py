@@ -54,6 +54,7 @@ def numbered(keys: NDArray[np.int64]) -> tuple[NDArray[np.uint32], NDArray[np.in
     """
     if not len(keys):
         return np.zeros(0, np.uint32), np.zeros(0, np.int64)
+    # Bins and dates ascend with their domain, which saves the sort.
     if np.all(keys[1:] >= keys[:-1]):
         starts = np.concatenate([[True], keys[1:] != keys[:-1]])
         return (np.cumsum(starts) - 1).astype(np.uint32), np.flatnonzero(starts)

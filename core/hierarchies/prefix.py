@@ -32,7 +32,7 @@ def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
     lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
     longest = int(lengths.max(initial=0))
     merged = spec.prefix[0] >= longest and not spec.hides
-    levels = tuple(labelled(_without_sparse(_masked(text, kept, spec.mask), text, spec)) for kept in spec.prefix[merged:])
+    levels = tuple(labelled(_without_sparse(_masked(text, min(kept, longest), spec.mask), text, spec)) for kept in spec.prefix[merged:])
     return Ladder(levels, len(text))
 
 
@@ -46,6 +46,8 @@ def _without_sparse(labels: pa.Array, text: pa.Array, spec: PrefixHierarchy) -> 
 
 def _text(qid: str, values: pa.Array) -> pa.Array:
     kind = values.type
+    if pt.is_unsigned_integer(kind):
+        return values.cast(pa.large_string())
     if pt.is_integer(kind):
         negative = int(pc.sum(pc.less(values, 0)).as_py() or 0)
         if negative:

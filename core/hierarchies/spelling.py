@@ -46,6 +46,18 @@ def spellings(values: pa.Array) -> list[pa.Array]:
     return []
 
 
+def as_text(values: pa.Array) -> pa.Array:
+    """Writes values as releases publish them where their column is text, shape (m,): whatever the method, one value has one text.
+
+    It is the preferred spelling, but a moment has a space between date and time, as CSV files have it. Nulls stay null.
+    """
+    known = spellings(values.drop_null())[-1 if pt.is_timestamp(values.type) else 0].cast(pa.string())
+    if not values.null_count:
+        return known
+    valid = np.asarray(values.is_valid())
+    return known.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
+
+
 def plain(values: pa.Array) -> pa.Array:
     """Writes floats and decimals without exponent and without noise: a float as the shortest text that gives it back.
 

@@ -17,6 +17,7 @@ from core.hierarchies.levels import Ladder, labelled
 from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
+from schemas.reading.regular_files import MOST_BYTES, open_text
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +41,18 @@ def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
     """
     path = str(spec.csv)
     try:
-        with (folder / path).open(encoding="utf-8-sig", newline="") as file:
+        with open_text(folder / path) as file:
             rows = [row for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
     except UnicodeDecodeError:
+        # From None, here and below: the errors of codecs and csv quote what they stumbled over.
         raise HierarchyError.unreadable(qid, path, "is not UTF-8 text; save it in that encoding") from None
     except (csv.Error, ValueError):
         raise HierarchyError.unreadable(qid, path, "is not CSV; check its quotes and the delimiter that the job gives") from None
     except FileNotFoundError:
         raise HierarchyError.unreadable(qid, path, "does not exist; its path is taken relative to the job file") from None
     except OSError:
-        raise HierarchyError.unreadable(qid, path, "cannot be opened; check that it is a file that may be read") from None
+        reason = f"cannot be opened; check that it is a regular file of at most {MOST_BYTES // 1_000_000:,} MB that may be read"
+        raise HierarchyError.unreadable(qid, path, reason) from None
     if not rows:
         raise HierarchyError.unreadable(qid, path, "is empty; write a line for each value, from the value to its coarsest label")
     return checked_table(qid, f"the file '{path}'", rows)
@@ -94,6 +97,7 @@ def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
     rows = listed_rows(qid, domain.values, table)
     inner = table.columns[1:]
     if inner and len(inner[-1].unique()) == 1:
+        # Else the last but one level would be one group as well, and a search would count a whole face of the lattice twice.
         inner = inner[:-1]
     return Ladder(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
 

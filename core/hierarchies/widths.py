@@ -97,6 +97,7 @@ def _binned(kind: pa.DataType, whole: Whole, grid: _Grid) -> Level:
     whole_only = pt.is_integer(kind)
     if whole_only:
         unit = 10**grid.places
+        # The first and the last integer inside, rounded up without a float.
         low, high = -(-low // unit), -(-high // unit) - 1
         shown, close = 0, "]"
     else:
@@ -136,6 +137,7 @@ def _without_ends(bounds: Bounds, under: Flags, over: Flags) -> Bounds:
 
 def _ranked(values: pa.Array, bins: NDArray[np.int64]) -> Level:
     groups, firsts = numbered(bins)
+    # Observed values, not the edges of bins of ranks: a rank means nothing to who reads the release.
     lasts = np.append(firsts[1:], len(bins))[: len(firsts)] - 1
     bounds = values.take(pa.array(firsts)), values.take(pa.array(lasts))
     texts = [bound.cast(pa.string()) if pt.is_integer(bound.type) else plain(bound) for bound in bounds]

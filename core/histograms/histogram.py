@@ -15,7 +15,9 @@ from core.columns.kernels import add_numbers, merge_cells, occupied
 
 DENSE_PER_CELL = 8
 COMPACT_KEYS = 4_000_000
+# The sum, and where all are occupied the cells and counts taken out of it: three times eight bytes.
 DENSE_BYTES = 24
+# A row that waits, the merged one and its copy, each of a cell and a count.
 MERGE_BYTES = 48
 
 MergeWay = Literal["dense", "merge", "spill"]
@@ -76,6 +78,7 @@ def count_cells(words: Words, product: int, counts: NDArray[np.int64] | None = N
         key = np.sort(key)
         starts = _starts(key)
         return (key[starts],), np.diff(np.append(starts, len(key)))
+    # Not stable, and need not be: equal keys have equal words, and whole numbers add up alike in any order.
     order = np.argsort(key)
     starts = _starts(key[order])
     first = order[starts]
@@ -160,6 +163,7 @@ def merge_parts(parts: Iterable[tuple[Words, NDArray[np.int64]]], product: int) 
     """Sums histograms in memory, the smallest two first."""
     waiting = list(parts)
     while len(waiting) > 1:
+        # Merging a long part into short ones again and again would copy it as often; the sums are the same in any order.
         waiting.sort(key=lambda part: -len(part[1]))
         (words, counts), (other_words, other_counts) = waiting.pop(), waiting.pop()
         if len(words) == 1:

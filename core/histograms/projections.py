@@ -99,6 +99,7 @@ class Projection:
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], records: int) -> None:
         self._node, self._packing = node, packing_of(node, hierarchies)
         self._worth = Worth.at(fine, node, self._packing, hierarchies)
+        # No cell holds more than all records: half the width is half the memory of what is largest here.
         self._dense: NDArray[np.signedinteger[Any]] = np.zeros(self._packing.product, np.int32 if records < 1 << 31 else np.int64)
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
@@ -130,11 +131,13 @@ class SparseProjection:
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
         """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
         self._parts.append(count_cells((number_cells(codes, *self._worth.tables(bundles)),), self._packing.product, counts))
+        # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
         if sum(len(part) for _, part in self._parts) > COMPACT_KEYS and len(self._parts) > 1:
             self._parts = [merge_parts(self._parts, self._packing.product)]
 
     def result(self) -> Histogram:
         """Returns the sum."""
+        # A source without chunks has a histogram too.
         empty = ((np.empty(0, np.int64),), np.empty(0, np.int64))
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
 
@@ -155,10 +158,12 @@ class Crowd:
     """
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], most: int) -> None:
+        # A fixed seed: what is excluded, and so the certificate, must be the same in every run.
         random = np.random.default_rng(0)
         worth = []
         for axis, (hierarchy, low) in enumerate(zip(hierarchies, fine, strict=True)):
             level = node[axis] if axis < len(node) else low
+            # Sums of them wrap round, which harms nothing: equal cells still share a mark, and unequal ones that do are counted too low.
             numbers = random.integers(-(1 << 62), 1 << 62, len(hierarchy.labels[level]))
             worth.append(numbers[hierarchy.rolled(low, level)] * (axis < len(node)))
         self._worth = Worth(worth)

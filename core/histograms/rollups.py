@@ -232,6 +232,7 @@ class RollUps:
             for qid, level in enumerate(step):
                 if level < node[qid]:
                     still = self._undecided_above([*step[:qid], level + 1, *step[qid + 1 :]])
+                    # Cells saved per share of nodes that could no longer be made from here; 1.01, because a step may lose none.
                     gain = log(sizes[qid] / self._sizes[qid][level + 1]) / (1.01 - still / max(served, 1))
                     if gain > most:
                         best, most = qid, gain
@@ -243,6 +244,7 @@ class RollUps:
         first = self._kept[0].node
 
         def undecided_above(node: Sequence[int]) -> float:
+            # Looked at anew each time: tags are written while the search goes on.
             above = decided[tuple(slice(level - start, None) for level, start in zip(node, first, strict=True))]
             return above.size - int(np.count_nonzero(above))
 

@@ -25,6 +25,7 @@ from core.privacy.models import KAnonymity, PrivacyModel, fewest_allowed, relaxe
 from schemas.errors.signals import SpentError
 
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
+# What was forgotten is rolled up again: right all the same, and only some of the effort is lost.
 KEPT_NODES = 50_000
 
 Steps = tuple[int, ...]
@@ -36,7 +37,7 @@ class Seen(NamedTuple):
 
     Attributes:
         loss: Its losses.
-        value: Its objective.
+        value: Its objective; infinity where nothing is published.
         least: Records that it, and so every finer node, suppresses at least.
         floor: Σ over all cells c · max(c, k), of the sizes c.
         spared: How much of ``floor`` falls away at most if as many records as allowed are suppressed.
@@ -98,6 +99,8 @@ class Evaluations:
         self.best: Rank | None = None
         self.steps = self.top
         self.loss: Loss | None = None
+        # Entropy, recursive l and t are not monotone once records may be suppressed, or where persons count: only what is monotone may take
+        # finer nodes with it.
         self._weaker = relaxed(self.model) if self.most_suppressed or self.visits is not None else self.model
         self._seen: dict[Steps, Seen] = {}
 
@@ -139,6 +142,7 @@ class Evaluations:
         self.spent += 1
         seen = self._roll_up(self.node(steps), keep=keep)
         if len(self._seen) >= KEPT_NODES:
+            # A dict keeps the order of insertion, so what is forgotten depends on the search alone and runs end alike.
             for old in list(islice(self._seen, KEPT_NODES // 2)):
                 del self._seen[old]
         self._seen[steps] = seen
@@ -159,12 +163,15 @@ class Evaluations:
             loss,
             self._value(node, loss, len(records) - int(failing.sum()), classes.codes[failing], records[failing]),
             least,
+            # c · max(c, k) is c² and, for small cells, c · (k − c) more; in int64, because such sums pass 2^53.
             loss.dm_all + int(np.dot(small, self.k - small)),
             _spared(small, self.k, self.most_suppressed),
             len(records),
         )
 
     def _value(self, node: Node, loss: Loss, classes: int, codes: NDArray[np.unsignedinteger[Any]], lost: NDArray[np.int64]) -> int | float:
+        if not classes:
+            return inf  # publishes nothing: worse than any node that publishes something, as core.lattice.search has it
         if self.prices:
             return self.prices.cost(node, codes, lost)
         return self._counting.value(loss, self.root.records, classes)
@@ -193,6 +200,7 @@ class Evaluations:
             high: The coarsest, which was rolled up before.
         """
         if self.prices:
+            # Prices are floats: a bound that rounding had lifted above the value could cut the optimum.
             return self.cost(low) * ROUNDING
         seen, least = self.see(low, keep=True), self.see(high).least
         records, most = self.root.records, self.most_suppressed
@@ -214,6 +222,7 @@ class Evaluations:
 
 def _differing(hierarchy: Hierarchy, first: int) -> list[int]:
     sizes = list(map(len, hierarchy.labels))
+    # Levels nest, so as many groups as the level below are the same groups.
     return [level for level in range(first, hierarchy.levels) if level == first or sizes[level] < sizes[level - 1]]
 
 

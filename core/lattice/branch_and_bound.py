@@ -95,6 +95,7 @@ class Branching:
         nodes = self._nodes
         self._heap = [Region(0, nodes.bottom, nodes.top)]
         try:
+            # The top is coarser than all nodes: if it fails, there is nothing to search.
             if not nodes.passes(nodes.top):
                 return None
             self._heap = [Region(nodes.bound(nodes.bottom, nodes.top), nodes.bottom, nodes.top)]
@@ -108,9 +109,11 @@ class Branching:
         if nodes.best is None or nodes.loss is None:
             return None
         value, root = nodes.best[0], nodes.root.node
+        # Equal bounds stay in: a node of the same value could still win the tie.
         still = [region for region in (*self._heap, *self._stack) if region.bound <= value]
         bound = min((region.bound for region in still), default=value)
-        gap = value / bound - 1 if bound else None if value else 0.0
+        # Of a bound of 0 no ratio can be told, and none is made up.
+        gap = 0.0 if value == bound else value / bound - 1 if bound else None
         everywhere = Lattice.allowed(nodes.hierarchies).nodes
         # Regions share no node.
         unexamined = everywhere - nodes.lattice.nodes + sum(map(self._size, still))
@@ -159,6 +162,7 @@ class Branching:
             return []
         bound, low, high = narrow
         wide = [qid for qid in range(len(low)) if low[qid] < high[qid]]
+        # Ties go to the more important QID, so that the walk is the same on every machine.
         qid = max(wide, key=lambda qid: (nodes.bound(changed(low, qid, high[qid]), high), -qid))
         coarse, fine = changed(low, qid, high[qid]), changed(high, qid, high[qid] - 1)
         children = [Region(max(bound, nodes.bound(coarse, high)), coarse, high)]

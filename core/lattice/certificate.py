@@ -33,6 +33,7 @@ from core.lattice.search import Found, Rank, Search
 from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 
+# One pass over the histograms of the chunks adds up as many: they are read once for all three.
 ROOTS_PER_PASS = 3
 MOST_ROOTS = 24
 
@@ -86,6 +87,7 @@ class Examination:
         self._statuses = np.full(self.lattice.shape, BOUNDED)
         self._evaluated = 0
         self._best: tuple[Rank, Found] | None = None
+        # As floats: a product of many axes passes 2^63, and an integer would wrap round to something that "fits".
         self._products = np.ones((1,) * len(self.hierarchies))
         for sizes in np.ix_(*([float(len(labels)) for labels in hierarchy.labels] for hierarchy in self.hierarchies)):
             self._products = self._products * sizes
@@ -152,6 +154,7 @@ class Examination:
             self._best = (search.rank(found.node), found)
         np.maximum(self._bounds[above], search.bounds, out=self._bounds[above])
         tags = search.tags
+        # CUT only says that this search need not look; what was known of the node stays known.
         self._tags[above] = np.where(tags == CUT, self._tags[above], tags)
         self._seen[above] = True
         self._spread()
@@ -179,6 +182,7 @@ class Examination:
         if self.prices:
             return
         root = np.array(search.root.node)
+        # argwhere goes in C order, so which bounds are worked out first depends on the lattice alone.
         for position in np.argwhere(self._open()):
             node = tuple(int(level) for level in position)
             over = join(node, search.root.node)
@@ -213,8 +217,10 @@ class Examination:
         Returns:
             None if the rest can be neither excluded nor counted.
         """
+        # Rounded down, because cells are whole: what has more than N/k + limit·N of them has more than this.
         bound = self.records // self.k + self.most_suppressed
         nodes = [tuple(int(level) for level in position) for position in np.argwhere(rest)]
+        # A coarse node that is excluded takes everything finer with it, so one reading may settle many.
         coarsest = [node for node in nodes if not any(node != other and join(node, other) == other for other in nodes)]
         full = crowded(coarsest, bound)
         for node, excluded in zip(coarsest, full, strict=True):

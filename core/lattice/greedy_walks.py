@@ -14,6 +14,7 @@ from math import inf, sqrt
 
 from core.lattice.bounded_evaluations import Evaluations, Seen, Steps
 
+# Fixed walks and no random restarts: the node that is found must not depend on a seed.
 WALKS = (("dive", 0.5), ("climb", 1.0), ("climb", 0.5), ("dive", 1.0))
 TINY = 1e-6
 
@@ -70,6 +71,7 @@ def dive(nodes: Evaluations, start: Steps, frozen: int = -1, weight: float = 0.0
     current, seen = start, nodes.see(start)
     gains = {qid: inf for qid, step in enumerate(start) if step and qid != frozen}
     while gains:
+        # The QID itself breaks ties, else the order in which gains were put in would decide.
         qid = max(gains, key=lambda qid: (gains[qid], -qid))
         finer = changed(current, qid, current[qid] - 1)
         found = nodes.see(finer)
@@ -115,4 +117,5 @@ def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
 
 
 def _power(base: float, weight: float) -> float:
+    # Not base**weight: pow differs in the last bit between C libraries, a square root does not.
     return {0.0: 1.0, 0.5: sqrt(base), 1.0: base}[weight]

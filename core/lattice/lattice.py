@@ -102,6 +102,7 @@ class Lattice:
 
     def precision(self, node: Node) -> Fraction:
         """Returns Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
+        # In floats sums that are equal differ in the last bit (0.1 + 0.2 is not 0.3), and that would decide ties.
         return 1 - Fraction(self.imprecision_of(node), self.unit * len(self.levels))
 
     def imprecision_of(self, node: Node) -> int:
@@ -127,8 +128,10 @@ def middle_first(lattice: Lattice) -> NDArray[np.intp]:
     for axis, size in enumerate(lattice.shape):
         shape = [1] * len(lattice.shape)
         shape[axis] = size
+        # As floats, because only the order matters and a product of many axes must not wrap round.
         down = down * np.arange(1, size + 1, dtype=float).reshape(shape)
         up = up * np.arange(size, 0, -1, dtype=float).reshape(shape)
+    # Quicksort leaves equal keys in an order that differs between versions and processors.
     return np.argsort(-np.minimum(up, down).ravel(), kind="stable")
 
 

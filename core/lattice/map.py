@@ -63,6 +63,7 @@ def statuses_of(tags: NDArray[np.int8], evaluated: Mapping[Node, bool], lattice:
     """
     statuses = np.where(tags == FAILS, FAILED, BOUNDED)
     for node, admitted in evaluated.items():
+        # Tags know the monotone part of a model only; a count knows all of it.
         statuses[lattice.position(node)] = PASSED if admitted else FAILED
     return statuses
 

@@ -26,6 +26,7 @@ from core.losses.losses import Loss, group_penalties
 from schemas.job.objectives import OBJECTIVES
 
 Floats = NDArray[np.float64]
+# Wider than the error of any sum of so few terms, narrower than any difference that matters: bounds err downwards.
 ROUNDING = 1 - 1e-12
 
 
@@ -95,6 +96,7 @@ class Pricing:
 def _squares(region: Region) -> int | float:
     """Bounds DM*: s² is as large as what must be suppressed at the coarsest node makes it (core/lattice/branch_and_bound.py)."""
     most = min(region.most_suppressed, region.least_fine) if region.alone else region.most_suppressed
+    # s · (s − k) is a parabola with its least at k/2; for odd k both whole neighbours give the same.
     suppressed = min(max(region.k // 2, region.least), most)
     more = suppressed * (suppressed - region.k)
     return max(_all_cells(region), region.floor + (more if region.alone else min(more, 0)))
@@ -144,6 +146,7 @@ class Prices:
         total = np.zeros((1,) * len(self.base))
         for costs in np.ix_(*(cost[first:] for cost, first in zip(self.base, lattice.root, strict=True))):
             total = total + costs
+        # A factor below 1 would lift what is negative.
         return np.where(total > 0, total * ROUNDING, total)
 
     def cost(self, node: Node, codes: NDArray[np.unsignedinteger], lost: NDArray[np.int64]) -> float:

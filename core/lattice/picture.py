@@ -122,6 +122,7 @@ def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
     for number, row in enumerate(rows):
         for place, (node, _) in enumerate(row):
             places[node] = (frame.left + width * (place + 0.5) / len(row), frame.top + 12 + number * ROW_GAP)
+    # Lines before boxes: what is drawn later lies on top and covers their ends.
     for node, (x, y) in places.items():
         for above in (tuple(level + (one == axis) for one, level in enumerate(node)) for axis in range(len(node))):
             if above in places:

@@ -78,6 +78,7 @@ def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node
     while True:
         now = size(node)
         finer = [(*node[:axis], level - 1, *node[axis + 1 :]) for axis, level in enumerate(node) if level > finest[axis]]
+        # A step gains 1/levels of precision, so its price is the factor to the power of levels; as a fraction, so that ties are ties.
         fitting = [(Fraction(size(next_), now) ** _levels(lattice, node, next_), place, next_) for place, next_ in enumerate(finer)]
         fitting = [step for step in fitting if size(step[2]) <= budget]
         if not fitting:

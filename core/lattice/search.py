@@ -2,12 +2,17 @@
 
 Predictive tagging finds which nodes pass. Among them the objective is minimised exactly: Σ over all cells |E|² is monotone and never above
 DM* (eq. 4), so a node where it exceeds the best value found is cut, and everything coarser with it.
+
+A node that publishes nothing has the value infinity, whatever the objective makes of it: some charge nothing for suppression, and would
+take it where the limit allows all records to be suppressed. Lower bounds stay what they are, for infinity is above any of them; as long as
+no node that publishes something is found, nothing is cut.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,7 +84,7 @@ class Search:
         prices: Of the objective, if it has any.
         visits: To the root's cells; None where no person is named and every record counts as one.
         losses: What was evaluated.
-        values: The objective's values of that.
+        values: The objective's values of that; infinity where nothing is published.
         tags: ``known`` and what was found out.
         bounds: In the lattice's shape: lower bounds of the objective, of the two DM Σ over all cells |E|².
     """
@@ -124,8 +129,8 @@ class Search:
     def run(self) -> Found | None:
         """Returns the best node, or None if not even the top passes or none is better than the best known.
 
-        The best has the lowest objective; ties go to fewer suppressed records, then to better precision, then to the finest on the
-        most important QID, so that the outcome does not depend on the order of the search.
+        The best publishes something if any does, and has the lowest objective. Ties go to fewer suppressed records, then to better
+        precision, then to the finest on the most important QID, so that the outcome does not depend on the order of the search.
         """
         tags = tag(self.lattice, self.passes, self.tags)
         best = self._minimise(tags == PASSES)
@@ -162,19 +167,21 @@ class Search:
         records, surely = classes.records, self._tagged_by.fails(classes.persons, classes.spreads)
         failing = surely if not whole or self._tagged_by == self.model else self.model.fails(classes.persons, classes.spreads)
         loss = loss_of(records, failing)
+        # The same array means the same model: nothing to add up twice.
         self._least[node] = loss.suppressed if surely is failing else int(records[surely].sum())
-        if whole:
-            self.losses[node] = loss
-            if self.prices:
-                self.values[node] = self.prices.cost(node, classes.codes[failing], records[failing])
-        if self._counting is None or self.prices:
-            return
         total, published = int(records.sum()), int((~failing).sum())
         if whole:
-            self.values[node] = self._counting.value(loss, total, published)
+            self.losses[node] = loss
+        if whole and self.prices:
+            self.values[node] = self.prices.cost(node, classes.codes[failing], records[failing]) if published else inf
+        if self._counting is None or self.prices:
+            return
+        if whole:
+            self.values[node] = self._counting.value(loss, total, published) if published else inf
         # One step down makes the float no larger than the integer, so that rounding never cuts a node that could win.
         least = np.nextafter(float(self._counting.floor(loss, total, len(records), self.most_suppressed)), 0)
         above = self.bounds[self.lattice.above(node)]
+        # A monotone bound holds for all that is coarser: one count may cut whole parts of the lattice.
         np.maximum(above, least, out=above)
 
     def _admits(self, node: Node) -> bool:
@@ -194,6 +201,7 @@ class Search:
         open_nodes = passing.copy()
         for node in self.losses:
             open_nodes[self.lattice.position(node)] = False
+        # What tagging has counted on its way may already hold the best, and cuts the more the earlier it is known.
         known = [self.rank(node) for node in self.losses if passing[self.lattice.position(node)] and self._admits(node)]
         best = min([*known, self.best] if self.best else known, default=None)
         while True:

@@ -27,6 +27,7 @@ from core.privacy.models import PrivacyModel, Spreads
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
 
 LIMIT = Fraction(1, 2)
+# Cells that are packed at a time, so that the keys of a large root are never held at once.
 SLICE = 1 << 22
 
 Find = Callable[[Histogram], Found | None]
@@ -104,6 +105,7 @@ class Lost:
         rows = np.flatnonzero(level.failing)
         self._packing = level.cells.packing
         words = tuple(word[rows] for word in level.cells.words)
+        # All that failed is one class, so that cells are looked up as records of a release are.
         self._assigner = Assigner(Stage(level.node, self._packing, words, np.zeros(len(rows), np.int32)))
         self._maps = [hierarchy.rolled(fine, coarse) for hierarchy, fine, coarse in zip(hierarchies, node, level.node, strict=False)]
 

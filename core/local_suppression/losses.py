@@ -72,6 +72,7 @@ def costs_of(
     masked = int(counts[masks].sum())
     suppressed = masked + dropped
     sizes = np.bincount(classes[~masks], weights=counts[~masks]).astype(np.int64)
+    # A class that holds nothing but masked records is the mask, which is charged as suppressed.
     sizes = sizes[sizes > 0]
     charged = [part_charge(parts, qid, group_penalties, 1.0, domains, hierarchies) for qid in range(len(hierarchies))]
     ncp = [(charge + dropped) / records for charge in charged]

@@ -51,6 +51,7 @@ def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyMode
     """
     counts, spreads, losses = _classes(lenders)
     order = np.argsort(losses, kind="stable")
+    # What a mask takes from classes must not be more than what it saves.
     order = order[np.cumsum(counts[order]) <= int(left.counts.sum())]
     mine, whole = left.pooled(np.zeros(len(left.counts), np.int64), 1)
 
@@ -80,6 +81,7 @@ def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyMode
     low, high = 1, len(order)
     if fails(first(high), 1)[0]:
         return None
+    # Bisected: every model is asked of a union of all that is masked, and each question counts it anew.
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fails(first(middle), 1)[0] else (low, middle)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.hierarchies.spelling import as_text
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
 from core.recoding.labels import STAR, QidLabels, same_labels, text_ranks
@@ -73,9 +74,10 @@ def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> Rec
 def _labels(parts: Sequence[Part], hierarchy: Hierarchy, qid: int) -> QidLabels:
     taken = []
     for part in parts:
-        texts = hierarchy.labels[part.cells.node[qid]].cast(pa.string()).take(pa.array(part.cells.codes[:, qid]))
+        texts = as_text(hierarchy.labels[part.cells.node[qid]]).take(pa.array(part.cells.codes[:, qid]))
         taken.append(pc.if_else(pa.array(part.starred[:, qid]), STAR, texts))
     texts = pa.concat_arrays(taken)
+    # Ranked by text and not by code: parts at different levels may publish the same label, which is one class to readers.
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), NOT_COUNTED, NOT_COUNTED)
 
 

@@ -91,6 +91,7 @@ def _starred(
         cells = combinations_of(rest, leveller, domains)
         nothing = Stars(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
         tried.append((rest, cells, fewest_stars(cells, leveller.model) if stars else nothing))
+    # min takes the first of equals, which is the node of all before any round.
     return min(tried, key=lambda one: one[1].cost(one[2]))
 
 

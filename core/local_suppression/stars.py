@@ -107,6 +107,7 @@ def fewest_stars(failing: Combinations, model: PrivacyModel) -> Stars:
         failing: The combinations that fail.
         model: What a class must satisfy.
     """
+    # A star where all are alike brings nobody together and costs as much as any other.
     varied = [qid for qid in range(failing.codes.shape[1]) if len(np.unique(failing.codes[:, qid])) > 1]
     order = _Order(varied, failing)
     starred, open_ = np.zeros(failing.codes.shape, np.bool_), np.arange(len(failing.counts))
@@ -162,11 +163,13 @@ def pools_of(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tupl
         The pool of each combination, shape (combinations,), numbered by first appearance, and how many there are.
     """
     key, span = np.zeros(len(codes), np.int64), 1
+    # Never more than half full, so that probing is short and comes to an end.
     places = np.full(1 << (2 * len(codes)).bit_length(), -1, np.int64)
     for qid in range(codes.shape[1]):
         if qid in starred:
             continue
         size = int(codes[:, qid].max(initial=0)) + 1
+        # No more pools than combinations: numbered anew, there is room for the QIDs that are left.
         if span * size > WORD:
             span = number_distinct(key, places)
             places.fill(-1)

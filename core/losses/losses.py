@@ -13,6 +13,7 @@ from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
 
+# Σ c² is at most (Σ c)², and the square of this is the last round one below 2^63.
 INT64_SAFE_RECORDS = 3_000_000_000
 
 
@@ -54,6 +55,7 @@ def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:
 
 def c_avg(released: int, classes: int, k: int) -> float:
     """Returns C_avg = (released / classes) / k, the mean class size in units of k (LeFevre et al. 2006)."""
+    # Rounded once, and not after each of two divisions.
     return float(Fraction(released, classes * k)) if classes else 0.0
 
 
@@ -80,6 +82,7 @@ def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray
     numbers = as_numbers(domain.values)
     if numbers is None or len(numbers) < 2 or numbers[-1] == numbers[0]:
         return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
+    # The group of the null has no numbers and stays at minus infinity, which becomes 0 below.
     low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
     np.minimum.at(low, groups[: len(numbers)], numbers)
     np.maximum.at(high, groups[: len(numbers)], numbers)

@@ -33,6 +33,7 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
     numbers = as_numbers(domain.values)
     order = np.arange(len(domain.values)) if numbers is not None else _leaves(qid, domain, hierarchy, folder)
     ranks = np.arange(domain.size)
+    # A null is no part of the order and keeps the last rank.
     ranks[order] = np.arange(len(order))
     return Axis(qid.name, ranks, numbers, domain.nulls > 0)
 
@@ -44,6 +45,7 @@ def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
     else:
         # Groups are numbered by first appearance, so that the values keep their order as far as groups allow.
         keys = [groups[: len(domain.values)] for groups in hierarchy.groups]
+    # The last key, which is the coarsest level, sorts first: a walk from the root.
     return np.lexsort(keys)
 
 

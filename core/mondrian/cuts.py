@@ -43,6 +43,7 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
         room: Scratch.
     """
     left, at = room.sums[0], whole(0)
+    # In whole numbers, because half of an odd weight is none.
     while 2 * left < weight:
         at += 1
         left += room.sums[at]
@@ -56,6 +57,7 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
         cut = (qid, value, ALL_TIES)
         if allowed(rows, bounds, cut, left, weight, k, demands, room):
             return cut
+    # Where the median value is so frequent that nothing safe is left on its right, all of it may go there.
     if at > 0 and mode == STRICT:
         cut = (qid, room.values[at - 1], ALL_TIES)
         if allowed(rows, bounds, cut, left - room.sums[at], weight, k, demands, room):
@@ -66,6 +68,7 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
 @kernel
 def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> int:
     """Returns the number of the last of the first ``tied`` rows of a value; every row is one record."""
+    # Earlier cuts have moved the rows: which come first is told by their numbers, not by where they stand.
     numbers = np.empty(bounds[1] - bounds[0], np.int64)
     size = whole(0)
     for row in range(bounds[0], bounds[1]):
@@ -85,6 +88,7 @@ def choose_cut(
     is compiled.
     """
     weight = rows.weights[bounds[0] : bounds[1]].sum()
+    # Most nodes are leaves: they are settled before anything is measured.
     if weight < 2 * k or bounds[1] - bounds[0] < 2:
         return NO_CUT
     forget(room)
@@ -119,6 +123,7 @@ def cut_all(rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: De
         Shape (classes + 1,): where each class starts, and the number of rows.
     """
     starts = np.empty(1024, np.int64)
+    # Cuts that take one class off at a time nest as deep as there are classes; a stack of its own can grow.
     stack = np.empty((1024, 2), np.int64)
     stack[0, 0], stack[0, 1] = 0, rows.ranks.shape[0]
     depth, classes = whole(1), whole(0)
@@ -135,6 +140,7 @@ def cut_all(rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: De
         middle = split(rows, (first, end), cut)
         if depth + 2 > stack.shape[0]:
             stack = np.concatenate((stack, np.empty_like(stack)))
+        # The left half is taken next, so that classes come in the order of their rows and starts ascend.
         stack[depth, 0], stack[depth, 1] = middle, end
         stack[depth + 1, 0], stack[depth + 1, 1] = first, middle
         depth += 2

@@ -48,6 +48,7 @@ class Tree:
         qids, cuts, lefts = np.array(self.qids), np.array(self.ranks), np.array(self.lefts)
         at = np.zeros(len(ranks), np.int64)
         active = np.arange(len(ranks))
+        # As many rounds as the tree is deep, each over all records that are still on their way.
         while len(active := active[qids[at[active]] != LEAF]):
             node = at[active]
             at[active] = lefts[node] + (ranks[active, qids[node]] > cuts[node])
@@ -105,6 +106,7 @@ def multidimensional(
     whole = share >= 1 and is_compiled(cutting.rules.model)
     rules = cutting.rules if whole else Rules(max(int(cutting.rules.k * share), 1))
     sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
+    # Cuts swap rows where they stand; the sample is still the caller's.
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
@@ -144,6 +146,7 @@ def quantiles(cutting: Cutting, codes: NDArray[Any], weights: NDArray[np.int64],
     size = cutting.axes[qid].size
     sums = np.bincount(cutting.axes[qid].ranks[codes[:, qid]], weights=weights, minlength=size).cumsum()
     found = {int(np.searchsorted(sums, sums[-1] * part / count)) for part in range(1, count)}
+    # A cut above the greatest rank would leave a fragment of nothing.
     return _tree(_balanced(qid, sorted(rank for rank in found if rank < size - 1)))
 
 
@@ -157,7 +160,8 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
 def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
     """Merges leaves that fail by themselves with their siblings, and returns the leaves of each fragment, from left to right.
 
-    The sibling of a leaf that stands beside a subtree is the nearest leaf of that subtree.
+    The sibling of a leaf that stands beside a subtree is the nearest fragment of that subtree. Under a model by which safe records beside
+    unsafe ones can become unsafe, the next one may be needed too.
 
     Args:
         tree: The cuts.
@@ -168,11 +172,11 @@ def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
         if tree.qids[node] == LEAF:
             return [(tree.lefts[node],)]
         left, right = walk(tree.lefts[node]), walk(tree.lefts[node] + 1)
-        # Of several fragments none fails, for a single one that failed had nothing to be merged with yet.
-        if len(left) == 1 and not keeps(left[0]):
-            return [(*left[0], *right[0]), *right[1:]]
-        if len(right) == 1 and not keeps(right[0]):
-            return [*left[:-1], (*left[-1], *right[0])]
+        # Of several fragments none fails: only a single one can, which had nothing to be merged with yet.
+        while right and not keeps(left[0]):
+            left = [(*left[0], *right.pop(0))]
+        while left and right and not keeps(right[0]):
+            right = [(*left.pop(), *right[0])]
         return [*left, *right]
 
     return walk(0)

@@ -88,6 +88,7 @@ def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[n
         codes: Shape (rows, QIDs, …).
         axes: One per QID.
     """
+    # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
     ranks = np.empty((len(codes), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
     for position, axis in enumerate(axes):
         ranks[:, position] = axis.ranks.astype(ranks.dtype)[codes[:, position]]

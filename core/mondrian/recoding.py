@@ -101,6 +101,7 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
         ValueError: intervals are asked for of a QID whose values are neither numbers nor dates.
     """
     sets = Sets(made.order.astype(np.int64), made.starts[:-1])
+    # reduceat gives an empty range the value at its start; no class is empty.
     records = np.add.reduceat(weights[made.order], made.starts[:-1])
     found, distinct, reach = [], 0.0, 0.0
     for position, (way, domain, hierarchy) in enumerate(zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)):
@@ -109,6 +110,7 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
         values = sets.distinct(codes[:, position], domain.size)
         distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), records))
         reach += float(np.dot(labels.covered, records))
+    # Who reads a release cannot tell apart classes of the same labels, so sizes and DM are those of what is left.
     numbers, firsts = same_labels(found)
     sizes = np.bincount(numbers, weights=records, minlength=len(firsts)).astype(np.int64)
     columns = {name: column.take(pa.array(firsts)) for label in found for name, column in label.columns.items()}
@@ -138,6 +140,7 @@ def recode_cells(cutting: Cutting, cells: Histogram) -> tuple[Recoding, Publishe
     classes = published.numbers[made.of_rows()].astype(np.int32)
     if plain is not cells:
         qids = cells.codes[:, : len(cutting.axes)]
+        # Strict cuts never part equal QIDs, so that the first cell of a combination speaks for all.
         classes = classes[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
     return Recoding(plain.node, plain.packing, plain.words, classes, published.labels, published.sizes), published
 

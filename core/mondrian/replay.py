@@ -110,6 +110,7 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
     together = {column: spread.union(failing) for column, spread in spreads.items()}
     masked = suppressed if masks and suppressed and not model.fails(np.array([suppressed]), together)[0] else 0
     labels, sizes = published.labels, published.sizes
+    # Whether or not anything is masked: the types of a release follow from the job alone.
     if masks:
         labels = labels.cast(pa.schema([(name, pa.string()) for name in labels.column_names]))
     if masked:
@@ -119,6 +120,7 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
     plain = without_sensitive(cells, cutting.hierarchies)
     if plain is not cells:
         qids = cells.codes[:, : len(cutting.axes)]
+        # A leaf is a matter of QIDs alone: the first cell of a combination speaks for all.
         numbers = numbers[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
     listed = np.flatnonzero(numbers != SUPPRESSED)
     words = tuple(word[listed] for word in plain.words)

@@ -21,6 +21,7 @@ Cut = tuple[int, int, int]
 # A constant is a type of its own to numba, for which it compiles whatever is called with it once more; a whole number is just one.
 whole: Any = np.int64
 NO_CUT: Cut = (whole(-1), whole(-1), whole(-1))
+# Above any row's number, which is an int32.
 ALL_TIES: int = whole(1 << 40)
 
 
@@ -116,6 +117,7 @@ def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int
         demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
         room: Scratch.
     """
+    # Two comparisons before a pass over all rows.
     if left < k or weight - left < k:
         return False
     if demands is None:
@@ -137,6 +139,7 @@ def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int
                 room.counts[1, code] += rows.weights[row]
         kept = keeps(left, room.counts[0], room.present[0], left_size, column, demands)
         kept = kept and keeps(weight - left, room.counts[1], room.present[1], right_size, column, demands)
+        # Only what was touched: a node of ten rows must not pay for a column of a thousand values.
         for index in range(left_size):
             room.counts[0, room.present[0, index]] = 0
         for index in range(right_size):
@@ -149,6 +152,7 @@ def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int
 @kernel
 def forget(room: Room) -> None:
     """Empties lows, highs and distinct, to be filled row by row."""
+    # A new stamp in the place of clearing: the array is as long as all domains together, and nodes are many and small.
     room.stamps[-1] += 1
     room.lows[:] = 1 << 40
     room.highs[:] = -1
@@ -217,6 +221,7 @@ def split(rows: Rows, bounds: Bounds, cut: Cut) -> int:
         if first >= last:
             return first
         for qid in range(rows.ranks.shape[1]):
+            # Swaps mix up the rows of a half, which is why ties are told by rows.order and nothing by place.
             rows.ranks[first, qid], rows.ranks[last, qid] = rows.ranks[last, qid], rows.ranks[first, qid]
         for column in range(rows.sensitive.shape[1]):
             rows.sensitive[first, column], rows.sensitive[last, column] = rows.sensitive[last, column], rows.sensitive[first, column]

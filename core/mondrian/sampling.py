@@ -22,6 +22,7 @@ def sampled(words: Words, share: float, seed: int) -> NDArray[np.bool_]:
     state: NDArray[np.uint64] = np.full(len(words[0]), _mixed(np.array([seed], np.uint64))[0])
     for word in words:
         state = _mixed(state ^ word.astype(np.uint64))
+    # 53 bits, as many as a float has: the share becomes a whole number and the comparison exact.
     drawn: NDArray[np.bool_] = (state >> np.uint64(11)) < np.uint64(round(share * (1 << 53)))
     return drawn
 

@@ -45,6 +45,7 @@ def score_of(score: int, qid: int, rows: Rows, bounds: Bounds, weight: int, scal
     if score == ENTROPY:
         return entropy(room.sums, weigh(rows, bounds, qid, room.lows[qid], room.highs[qid], room), weight)
     if score == NORMALISED_SPAN:
+        # Two values are in the node, so the domain has two and this is never a division by 0.
         return float((room.highs[qid] - room.lows[qid]) / (scale.domains[qid] - 1))
     if score == SPAN:
         return reach(qid, scale, room)
@@ -76,6 +77,7 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, price
         return
     after = np.zeros(high - low + 2, np.int32)
     for row in range(first, end):
+        # A counting sort: ranks lie close together, and no comparison is made.
         after[np.int64(rows.ranks[row, qid]) - low + 1] += 1
     for offset in range(1, high - low + 2):
         after[offset] += after[offset - 1]
@@ -129,6 +131,7 @@ def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, k: int, 
             _add_costs(rows, other, size, whole(1), scale, prices.left_costs, room, prices)
             _add_costs(rows, other, size, whole(-1), scale, prices.right_costs, room, prices)
         left = whole(0)
+        # The last rank is no cut: nothing would be left on its right.
         for index in range(size - 1):
             left += room.sums[index]
             cost = left * prices.left_costs[index] + (weight - left) * prices.right_costs[index + 1]
@@ -165,6 +168,7 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: 
     for _ in range(size):
         begin = ends[index - 1] if index > 0 else whole(0)
         if counts:
+            # Once all values of the node are in, nothing that follows can cost more.
             if distinct < every:
                 for at in range(begin, ends[index]):
                     rank = np.int64(ranks[order[at], qid])

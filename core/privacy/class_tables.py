@@ -55,6 +55,7 @@ def classes_of(cells: Histogram, sensitive: Sequence[Domain]) -> Classes:
     if not sensitive:
         return Classes(cells.counts, {}, codes)
     new = np.ones(len(codes), np.bool_)
+    # No sort: cells ascend and the sensitive axes come last, so the cells of a class are neighbours.
     new[1:] = (codes[1:, :qids] != codes[:-1, :qids]).any(axis=1)
     owners, starts = np.cumsum(new) - 1, np.flatnonzero(new)
     counts = np.add.reduceat(cells.counts, starts) if len(starts) else cells.counts
@@ -97,6 +98,7 @@ def spread_of(
         counts: Shape (cells,), its records.
         whole: Records of the whole source by code.
     """
+    # Where two columns are sensitive, a class has a value in several cells: they are one entry.
     key = owners * len(whole) + values
     order = np.argsort(key, kind="stable")
     starts = np.flatnonzero(np.append(True, np.diff(key[order]) != 0)) if len(key) else np.empty(0, np.intp)

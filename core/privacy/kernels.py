@@ -138,6 +138,7 @@ def keeps(weight: int, counts: NDArray[np.int64], present: NDArray[np.int64], si
             ordered[index] = counts[present[index]]
         ordered.sort()
         tail = ordered[: max(size - demands.recursive[column, 2] + 1, 0)].sum()
+        # Both sides whole: c is a fraction, and a float product could let a class through that is just at the limit.
         if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
     return close(weight, counts, column, demands)

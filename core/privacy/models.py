@@ -18,7 +18,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+# Sums of logarithms and shares depend on their order in the last bits: a class that is just at the limit must not fail by rounding.
 SLACK = 1e-9
+# Entries of the table of classes and values that is made at a time: 32 MB of floats, however many classes there are.
 BLOCK = 1 << 22
 
 Failing = NDArray[np.bool_]
@@ -49,6 +51,7 @@ class Spread:
     def union(self, classes: NDArray[np.bool_]) -> Spread:
         """Returns the spread of the one class that the marked classes make together."""
         mine = classes[self.owners]
+        # bincount adds weights as floats, exact below 2^53 records.
         counts = np.bincount(self.values[mine], weights=self.counts[mine], minlength=len(self.whole)).astype(np.int64)
         values = np.flatnonzero(counts)
         return Spread(np.zeros(len(values), np.int64), values, counts[values], self.whole)
@@ -158,6 +161,7 @@ class RecursiveDiversity:
         firsts = np.searchsorted(owners, np.arange(len(counts)))
         rank = np.arange(len(owners)) - firsts[owners]
         tail = np.zeros(len(counts), np.int64)
+        # add.at, because a class owns several entries, of which += would add one.
         np.add.at(tail, owners[rank >= self.l - 1], sizes[rank >= self.l - 1])
         greatest = np.zeros(len(counts), np.int64)
         greatest[owners[rank == 0]] = sizes[rank == 0]
@@ -201,7 +205,9 @@ class Closeness:
         if self.ranks is None and not self.groups:
             shares = spread.counts / totals[spread.owners]
             there = whole[spread.values]
+            # A value that a class lacks adds its whole share, and those are 1 less the shares that are there: no table of all is needed.
             near = np.bincount(spread.owners, weights=np.abs(shares - there) - there, minlength=len(counts))
+            # Rounding may end a little below nothing.
             return np.maximum((near + 1.0) / 2, 0.0)
         found = np.empty(len(counts))
         step = max(BLOCK // max(len(whole), 1), 1)
@@ -218,6 +224,7 @@ class Closeness:
         if self.ranks is not None:
             ordered = np.empty_like(extra)
             ordered[:, self.ranks] = extra
+            # On a line all that is moved past a value passes it: the running sum is what moves there (Li et al., 5.1).
             total: NDArray[np.float64] = np.abs(np.cumsum(ordered, axis=1)).sum(axis=1) / max(extra.shape[1] - 1, 1)
             return total
         # What is left over in some children of a group and wanted in others moves within it, at a cost of its height (Li et al., 5.2).

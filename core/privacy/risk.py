@@ -136,6 +136,7 @@ def without_masked(classes: Mapping[int, int], starred: int, masked: int) -> dic
     """
     left = dict(classes)
     if masked and masked == starred:
+        # All masked records publish the same, so they are one class, of just this size.
         left[starred] -= 1
     return {size: number for size, number in left.items() if number}
 

@@ -65,6 +65,7 @@ def keyed_hash(values: pa.Array, key: bytes, length: int) -> pa.Array:
 
 def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
     """Returns by how many days the dates of each subject are shifted, shape (n,): from -days to days, evenly, never 0."""
+    # The order of bytes is fixed, so that all machines shift alike; of 64 bits the remainder is as good as even.
     drawn = np.frombuffer(digests(subjects, derived(key, "shift")), ">u8").reshape(-1, 4)[:, 0] % np.uint64(2 * days)
     shift = drawn.astype(np.int32) - days
     return np.where(shift < 0, shift, shift + 1).astype(np.int32)
@@ -72,6 +73,7 @@ def day_shifts(subjects: pa.Array, key: bytes, days: int) -> NDArray[np.int32]:
 
 def fixed_width(text: str, width: int, kept: int) -> pa.Array:
     """Returns ASCII text cut into pieces of ``width`` characters, the first ``kept`` of each, as large text."""
+    # The buffer of an Arrow array is made at once: no Python text per value.
     characters = np.ascontiguousarray(np.frombuffer(text.encode(), np.uint8).reshape(-1, width)[:, :kept])
     ends = np.arange(len(characters) + 1, dtype=np.int64) * kept
     return pa.LargeStringArray.from_buffers(len(characters), pa.py_buffer(ends), pa.py_buffer(characters))

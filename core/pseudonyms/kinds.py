@@ -129,6 +129,7 @@ def originals_of_dates(spec: ShiftTreatment, pseudonyms: pa.Array, means: Means)
 def _days(spec: ShiftTreatment, means: Means) -> NDArray[np.int32]:
     """Returns by how many days each record's date is moved, shape (n,); 0 for a record of nobody."""
     assert means.subjects is not None
+    # A digest for each person and not for each record.
     coded = means.subjects.dictionary_encode()
     days = np.append(day_shifts(texts(coded.dictionary), means.key, spec.shift.days), np.int32(0))
     found: NDArray[np.int32] = days[coded.indices.fill_null(len(days) - 1).to_numpy(zero_copy_only=False)]

@@ -41,6 +41,7 @@ def covered_text(values: pa.Array, mask: MaskSettings) -> pa.Array:
     if mask.pattern is not None:
         return _replaced(values, mask.pattern, mask.replacement or "")
     keep, lengths = mask.keep or 0, pc.utf8_length(values)
+    # Text no longer than what is kept would be published whole.
     readable = pc.if_else(pc.greater(lengths, keep), keep, 0)
     covered = pc.binary_repeat(pa.scalar(mask.character, pa.large_string()), pc.subtract(lengths, readable))
     if not keep:
@@ -88,6 +89,7 @@ def _numbers_encrypted(values: pa.Array, width: int, key: bytes) -> pa.Array:
     written = texts(values)
     if odd := _mismatches(written, f"[0-9]{{1,{width}}}"):
         raise UnfitError(odd, f"are negative or have more than encrypt.width = {width} digits")
+    # FF1 keeps lengths: without the zeros a short number would stay short, and there are few of those to try.
     return _each(FF1(derived(key, "ff1"), radix=10).encrypt, pc.utf8_lpad(written, width, "0"), "").cast(pa.int64())
 
 
@@ -123,6 +125,7 @@ def shifted(dates: pa.Array, days: NDArray[np.int32]) -> pa.Array:
     wide = pa.int32() if pa.types.is_date32(dates.type) else pa.int64()
     steps = 1 if pa.types.is_date32(dates.type) else PER_DAY[getattr(dates.type, "unit", "ms")]
     try:
+        # Unchecked, a sum that overflows wraps to a date at the other end of time.
         moved = pc.add_checked(dates.cast(wide), pa.array(days.astype(np.int64) * steps).cast(wide))
     except pa.ArrowInvalid:
         raise UnfitError(len(dates), "hold a date that cannot be shifted any further") from None

@@ -36,6 +36,7 @@ class Joint:
         self._of: list[NDArray[np.integer[Any]]] = []
         codes = []
         for maps in zip(*groups, strict=True):
+            # Codes that fall into the same groups in all recodings are one: what no release tells apart need not be counted apart.
             distinct, inverse = np.unique(np.stack(maps, axis=1), axis=0, return_inverse=True)
             self._of.append(distinct)
             codes.append(inverse.astype(np.int64).ravel())
@@ -95,6 +96,7 @@ def at_risk(classes: Sequence[NDArray[np.int32]], counts: NDArray[np.int64], k: 
         k: Fewest records that are safe.
     """
     published = np.logical_or.reduce([mine != SUPPRESSED for mine in classes]) if len(counts) else np.empty(0, np.bool_)
+    # One up, because SUPPRESSED is -1 and a word holds no negative digits.
     words = tuple(mine[published].astype(np.int64) + 1 for mine in classes)
     product = 1
     for mine in words:

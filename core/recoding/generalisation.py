@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
-from core.recoding.labels import STAR, QidLabels, Sets, ancestors, as_text, ranges, text_ranks, value_sets
+from core.hierarchies.spelling import as_text
+from core.recoding.labels import STAR, QidLabels, Sets, ancestors, ranges, text_ranks, value_sets
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
@@ -81,6 +82,7 @@ def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> QidLabel
 
 def _shared(words: NDArray[np.str_], first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.int64]:
     """Returns how many characters two words share at their beginning, for pairs of positions."""
+    # NumPy holds a character in four bytes, so that texts are compared without a loop over them.
     letters = words.view(np.uint32).reshape(len(words), -1)
     same = letters[first] == letters[last]
     # Words of one length are padded by the same zeros.

@@ -32,6 +32,7 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
         while number < starts.shape[0] and starts[number] <= row:
             number += 1
         code = codes[order[row]]
+        # The number of the class is the mark, so that nothing is cleared between classes.
         if seen[code] != number:
             seen[code] = number
             counts[number - 1] += 1

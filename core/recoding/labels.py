@@ -19,7 +19,7 @@ from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
-from core.hierarchies.spelling import spellings
+from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
 from core.recoding.kernels import count_distinct
 from core.recoding.members import members
@@ -86,6 +86,7 @@ class Sets:
     def extremes(self, values: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Returns the least and the greatest of a value per record in each class."""
         mine = values[self.order]
+        # reduceat gives an empty range the value at its start; no class is empty.
         return np.minimum.reduceat(mine, self.starts), np.maximum.reduceat(mine, self.starts)
 
     def pairs(self, codes: NDArray[np.integer], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -136,10 +137,11 @@ def ranges(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hi
     if bounds:
         columns = [values.take(first), values.take(last)]
     else:
-        written = spellings(values)[0].cast(pa.string())
+        written = as_text(values)
         spans = pc.binary_join_element_wise("[", written.take(first), " - ", written.take(last), "]", "")
         exact = pc.if_else(pa.array(low == high), written.take(first), spans)
         columns = [pc.if_else(pa.array(mixed), pa.scalar(STAR), exact)]
+    # A number above every pair of codes: all classes of * publish the same, whatever they hold.
     pairs = np.where(mixed & ~missing, (null + 1) * (null + 2), low * (null + 1) + high)
     penalties = np.where(mixed, 1.0, _spans(domain, low, high))
     return QidLabels(dict(zip(names, columns, strict=True)), _dense(pairs), penalties, penalties)
@@ -150,6 +152,7 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
     assert numbers is not None
     if len(numbers) < 2:
         return np.zeros(len(low))
+    # The null's code has a place too; what is worked out for it is replaced by the caller.
     padded = np.append(numbers, numbers[-1])
     spans: NDArray[np.float64] = (padded[high] - padded[low]) / (numbers[-1] - numbers[0])
     return np.where(low == high, 0.0, spans)
@@ -214,18 +217,14 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
     levels = np.zeros(len(sets.starts), np.int64)
     for groups in hierarchy.groups[:-1]:
         low, high = sets.extremes(groups[codes])
+        # Levels nest, so that groups that have met never part: the levels at which they differ are those below the common one.
         levels += low != high
     return levels
 
 
-def as_text(values: pa.Array) -> pa.Array:
-    """Returns the values of a domain as strings, nulls last."""
-    known = spellings(values.drop_null())[0].cast(pa.string())
-    return pa.concat_arrays([known, pa.nulls(values.null_count, pa.string())])
-
-
 def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
     """Returns the rank of each text among the different ones, a null last."""
+    # Else a null is no entry and its index is null, which no array of ranks can be asked for.
     coded = texts.dictionary_encode(null_encoding="encode")
     order = pc.array_sort_indices(coded.dictionary).to_numpy()
     ranks = np.empty(len(order), np.int64)

@@ -15,12 +15,14 @@ from numpy.typing import NDArray
 from core.columns.coding import Packing, Words, single_word
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.hierarchies.spelling import as_text
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
 
 Treatment: TypeAlias = str
 """A name in `schemas.job.suppression.SUPPRESSIONS`."""
 Intervals = Literal["text", "bounds"]
+# Of four bytes each: 64 MB for the recoding itself, one for each later stage.
 LOOK_UP_CELLS = 1 << 24
 LATER_CELLS = 1 << 18
 SUPPRESSED = np.int32(-1)
@@ -100,7 +102,7 @@ def recode(
     groups = [codes[kept] for codes in histogram.groups]
     columns: dict[str, pa.Array] = {}
     for hierarchy, level, codes in zip(hierarchies, histogram.node, groups, strict=True):
-        columns |= _labels(hierarchy, level, pa.array(codes), intervals, as_text=masks)
+        columns |= _labels(hierarchy, level, pa.array(codes), intervals, text=masks)
     labels, sizes = pa.table(columns), histogram.counts[kept]
     classes = np.full(histogram.cells, SUPPRESSED)
     classes[kept] = np.arange(len(kept), dtype=np.int32)
@@ -112,11 +114,11 @@ def recode(
     return Recoding(histogram.node, histogram.packing, tuple(word[listed] for word in histogram.words), classes[listed], labels, sizes)
 
 
-def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Intervals, *, as_text: bool) -> dict[str, pa.Array]:
+def _labels(hierarchy: Hierarchy, level: int, codes: pa.Array, intervals: Intervals, *, text: bool) -> dict[str, pa.Array]:
     bounds = hierarchy.bounds[level] if intervals == "bounds" else None
     columns = [hierarchy.labels[level]] if bounds is None else list(bounds)
-    # A column that may hold the mask's `*` is text whatever its type.
-    taken = [(column.cast(pa.string()) if as_text else column).take(codes) for column in columns]
+    # A column that may hold the mask's `*` is text whatever its type, and whether or not this run masks anything.
+    taken = [(as_text(column) if text else column).take(codes) for column in columns]
     return dict(zip(published_columns(hierarchy.qid, bounds is not None), taken, strict=True))
 
 
@@ -140,8 +142,10 @@ class Assigner:
         if len(words) == 1:
             keys, wanted = self._words[0], words[0]
         else:
+            # Ranked together, else the numbers of one side would mean nothing to the other; ranks keep the cells ascending.
             joined = single_word(tuple(np.concatenate(pair) for pair in zip(self._words, words, strict=True)))
             keys, wanted = joined[: len(self._classes)], joined[len(self._classes) :]
+        # What lies behind the last key is compared with that one, and differs.
         found = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
         return np.where(keys[found] == wanted, self._classes[found], SUPPRESSED)
 

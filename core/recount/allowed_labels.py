@@ -93,6 +93,7 @@ def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
 
 
 def _allowed_bin(spec: WidthsHierarchy, label: str, *, exact: bool) -> bool:
+    # The whole label: behind a harmless beginning there could stand the value itself.
     if found := _BEYOND.fullmatch(label):
         sign, end = found[1], Decimal(found[2])
         if sign == ">=":

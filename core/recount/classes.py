@@ -76,6 +76,7 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order.
     """
     columns = ", ".join(qids)
+    # As text, because a number is never a star; a null is none either, and = would make the whole row unknown.
     stars = [f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids]
     starred = " AND ".join(stars)
     each = "".join(f", {star} AS star_{number}" for number, star in enumerate(stars)) if by_qid else ""
@@ -166,6 +167,7 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
     claims = {
         "released": (manifest.released, recount.records),
         "classes": (manifest.classes, recount.classes),
+        # Others may publish * everywhere as well, by their level; fewer than the masked ones cannot be.
         "masked": (manifest.masked, min(manifest.masked, recount.masked)),
     }
     # In another unit, a size says nothing about the manifest's.

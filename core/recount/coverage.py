@@ -28,14 +28,16 @@ def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
     for label, members in spans.sets.items():
         covered[:, label] = source[:, members].sum(axis=1)
     lacking = np.maximum(released - covered, 0).sum(axis=1)
-    for one in (_up_to(spans, released, before), _from(spans, released, before), _left_over(spans, released, source)):
-        lacking = np.maximum(lacking, one)
-    return int(lacking.sum())
+    looks = [_up_to(spans, released, before), _from(spans, released, before)]
+    # What ends before a value and what begins after it says all about the labels that leave it out, but for sets.
+    looks += [_left_over(spans, released, source)] if spans.sets else []
+    return int(np.maximum.reduce([lacking, *looks]).sum())
 
 
 def _summed(places: Counts, counts: Counts, size: int) -> Counts:
     """Adds the counts of labels up at their places; returns shape (parts, size)."""
     sums = np.zeros((size, len(counts)), np.int64)
+    # sums[places] += would count a place that comes twice once.
     np.add.at(sums, places, counts.T)
     return sums.T
 
@@ -56,7 +58,12 @@ def _from(spans: Spans, released: Counts, before: Counts) -> Counts:
 def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
     """Returns how many records of some value are neither under a label that covers it nor among as many as are missing."""
     size = source.shape[1]
-    covering = (_summed(spans.low, released, size + 1) - _summed(spans.high, released, size + 1)).cumsum(axis=1)[:, :size]
+    is_range = np.ones(len(spans.low), np.bool_)
+    is_range[list(spans.sets)] = False
+    low, high, ranged = spans.low[is_range], spans.high[is_range], released[:, is_range]
+    covering = (_summed(low, ranged, size + 1) - _summed(high, ranged, size + 1)).cumsum(axis=1)[:, :size]
+    for label, members in spans.sets.items():
+        covering[:, members] += released[:, label, None]
     missing = source.sum(axis=1, keepdims=True) - released.sum(axis=1, keepdims=True)
     return _most(source - missing - covering)
 

@@ -52,6 +52,7 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 def _with_null(level: Sequence[Hashable], present: Sequence[bool]) -> list[Hashable]:
     groups = iter(level)
+    # In a pair, so that no group can be taken for the null's, whatever it is named by.
     return [("of values", next(groups)) if there else None for there in present]
 
 
@@ -67,6 +68,7 @@ def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: P
 def _resolution(numbers: Sequence[Fraction]) -> Fraction:
     """Returns the least step between numbers with so many decimal places as they need: 1, 0.1, 0.01, …"""
     step = Fraction(1)
+    # Comes to an end, because the numbers were decimal text.
     while any((number / step).denominator > 1 for number in numbers):
         step /= 10
     return step
@@ -95,13 +97,18 @@ def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Pa
     moments = local_moments(values)
     days = moments.astype("datetime64[D]")
     units = [unit for unit in spec.date if unit != "day" or bool(np.any(days != moments))]
+    # From the year 0 and not from 1970, so that whole divisions fall on calendar decades.
     months = days.astype("datetime64[M]").astype(np.int64) + 12 * 1970
     numbers = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12, "decade": months // 120}
     return [numbers[unit].tolist() for unit in units]
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all."""
+    """Looks the values up in the rows of a listed hierarchy; a last column of one single label is the level of all.
+
+    Raises:
+        HierarchyError: A hierarchy cannot be read, does not nest, or does not fit the column that it is for.
+    """
     rows = rows_of_lists(name, spec, folder)
     groups = {row[0]: row[1:] for row in rows}
     found = [next((groups[text] for text in texts if text in groups), None) for texts in written(values)]

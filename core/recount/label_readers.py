@@ -27,6 +27,7 @@ from schemas.job.columns import QuasiIdentifier
 
 _RANGE = re.compile(r"\[(.+?) - (.+)([\])])")
 _BEYOND = re.compile(r"(>=|<=|<) (.+)")
+# The last code point there is: whatever begins with a stem stands before the stem with this behind it.
 _LAST = chr(0x10FFFF)
 
 Reader = Callable[[str], Span | None]
@@ -71,6 +72,7 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
     if scale is None and kind:
         axis: Axis = kind(qid.name, qid.hierarchy, values, folder)
         return axis
+    # A kind that the recount cannot read excuses no value and accuses none: its labels may stand for any.
     return _ascending(scale, values) if scale else replace(_by_text(values), others=(lambda label: (0, len(values)),), known=False)
 
 

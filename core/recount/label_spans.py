@@ -42,6 +42,7 @@ class Spans:
             return None
         some = np.flatnonzero(self.high > self.low)
         order = some[np.argsort(self.low[some], kind="stable")]
+        # Sorted by their beginnings, some two overlap only if two neighbours do.
         if np.any(self.high[order][:-1] > self.low[order][1:]):
             return None
         owners = np.full(size, -1)
@@ -81,17 +82,22 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
     return Spans(spans[:, 0], spans[:, 1], sets)
 
 
-def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool) -> list[str]:
-    """Returns what pairs of bounds would be as text; an open pair is ``*``, because nulls and ``*`` are published alike.
+def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool, levels: bool) -> list[str | None]:
+    """Returns what pairs of bounds would be as text.
+
+    An open pair is a null or ``*``. Where all labels are of one level, and others are not open, it is a null; else it is taken for ``*``,
+    which covers nulls too.
 
     Args:
         pairs: The texts of the low and the high bound, None where one is open.
         closed: Whether a high bound above the low one belongs to the range.
+        levels: Whether all labels are of one level.
     """
+    nothing = None if levels and any(low is not None or high is not None for low, high in pairs) else MASK
 
-    def label(low: str | None, high: str | None) -> str:
+    def label(low: str | None, high: str | None) -> str | None:
         if low is None or high is None:
-            return MASK if low == high else f">= {low}" if high is None else f"{'<=' if closed else '<'} {high}"
+            return nothing if low == high else f">= {low}" if high is None else f"{'<=' if closed else '<'} {high}"
         return low if low == high else f"[{low} - {high}{']' if closed else ')'}"
 
     return [label(low, high) for low, high in pairs]
@@ -135,6 +141,7 @@ def _members(label: str, axis: Axis) -> Places | None:
         if (span := axis.exact(", ".join(pieces[first:last]))) and span[1] > span[0]
     }
     starts, ends = {0}, {len(pieces)}
+    # Ascending, so that every way to a piece has been gone when it is its turn.
     for first, last in sorted(parts):
         if first in starts:
             starts.add(last)

@@ -8,6 +8,7 @@ from pathlib import Path
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
 from schemas.hierarchies.tree import TreeHierarchy
+from schemas.reading.regular_files import open_text
 
 Row = tuple[str, ...]
 """A value as text, then its groups from the finest to the coarsest."""
@@ -28,7 +29,8 @@ def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -
         return list(spec.routes())
     path = str(spec.csv)
     try:
-        with (folder / path).open(encoding="utf-8-sig", newline="") as file:
+        with open_text(folder / path) as file:
+            # Without strict, a quote that is never closed swallows the lines after it and no error is raised.
             rows = [tuple(row) for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
     except (OSError, ValueError, csv.Error):
         raise HierarchyError.unreadable(name, path, "cannot be read as CSV in UTF-8; put it back as it was") from None

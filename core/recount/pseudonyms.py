@@ -32,6 +32,7 @@ def forms_sql(source: str, qids: Sequence[str], column: str, one: Identifier) ->
     entry = treatment_kind(one.treatment)
     form = entry.form(one.treatment).replace("'", "''")
     wrong = f"NOT regexp_full_match({column}::VARCHAR, '{form}')"
+    # A form is one of text: a number of another type could be written alike and still not be what the job says.
     if types := " OR ".join(f"typeof({column}) LIKE '{dtype}'" for dtype in entry.types):
         wrong += f" OR NOT ({types})"
     starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '{MASK}'" for qid in qids)

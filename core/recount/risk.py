@@ -33,6 +33,7 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
     if not records:
         return counts
     least, unique = min(table), table.get(1, 0)
+    # As fractions, because a float may fall to either side of the limit.
     above = sum(size * number for size, number in table.items() if Fraction(1, size) > THRESHOLD)
     greatest, mean, share = 1 / least, many / records, above / records
     return counts | {

@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, EntropySpec, RecursiveSpec
 
+# As large as the models': what passed there by a rounding error must not fail here.
 SLACK = 1e-9
 
 
@@ -28,6 +29,7 @@ def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSp
 def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec, _levels: int = 0) -> str:
     """Returns the statement on entropy l-diversity; the worst class has the least exp(entropy). Arguments as for ``distinct_sql``."""
     entropy = "ln(records) - list_sum(list_transform(falling, lambda r: r * ln(r))) / records"
+    # repr is the shortest text that is read back as the same float.
     fails = f"{entropy} < ln({float(spec.entropy)!r}) - {SLACK!r}"
     return _diversity_sql(source, qids, column, fails, f"min(exp({entropy}))")
 
@@ -39,6 +41,7 @@ def recursive_sql(source: str, qids: Sequence[str], column: str, spec: Recursive
     """
     c, least = Fraction(spec.recursive.c), spec.recursive.l
     tail = f"coalesce(list_sum(falling[{least:d}:]), 0)"
+    # 128 bits: a count times a denominator may pass 64, and DuckDB then raises an error instead of an answer.
     fails = f"falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
     return _diversity_sql(source, qids, column, fails, f"max(falling[1] / {tail})")
 

@@ -100,6 +100,7 @@ def joint_sql(release: str, source: str, parts: Sequence[Part]) -> str:
     """
     found = ", ".join(part.released for part in parts)
     given = ", ".join(part.source for part in parts)
+    # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
     joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
     summed = f"count(*) AS records, sum((digest >> {REMAINDER})::INTEGER) AS digests"
     return f"""

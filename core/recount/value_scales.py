@@ -88,6 +88,7 @@ def value_scale(values: pa.Array) -> Scale | None:
         floats = np.asarray(values)
         return Scale(natural, floats[~np.isnan(floats)], lambda text: _rounded(text, floats.dtype))
     if pt.is_decimal(kind):
+        # As decimals: a float would take neighbours that differ in the 17th digit for one.
         exact = np.empty(len(values), object)
         exact[:] = [Decimal(texts[0]) for texts in written(values)]
         return Scale(natural, exact, lambda text: (Decimal(text),) * 3)
@@ -104,6 +105,7 @@ def value_scale(values: pa.Array) -> Scale | None:
 def _whole(text: str, limits: np.iinfo[Any]) -> Ends:
     """Returns the whole numbers beside an end, none beyond what the column can hold."""
     number = Decimal(text)
+    # An end of a bin may lie beyond what the column's type holds, where NumPy would raise or wrap.
     ends = (min(max(one, int(limits.min)), int(limits.max)) for one in (ceil(number), floor(number), ceil(number)))
     least, most, before = (limits.dtype.type(end) for end in ends)
     return least, most, before

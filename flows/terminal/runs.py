@@ -19,7 +19,7 @@ from tasks.engine.progress import STEPS, listening
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
 from tasks.publication.manifests import risk_after
-from tasks.report.sentences import increment_sentences, overlap_sentences
+from tasks.report.sentences import increment_sentences, warning_sentences
 
 MOST_SPELT = 10**15
 WORTH = 0.05
@@ -77,7 +77,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("pseudonymous", f"{columns}: linkable to every release with the same key or vault")
     for sentence in increment_sentences(manifest):
         table.add_row("source", sentence)
-    for sentence in overlap_sentences(manifest):
+    for sentence in warning_sentences(manifest):
         table.add_row("warning", sentence)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")

@@ -73,6 +73,12 @@ class SourceError(SkaldError):
         return cls(f"{matched}. Narrow the pattern, or move target or work.")
 
     @classmethod
+    def same_files(cls, patterns: Sequence[str], files: int, one: str, other: str) -> SourceError:
+        """Two names lead to one file, whose records would count twice."""
+        matched = f"source.path ({listed(patterns)}) matches {counted(files, 'file')} under several names, such as '{one}' and '{other}'"
+        return cls(f"{matched}: links, whose records would count twice. Narrow the pattern, or remove the links.")
+
+    @classmethod
     def empty(cls, files: int) -> SourceError:
         """All files together hold no record."""
         return cls(f"The source is empty: {counted(files, 'file')} and no record. There is nothing to anonymise.")

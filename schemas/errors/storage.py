@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from schemas.errors.base import SourceError, StorageError, counted, listed
+from schemas.errors.base import SkaldError, SourceError, StorageError, counted, listed
 
 
 class DatabaseError(SourceError):
@@ -135,3 +135,15 @@ class ServerError(StorageError):
     def gone(cls) -> ServerError:
         """It went away in the middle of a run."""
         return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")
+
+
+class ThreadsError(SkaldError):
+    """The system allows too few threads or processes."""
+
+    @classmethod
+    def refused(cls) -> ThreadsError:
+        """The system allows no further thread or process."""
+        return cls(
+            "The system allows no further thread or process. Raise its limit (ulimit -u, or that of the container), or lower 'threads'; "
+            "nothing was published, what is finished stays, and the same command continues from there."
+        )

@@ -38,6 +38,7 @@ class CsvHierarchy(HierarchySpec):
 
     kind: ClassVar[str] = "csv"
     listed_in: ClassVar[str | None] = "csv"
+    # A job's digest has the file's content in the place of its path.
     uncounted: ClassVar[frozenset[str]] = frozenset({"csv"})
     csv: PathText
     """The file, relative to the job file."""
@@ -78,6 +79,7 @@ class WidthsHierarchy(HierarchySpec):
             raise fault("encode: true counts ranks, so that top and bottom, which are values, do not go with it")
         if len(ends) > 1 and ends[0] >= ends[1]:
             raise fault("bottom must be less than top")
+        # All are scaled by one power of ten, and what comes of that must fit an int64.
         places = max(decimals(number) for number in (*self.widths, self.origin, *ends))
         if max(self.widths[-1], *map(abs, (self.origin, *ends))) * Decimal(10) ** places >= Decimal(10) ** MOST_DIGITS:
             raise fault(f"widths, origin, top and bottom together span more than {MOST_DIGITS} digits; write them with fewer decimals")
@@ -165,6 +167,7 @@ class DateHierarchy(HierarchySpec):
 
 def decimals(number: Decimal) -> int:
     """Returns how many digits ``number`` has behind its point, trailing zeros apart."""
+    # A fraction is in lowest terms, so that zeros at the end are gone.
     exponent = Fraction(number).denominator
     places = 0
     while 10**places % exponent:

@@ -21,6 +21,7 @@ Route: TypeAlias = tuple[str, ...]
 
 def label(value: object) -> str | None:
     """Returns the text of a leaf or key, by which it is compared with the column's values; None for what is no scalar."""
+    # Before the numbers, because to Python true is an int.
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float | Decimal) else None
@@ -82,6 +83,7 @@ def tree_faults(tree: object) -> list[str]:
     if not isinstance(tree, dict) or not tree:
         return ["must be a mapping of groups that ends in lists of values"]
     found = list(ends(tree))
+    # Depths and repetitions can only be told of ends that are leaves.
     if faults := misplaced([end for end, _ in found]):
         return faults
     routes = [(str(label(leaf)), *groups) for leaf, groups in found]

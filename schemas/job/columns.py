@@ -55,6 +55,7 @@ def column_names_or_rest(value: object) -> object:
 
 
 NAMES_SCHEMA: dict[str, Any] = {"type": "array", "items": {"type": "string", "minLength": 1}}
+# What a validator takes cannot be seen from it, so that editors are told by a JSON schema of its own.
 ColumnName = Annotated[str, BeforeValidator(column_name), WithJsonSchema({"type": "string", "minLength": 1})]
 ColumnNames = Annotated[list[str], BeforeValidator(column_names), WithJsonSchema(NAMES_SCHEMA)]
 Rest: TypeAlias = Literal["rest"]
@@ -131,6 +132,7 @@ def hidden(quasi_identifiers: object) -> Iterator[str]:
         if isinstance(qid, QuasiIdentifier):
             hides = qid.hides
         else:
+            # Not yet read: a job tells all its faults at once, so that parts are compared before each is known to be sound.
             hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else None
             hides = isinstance(qid, Mapping) and qid.get("exact") is False
             hides = hides or (isinstance(hierarchy, Mapping) and not hierarchy.keys().isdisjoint({"top", "bottom", "sparse"}))

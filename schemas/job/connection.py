@@ -11,11 +11,13 @@ from schemas.reading.model import PathText, StrictModel, as_path, fault
 SCHEMES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss")
 """Object stores, as fsspec calls them."""
 
+# Job files are kept under version control and handed on, so that whatever looks like a credential is refused.
 _SECRETS = (
     re.compile(r"^[a-z0-9+.-]+://[^/?#@]*:[^/?#]*@", re.IGNORECASE),
     re.compile(r"(^|[?&;\s])(password|passwd|pwd|secret|token|sig|signature|access_?key|sslpassword)\s*=", re.IGNORECASE),
     re.compile(r"[?&]x-amz-(credential|signature|security-token)=", re.IGNORECASE),
 )
+# An access key may stand before the bucket without any secret behind it.
 _KEY_IN_BUCKET = re.compile(r"^(s3a?|gc?s)://[^/]*@", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -79,6 +81,7 @@ def variable(value: str) -> str:
     Raises:
         PydanticCustomError: no name.
     """
+    # What stands here instead may be the address itself with its password, and is not repeated.
     if not _VARIABLE.fullmatch(value):
         raise fault("must be the name of an environment variable, not what it holds")
     return value

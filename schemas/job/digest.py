@@ -10,6 +10,7 @@ from typing import Any
 from schemas.errors.base import JobError
 from schemas.hierarchies.kinds import Hierarchy
 from schemas.job.job import Job
+from schemas.reading.regular_files import content_of
 
 
 def job_digest(job: Job) -> str:
@@ -82,7 +83,7 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
         return []
     file: Path = getattr(hierarchy, hierarchy.listed_in)
     try:
-        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(job.resolve(file).read_bytes()).hexdigest()
+        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(content_of(job.resolve(file))).hexdigest()
     except OSError as error:
         return [f"{place}: hierarchy file '{file}': {error.strerror or 'it cannot be read'}; check the path"]
     return []
@@ -90,5 +91,6 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
 
 def digest_of(content: object) -> str:
     """Returns the SHA-256, in hex, of JSON-able data, whatever the order of its keys."""
+    # Escaped, without blanks, keys sorted: one spelling for the same data on every machine.
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()

@@ -13,6 +13,7 @@ from schemas.privacy.kinds import models_asked
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
     """Returns what does not fit between suppression, method and intervals, each with its place."""
     named, faults = suppression.get("treatment"), []
+    # Not yet read: there may be a list or a mapping, by which nothing can be looked up.
     treatment = SUPPRESSIONS.get(named) if isinstance(named, str) else None
     if treatment and treatment.withheld and intervals == "bounds":
         faults.append(f"suppression.treatment: bounds cannot tell a {treatment.withheld} from a null; use intervals: text")
@@ -30,6 +31,7 @@ def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any]
 
 def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
     """Returns where a method would publish ranges or sets of values that are not to be published as they are, each with its place."""
+    # Levels of whole columns come of the hierarchy, which withholds by itself; ranges and sets are made of the values in a class.
     if one_level(method):
         return []
     ways, concerned = method.get("generalisation"), list(hidden(qids))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from schemas.reading.registry import Code, Registry
 
@@ -34,7 +35,7 @@ class SourceFormat:
         of_folders: Those that it takes where folders name columns too.
         asks: Whether its rows are those of a ``table`` or a ``query``.
         pathless: What to give instead of a path; empty if its rows are in files.
-        convert: Makes a file of it, or what it was asked, Parquet: ``(job, located, store)`` to a `tasks.source.conversions.Readable`; None
+        convert: Makes a file of it, or what it was asked, Parquet: ``(job, located, store)`` to a `tasks.source.locations.Readable`; None
             for files that are read as they are.
         sample: Reads the front of files, to draft a job from: ``(connection, files)`` to a `tasks.planning.samples.Sample`; None for
             formats that no job is drafted from.
@@ -47,8 +48,8 @@ class SourceFormat:
     of_folders: tuple[str, ...] = ()
     asks: bool = False
     pathless: str = ""
-    convert: Code | None = None
-    sample: Code | None = None
+    convert: Callable[..., Any] | None = None
+    sample: Callable[..., Any] | None = None
 
 
 FORMATS = Registry(

@@ -44,6 +44,7 @@ def job_name(value: str) -> str:
 class Job(StrictModel):
     """A whole job; relative paths in it are relative to the folder of the job file."""
 
+    # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
     uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads"})
     version: FormatVersion
     """The version of the job format: 1."""
@@ -99,6 +100,7 @@ class Job(StrictModel):
         if not content["output"]:
             del content["output"]
         replay = content.pop("replay")
+        # By its id: the same release may be named or given as a folder.
         return content if replay is None else content | {"replay": Path(replay).name}
 
     @property
@@ -135,6 +137,7 @@ class Job(StrictModel):
     @property
     def source_pattern(self) -> list[str]:
         """The source's paths and patterns, absolute; addresses with a scheme (``s3://…``) as they are."""
+        # Only what the job writes is a pattern: a bracket in a folder's name above it stands for itself.
         anchor = Path(glob.escape(str(self.folder)))
         return [path if "://" in path else str(anchor / path) for path in self.source.path]
 
@@ -154,7 +157,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     for kind in ("l", "t"):
         lacking = [name for name in _mapping(privacy.get(kind)) if name not in sensitive]
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
-    faults += uncompiled_faults(privacy, _mapping(job.get("method")))
+    faults += uncompiled_faults(privacy, _mapping(job.get("method")).get("name"))
     faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
@@ -195,6 +198,7 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
     if not isinstance(data, dict):
         raise JobError(str(path), faults or ["the job must be a mapping (key: value), as in version: 1"])
     faults += apply_overrides(data, overrides)
+    # Before the models read the parts, because what is wrong with one part would else hide what does not fit between others.
     faults += [f"columns: {sentence}" for sentence in role_faults(_mapping(data.get("columns")))]
     faults += fit_faults(data)
     job = None
@@ -203,6 +207,7 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
     except ValidationError as error:
         faults += fault_lines(error.errors(include_url=False), Job, data)
     if faults or job is None:
+        # The models find some of these a second time.
         raise JobError(str(path), list(dict.fromkeys(faults)))
     return job
 

@@ -42,6 +42,7 @@ class MethodEntry:
         one_level: Whether it publishes one level for each whole column, so that stars and rounds go with it.
         replays: Whether its releases can be applied to other data.
         counts_persons: Whether k is of persons where the job names them.
+        compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
         partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
             `tasks.records.partitions.Partitioned`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
@@ -55,6 +56,7 @@ class MethodEntry:
     one_level: bool = False
     replays: bool = False
     counts_persons: bool = False
+    compiled: bool = False
     partition: Callable[..., Any] | None = None
     faults: Callable[[Mapping[str, Any], object, object], list[str]] = lambda method, qids, intervals: []
 
@@ -77,6 +79,7 @@ METHODS = Registry(
         Code("flows.mondrian:mondrian"),
         "Mondrian: the records are cut again and again along one quasi-identifier, as long as both sides keep the promise.",
         replays=True,
+        compiled=True,
         faults=mondrian_faults,
     ),
     MethodEntry(

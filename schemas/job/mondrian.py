@@ -36,6 +36,7 @@ def generalisation(value: object) -> object:
     if not all(isinstance(name, str) for name in named):
         raise fault("must name quasi-identifiers as text; put the names in quotes")
     if wrong := [way for way in named.values() if way not in GENERALISATIONS]:
+        # A hint names what is known; what was written there is not shown.
         hint = nearest(wrong[0], GENERALISATIONS) if isinstance(wrong[0], str) else ""
         many = f" ({counted(len(wrong), 'setting')} at fault)" if isinstance(value, dict) else ""
         raise fault(f"must be {alternatives(GENERALISATIONS)}, or one of these per quasi-identifier{hint}{many}")

@@ -29,6 +29,7 @@ class Output(StrictModel):
             faults.append(f"partition_by only fits Parquet, but the format is {self.format}; remove one of them")
         if len(set(self.partition_by)) < len(self.partition_by):
             faults.append("partition_by lists a column twice; list it once")
+        # By value and not by what is written: to spell a default out is to ask for nothing.
         given = [key for key, left_out in (("delimiter", ","), ("bom", True)) if getattr(self, key) != left_out]
         if given and self.format != "csv":
             faults.append(f"{listed(given)} only fit CSV, but the format is {self.format}; remove them or say format: csv")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from schemas.job.method import METHODS
 from schemas.privacy.kinds import Closeness, Diversity, PrivacyKind, models_asked
 from schemas.reading.model import StrictModel
 
@@ -37,12 +38,18 @@ class Privacy(StrictModel):
         return promised
 
 
-def uncompiled_faults(privacy: Mapping[str, Any], method: Mapping[str, Any]) -> list[str]:
-    """Returns the privacy models, read or not yet read, that Mondrian's compiled cuts do not know, each with its place."""
-    if method.get("name") != "mondrian":
+def uncompiled_faults(privacy: Mapping[str, Any], method: object) -> list[str]:
+    """Returns the privacy models, read or not yet read, that are not known to a method's compiled cuts, each with its place.
+
+    Args:
+        privacy: Models by section and column.
+        method: The method's name.
+    """
+    entry = METHODS.get(method) if isinstance(method, str) else None
+    if entry is None or not entry.compiled:
         return []
     return [
-        f"privacy.{kind.section}.{column}: {kind.name} is not known to the compiled cuts of method mondrian; choose another, such as skald"
+        f"privacy.{kind.section}.{column}: {kind.name} is not known to the compiled cuts of method {method}; choose another, such as skald"
         for kind, column, _ in models_asked(privacy)
         if not kind.compiled
     ]

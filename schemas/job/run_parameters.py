@@ -57,6 +57,7 @@ class RunParameters(BaseModel):
     def overrides(self) -> tuple[str, ...]:
         """All that replaces settings of the job file, as ``--set`` takes it."""
         named = {"privacy.k": self.k, "suppression.limit": self.limit, "memory": self.memory}
+        # Last, because of two settings of one key the later one stays.
         return (*self.settings, *(f"{key}={value}" for key, value in named.items() if value is not None))
 
     @classmethod
@@ -69,6 +70,7 @@ class RunParameters(BaseModel):
         try:
             return cls(job_file=str(job_file), settings=list(settings))
         except ValidationError as error:
+            # The place alone: input and context would hold what was not to be kept.
             places = [fault["loc"] for fault in error.errors(include_url=False, include_input=False, include_context=False)]
         found = listed(f"--set {int(place[1]) + 1}" if len(place) > 1 else str(place[0]) for place in places)
         sentence = "Prefect keeps the parameters of a run, and there could be values of cells in these, or they are not settings"

@@ -105,6 +105,7 @@ class Source(StrictModel):
     """The files that hold the records, or the query whose rows they are."""
 
     model_config = ConfigDict(serialize_by_alias=True)
+    # Neither the place nor the way there counts: content has a digest of its own, of which the release id is made as well.
     uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract"})
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift"})
     path: Paths = Field(default_factory=list)

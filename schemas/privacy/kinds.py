@@ -57,8 +57,8 @@ class PrivacyKind:
     """Whether a class is compared with the whole source."""
     name: str
     schema: type[DiversitySpec] | type[ClosenessSpec]
-    model: Code
-    statement: Code
+    model: Callable[..., Any]
+    statement: Callable[..., Any]
     words: Callable[[str, Mapping[str, Any]], Promise]
     compiled: bool = False
     least: bool = False
@@ -111,6 +111,7 @@ def _distinct_words(column: str, promised: Mapping[str, Any]) -> Promise:
 
 
 def _entropy_words(column: str, promised: Mapping[str, Any]) -> Promise:
+    # A manifest may hold it as a number: by way of its text 1.5 stays 1.5, and does not become a binary fraction.
     least = plain(Decimal(str(promised["entropy"])))
     sentence = f"In every class '{column}' is spread at least as evenly as {least} equally frequent values (entropy l-diversity)."
     return Promise("entropy l-diversity", f"≥ {least}", sentence)
@@ -248,6 +249,7 @@ def check_distance(value: Any) -> Any:
     if not isinstance(value, Mapping):
         raise fault("must be a mapping (key: value)")
     if distance_of(value) is None:
+        # The kind of error that Pydantic has for a literal, so that it is told at its place and with the nearest name.
         known = {"expected": ", ".join(f"'{name}'" for name in DISTANCES)}
         wrong = InitErrorDetails(type="literal_error", loc=("distance",), input=value["distance"], ctx=known)
         raise ValidationError.from_exception_data("distance", [wrong])

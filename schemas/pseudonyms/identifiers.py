@@ -45,6 +45,7 @@ def _is_entry(entry: object) -> bool:
 
 
 def _is_dropped(entry: object) -> bool:
+    # With these keys only: a misspelt one is a fault, and may have been meant to keep the column.
     return isinstance(entry, Mapping) and entry.keys() <= {"name", "treatment"} and entry.get("treatment", DROP) == DROP
 
 
@@ -72,6 +73,7 @@ class _Entry:
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(schema)]}
 
 
+# Pydantic would try a union's members in turn and tell the faults of each; mypy needs to know what comes out.
 if TYPE_CHECKING:
     Entry: TypeAlias = str | Identifier
 else:

@@ -47,10 +47,10 @@ class TreatmentKind:
     schema: type[TreatmentSpec]
     words: str
     form: Callable[[Any], str]
-    published: Code
+    published: Callable[..., Any]
     fitting: str
-    pseudonyms: Code
-    originals: Code | None = None
+    pseudonyms: Callable[..., Any]
+    originals: Callable[..., Any] | None = None
     vaulted: bool = False
     per_subject: bool = False
     meets: Literal["never", "by chance", "often"] = "often"

@@ -54,6 +54,7 @@ class MaskSettings(StrictModel):
         if (self.pattern is None) != (self.replacement is None):
             raise fault("pattern and replacement belong together")
         if self.pattern is not None and self.replacement is not None:
+            # By what is written, because both have defaults.
             if {"side", "character"} & self.model_fields_set:
                 raise fault("'from' and 'with' belong to keep; a pattern says in its replacement what is published")
             if not _replaces(self.pattern, self.replacement):
@@ -65,6 +66,7 @@ def _replaces(pattern: str, replacement: str) -> bool:
     import pyarrow as pa  # noqa: PLC0415 - few jobs have a pattern
     import pyarrow.compute as pc  # noqa: PLC0415
 
+    # \0 is the whole match: what is published would be the value itself.
     if re.search(r"(?<!\\)(?:\\\\)*\\0", replacement):
         return False
     try:
@@ -76,6 +78,7 @@ def _replaces(pattern: str, replacement: str) -> bool:
 
 def whole(pattern: str) -> str:
     """Returns the pattern that matches what ``pattern`` matches from start to end, line ends included; groups keep their numbers."""
+    # In a group: of alternatives the first would else have the beginning alone, and the last the end.
     return rf"(?s)\A(?:{pattern})\z"
 
 
@@ -108,6 +111,7 @@ class EncryptSettings(StrictModel):
             raise fault("must say either alphabet or characters")
         if len(self.letters) < 2 or len(set(self.letters)) < len(self.letters):
             raise fault("characters must be at least two, each once")
+        # A value could not be decrypted if one character both stays and is encrypted.
         if set(self.letters) & set(self.separators):
             raise fault("separators must not be among the characters that are encrypted")
         return self

@@ -31,6 +31,7 @@ _SENTENCES = {
     "model_attributes_type": "must be a mapping (key: value)",
     "union_tag_not_found": "has no name; give one",
 }
+# A default that is made of other fields cannot be made where these are wrong, which is told of them.
 _PASSED_OVER = frozenset({"default_factory_not_called"})
 
 
@@ -49,6 +50,7 @@ def place(loc: Loc, data: object = None) -> str:
 
     Where the job's ``data`` is at hand a quasi-identifier is called by its name: ``quasi_identifiers[2] 'age': hierarchy.widths``.
     """
+    # Before anything is spelt: all keys below are cell values.
     if in_tree(loc):
         loc = loc[: _TREE_AT + len(_TREE)]
     steps = len(_QIDS)
@@ -157,14 +159,17 @@ def unknown_key(loc: Loc, owner: type[StrictModel] | None, data: object) -> str:
 def sentences(error: ErrorDetails) -> list[str]:
     """Returns what an error says, without place."""
     kind, given, context = error["type"], error.get("input"), error.get("ctx", {})
+    # YAML has null where nothing stands behind a key; whatever type Pydantic misses, that is what its author should hear.
     if given is None and kind != "missing":
         return ["is empty; give a value or remove the key"]
     if kind == "fault":
         return list(context["sentences"])
     if kind == "literal_error":
+        # What was written is looked at for a resemblance and never shown, here and below.
         return [one_of(context["expected"], str(given), "must be")]
     if kind == "union_tag_invalid":
         return [one_of(context["expected_tags"], context["tag"], "has an unknown name; it must be")]
+    # Kinds that have no sentence here get a general one: Pydantic's own may quote the input.
     bounds = {"greater_than_equal": "must be at least {ge}", "too_short": "needs at least {min_length} entry"}
     return [bounds[kind].format_map(context) if kind in bounds else _SENTENCES.get(kind, "has a wrong value")]
 

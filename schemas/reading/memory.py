@@ -34,8 +34,10 @@ def memory_bytes(value: object) -> int:
 
 
 def _size(value: object) -> int | None:
+    # To Python true is an int.
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     found = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
     unit = UNITS.get(found[2].upper()) if found else None
+    # Exact: in floats 1.1GB is no whole number of bytes.
     return int(Fraction(found[1]) * unit) if found and unit else None

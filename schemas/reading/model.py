@@ -19,6 +19,7 @@ MOST_DIGITS = 18
 
 def fault(*sentences: str) -> PydanticCustomError:
     """Returns what a validator raises: one or more sentences, which name columns and counts but never a value of the input."""
+    # Sentences go in as context: in the template a brace of a column's name would be taken for a field.
     return PydanticCustomError("fault", "{text}", {"text": "; ".join(sentences), "sentences": sentences})
 
 
@@ -58,6 +59,7 @@ def plain(value: object) -> Any:
     if isinstance(value, StrictModel):
         return value.canonical()
     if isinstance(value, Decimal):
+        # 0.10 and 0.1 are one number, and so are 1E+1 and 10: one spelling for one digest.
         text = format(value, "f")
         text = text.rstrip("0").rstrip(".") if "." in text else text
         return "0" if text in {"-0", ""} else text
@@ -127,12 +129,15 @@ def exact_decimal(value: object) -> Decimal:
     """
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise fault("must be a number, without quotes" if isinstance(value, str) else "must be a number")
+    # repr gives the shortest text that stands for the float; Decimal would spell out its binary fraction.
     number = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     if not number.is_finite():
         raise fault("must be a finite number")
+    # By exponent alone: to write 1e999999 out would take the memory for all its digits.
     exponent = number.as_tuple().exponent
     if number and (number.adjusted() >= MOST_DIGITS or (isinstance(exponent, int) and exponent < -MOST_DIGITS)):
         raise fault(f"has more than {MOST_DIGITS} digits before or after the point")
+    # A decimal keeps the sign of -0.
     return number if number else Decimal(0)
 
 

@@ -49,6 +49,7 @@ def put(data: dict[str, object], keys: list[str], value: object) -> None:
             raise MisplacedError(f"{place(tuple(keys[:step]))} holds a single value and no further keys")
         if last:
             here[index] = value
+        # A key with nothing behind it is there and null, and may be filled.
         elif isinstance(here, dict) and here.get(index) is None:
             here[index] = {}
         here = here[index]

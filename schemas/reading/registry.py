@@ -111,6 +111,7 @@ class OneOf:
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Returns the schema of one of the names."""
+        # As they are now: an entry that is added later has the models made anew.
         return core_schema.literal_schema(list(self._registry))
 
 

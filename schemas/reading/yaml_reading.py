@@ -15,20 +15,23 @@ import yaml
 
 from schemas.errors.signals import UnreadableError
 from schemas.reading.faults import Loc, in_qid, in_tree, place
+from schemas.reading.regular_files import content_of
 
+# Bounded, because Python raises an error of its own for whole numbers of more than 4,300 digits.
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")
 _DECIMAL = re.compile(r"[-+]?(?:(?:0|[1-9][0-9]{0,399})(?:\.[0-9]{0,400})?|\.[0-9]{1,400})(?:[eE][-+]?[0-9]{1,6})?")
 _WORDS = {word: value for value, forms in ((True, "true True TRUE"), (False, "false False FALSE")) for word in forms.split()}
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 _MOST_NODES = 1_000_000
+MOST_BYTES = 100_000_000
 _DATA_AS_WRITTEN: Loc = ("source", "null_values")
 
 
 def read_text(path: Path) -> tuple[str, list[str]]:
     """Returns the file's text, or why there is none."""
     try:
-        return path.read_bytes().decode("utf-8-sig"), []
+        return content_of(path, MOST_BYTES).decode("utf-8-sig"), []
     except UnicodeDecodeError as error:
         return "", [f"the file is not UTF-8 text (byte {error.start:,}); save it as UTF-8"]
     except FileNotFoundError:
@@ -125,6 +128,7 @@ def scalar(node: yaml.ScalarNode, loc: Loc) -> object:
     text = str(node.value)
     if node.style or loc[: len(_DATA_AS_WRITTEN)] == _DATA_AS_WRITTEN:
         return text
+    # In a tree too: a dash with nothing behind it is a fault to be told, not an empty text.
     if text in _NULLS:
         return None
     if in_tree(loc):

@@ -89,6 +89,7 @@ class Overlap(BaseModel):
 
     def sentence(self) -> str:
         """Returns the warning: what both together tell, why, and of how many records."""
+        # 0 was measured and None was not; only the first may put anybody at ease.
         if self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.unmeasured):
             return (
                 f"Release {self.release} is made of the same source, which was measured: whoever has both finds no record that shares its "

@@ -152,6 +152,7 @@ class Manifest(BaseModel):
     versions: dict[str, str]
     seconds: dict[str, float]
     peak_rss: int
+    # From here on fields that came later: without defaults older releases could not be read.
     risk: dict[str, dict[str, int | float]] = {}
     tops: dict[str, int] = {}
     asked: Terms | None = None

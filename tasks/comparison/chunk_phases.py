@@ -14,7 +14,7 @@ from tasks.engine.calls import WORKERS, Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, run_step
 from tasks.source.chunks import Source
-from tasks.store.keys import together
+from tasks.store.keys import key_of_all
 from tasks.store.store import Artifact, Store
 
 BYTES_PER_RECORD = 64
@@ -24,10 +24,17 @@ Optima = list[OptimumArtifacts]
 
 
 def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[Portion]:
-    """Counts every unit of the source at full resolution: the one scan that all experiments share."""
+    """Counts every unit of the source at full resolution: the one scan that all experiments share.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     cuts = comparison.cut_source(source, units)
     finest = (0,) * len(run.job.columns.quasi_identifiers)
     pieces = source.model_copy(update={"chunks": tuple(piece for cut in cuts for piece in cut)})
+    # One call for all pieces, so that units are counted side by side; the parts come back in the order of the pieces.
     parts = iter(count_histograms(run, pieces))
     return [
         Portion(histogram=_merged(run, domain, finest, [next(parts) for _ in cut]), root=finest, records=sum(piece.rows for piece in cut))
@@ -36,6 +43,7 @@ def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[
 
 
 def _merged(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
+    # A coarser root has to be rolled up even from a single part; at the finest node that part is the sum already.
     return parts[0] if len(parts) == 1 and not any(root) else merge_histograms(run, domain, root, parts)
 
 
@@ -47,6 +55,9 @@ def portion_of(run: Run, domain: Artifact, units: Sequence[Portion], *, bins: bo
         domain: Of the whole source.
         units: One or more.
         bins: Whether the root is bounded as the job's ``method.root`` says.
+
+    Raises:
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     coding = load_coding(run.job, domain, run.store)
     records = sum(unit.records for unit in units)
@@ -62,35 +73,51 @@ def optima_of_chunks(
 
     Returns:
         Per chunk, told by the units that it is made of, one optimum per k.
+
+    Raises:
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
+    # Ranges have no order of their own.
     ordered = sorted(set(chunks), key=lambda chunk: (chunk.start, chunk.stop))
+    # `root: dense` is SKALD's bound; each chunk alone stands for ARX, which knows no such bound.
     portions = [portion_of(run, domain, units[chunk.start : chunk.stop], bins=False) for chunk in ordered]
     return dict(zip(ordered, find_optima(run, domain, portions, ks), strict=True))
 
 
 def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Sequence[int]) -> list[Optima]:
-    """Searches portions, each for every k: side by side where several fit the job's memory, else one after the other."""
+    """Searches portions, each for every k: side by side where several fit the job's memory, else one after the other.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     coding = load_coding(run.job, domain, run.store)
     key = [comparison.optima_key(run.job, coding, portion, k) for portion in portions for k in ks]
     parts = groups(range(len(portions)))
     calls = [
         Call(
-            together([key[position * len(ks) + number] for position in part for number in range(len(ks))]),
+            key_of_all([key[position * len(ks) + number] for position in part for number in range(len(ks))]),
             f"optima {number} of {len(parts)}",
             (run.job, domain, tuple(ks), run.store, [portions[position] for position in part]),
         )
         for number, part in enumerate(parts, start=1)
     ]
-    together = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= run.job.memory
-    batches = [calls] if together else [[call] for call in calls]
+    # Every worker may hold a portion at the same time, and none knows what the others hold.
+    abreast = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= run.job.memory
+    batches = [calls] if abreast else [[call] for call in calls]
     return [optima for batch in batches for result in map_step(run, "optima", _find_optima, batch) for optima in result]
 
 
 def _find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portions: Sequence[Portion]) -> list[Optima]:
-    return [comparison.find_optima(job, domain, ks, store, portion) for portion in portions]
+    return [comparison.search_portions(job, domain, ks, store, portion) for portion in portions]
 
 
-def recount(run: Run, domain: Artifact, releases: Sequence[OptimumArtifacts]) -> Recounted:
-    """Counts the classes of the releases of chunks, concatenated."""
+def recount_chunks(run: Run, domain: Artifact, releases: Sequence[OptimumArtifacts]) -> Recounted:
+    """Counts the classes of the releases of chunks, concatenated.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
     call = Call(comparison.recount_key(releases), f"recount {len(releases)}", (run.job, domain, releases, run.store, run.spill))
-    return read_recount(run_step(run, "recounts", comparison.recount, call), run.store)
+    return read_recount(run_step(run, "recounts", comparison.recount_releases, call), run.store)

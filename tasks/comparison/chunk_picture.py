@@ -58,6 +58,7 @@ def _ratios(comparison: Comparison) -> Picture:
     names = [counted(chunks, "chunk") for chunks in counts]
     series = {name: [found[chunks, k] for k in ks] for name, chunks in zip(names, counts, strict=True)}
     steps = max(len(counts) - 1, 1)
+    # Numbers of chunks are an order and not kinds: one colour that grows stronger says so, and leaves colours to mean k.
     looks = {name: Look(0, strength=1 - (1 - PALEST) * (1 - number / steps)) for number, name in enumerate(names)}
     chart = Chart("DM* ratio (the paper's Fig. 3)", "each chunk alone / SKALD; above 1 one node for all loses less", series, looks=looks)
     return grouped_bars(chart, [f"{k:,}" for k in ks], "k", base=1.0)

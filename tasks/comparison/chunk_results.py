@@ -136,6 +136,7 @@ def make_case(skald: Optimum, alone: Sequence[Optimum], recounted: Recounted) ->
         lost_chunks=sum(optimum.node is None for optimum in alone),
         classes=recounted.classes,
         suppressed=suppressed,
+        # Classes of several chunks may publish the same labels and are one then; suppressed records of all chunks simply add up.
         dm_star=recounted.squares + suppressed**2,
         dm_star_summed=summed,
         gcp=pooled([optimum.gcp for optimum in alone], [optimum.records for optimum in alone]),
@@ -154,6 +155,7 @@ def make_comparison(job: Job, source: Source, coding: Coding, cases: Sequence[Ca
         inputs=source.digest,
         data="cut" if cut else "growing",
         records=source.records,
+        # As text: as a number of JSON it would come back as the nearest binary fraction.
         limit=str(plain(job.suppression.limit)),
         objective=full_domain(job.method).objective,
         memory=job.memory,
@@ -177,6 +179,7 @@ def spelt_levels(qid: QuasiIdentifier, hierarchy: Hierarchy) -> tuple[str, ...]:
 
 def comparison_folder(job: Job, to: Path | None) -> Path:
     """Returns where figures go: the folder that is asked for, or ``<target>-comparison``, beside the releases and never among them."""
+    # An object store has no folder beside its releases: figures stay on this machine.
     beside = job.resolve(Path(job.name)) if job.target_address else job.target_path
     return to or beside.with_name(f"{beside.name}-comparison")
 
@@ -194,8 +197,13 @@ def write_comparison(folder: Path, comparison: Comparison) -> list[Path]:
 
 
 def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
-    """Writes one file of a comparison, whole. It may be read by whom the user's umask lets, unlike artefacts."""
+    """Writes one file of a comparison, whole. It may be read by whom the user's umask lets, unlike artefacts.
+
+    Raises:
+        StorageError: a folder, the disk or another run stands in the way.
+    """
     folder = path.parent
+    # Looked up before any is made: folders that were there keep the mode that their owner gave them.
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)

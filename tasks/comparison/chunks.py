@@ -141,8 +141,10 @@ def cut_source(source: Source, units: int) -> list[list[Chunk]]:
     cuts: list[list[Chunk]] = []
     ends = np.cumsum([chunk.rows for chunk in source.chunks])
     for number in range(units):
+        # Whole numbers all the way: a border that is rounded twice could leave a record out, or count it twice.
         first, last = (source.records * border // units for border in (number, number + 1))
         pieces = []
+        # A chunk's end is where the next one begins: "right" passes over a chunk that ends just where this unit begins.
         for position in range(int(np.searchsorted(ends, first, "right")), int(np.searchsorted(ends, last, "left")) + 1):
             chunk = source.chunks[position]
             start = int(ends[position]) - chunk.rows
@@ -175,12 +177,18 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
 
 def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> Key:
     """Returns the key of an optimum."""
+    # k and the records allowed, not the job's own k: experiments with other numbers of chunks ask for the same optimum again.
     read = fingerprints([portion.histogram]), fingerprints(portion.parts), coding.key, portion.root
     return OPTIMA.key(*read, k, most_suppressed(job, portion.records), full_domain(job.method).canonical(), job.memory)
 
 
-def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
-    """Finds the best node of a portion for every k, loading its histogram once."""
+def search_portions(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portion: Portion) -> list[OptimumArtifacts]:
+    """Finds the best node of a portion for every k, loading its histogram once.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: artefacts are gone.
+    """
     coding = load_coding(job, domain, store)
     keys = [optima_key(job, coding, portion, k) for k in ks]
     found = [_kept(store, key) for key in keys]
@@ -195,6 +203,7 @@ def find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, por
 
 def _kept(store: Store, key: Key) -> OptimumArtifacts | None:
     found = {step: store.find(step, key) for step in OptimumArtifacts.model_fields}
+    # Both or neither: after a kill between the two an optimum would be there whose classes could not be recounted.
     return None if None in found.values() else OptimumArtifacts.model_validate(found)
 
 
@@ -222,8 +231,10 @@ def _make(job: Job, coding: Coding, published: Published, searched: Searched, k:
 
 def _optimum(coding: Coding, published: Published, histogram: Histogram, k: int, found: Found | None) -> tuple[Optimum, pa.Table]:
     records = histogram.records
+    # A limit of 1 lets a node pass that publishes nothing: that is a lost chunk, not an optimum.
     if found is None or found.loss.suppressed == records:
         nothing = cell_table(tuple(np.empty(0, np.int64) for _ in published.packing.words), np.empty(0, np.int64))
+        # Eq. 4 with s = N. At 0 a chunk that cannot be released at all would look like the best of them.
         return Optimum(k=k, records=records, node=None, classes=0, suppressed=records, dm_star=records**2, gcp=1, unexamined=0), nothing
     chosen = roll_up(histogram, found.node, coding.hierarchies)
     kept = ~KAnonymity(k).fails(chosen.counts)
@@ -246,11 +257,17 @@ def read_optimum(artifacts: OptimumArtifacts, store: Store) -> Optimum:
 
 def recount_key(releases: Sequence[OptimumArtifacts]) -> Key:
     """Returns the key of the recount of concatenated classes."""
+    # By content and sorted: the concatenated table is the same in whatever order its chunks come.
     return RECOUNTS.key(sorted(release.optima_classes.sha256 for release in releases))
 
 
-def recount(job: Job, domain: Artifact, releases: Sequence[OptimumArtifacts], store: Store, spill: Path) -> Artifact:
-    """Counts the classes of the releases of chunks, concatenated, out of core."""
+def recount_releases(job: Job, domain: Artifact, releases: Sequence[OptimumArtifacts], store: Store, spill: Path) -> Artifact:
+    """Counts the classes of the releases of chunks, concatenated, out of core.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
     words = len(Published.of(load_coding(job, domain, store).hierarchies).packing.words)
 
     def write(path: Path) -> int:

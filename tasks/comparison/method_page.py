@@ -86,6 +86,7 @@ def charts(comparison: MethodComparison) -> list[str]:
         over_ks = Chart(one.title, one.note, figures, one.marked)
         if not one.pictured or not over_ks.known:
             continue
+        # A line over one k would be a point.
         if len(comparison.ks) > 1:
             picture = lines(over_ks, [f"{k:,}" for k in comparison.ks], "k")
         else:
@@ -95,7 +96,7 @@ def charts(comparison: MethodComparison) -> list[str]:
     return drawn
 
 
-def render(comparison: MethodComparison) -> str:
+def render_methods(comparison: MethodComparison) -> str:
     """Returns the page; equal comparisons give equal pages."""
     return page(
         TEMPLATE,

@@ -30,6 +30,10 @@ def measure_methods(
 
     Returns:
         By k, then in the order of the methods.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        SkaldError: whatever a step raises.
     """
     scratch, found = run.job.work_path / "comparison", []
     wanted = [(k, method) for k in ks for method in methods]
@@ -37,20 +41,22 @@ def measure_methods(
     try:
         for done, (k, method) in enumerate(wanted, start=1):
             # A method is its flow, which runs in a process of its own; what counts its release is here.
+            # Versions too: CPU time and memory are theirs, even where the release stays the same.
             of_method = Step(method, METHODS[method].flow.module).key(job_digest(run.job), source.digest, versions(), k)
             key = STEP.key(of_method)
             call = Call(key, f"{method}, k = {k}", (asked, method, k, domain, histogram, scratch, key, run.store))
-            artifact = run_step(run, MEASURED, measure, call)
+            artifact = run_step(run, MEASURED, measure_method, call)
             found.append(MethodRun.model_validate_json(run.store.path(artifact).read_bytes()))
             advance("methods", done, len(wanted))
     finally:
+        # It held raw values, so that not even Ctrl+C may leave it behind.
         shutil.rmtree(scratch, ignore_errors=True)
     # The next comparison measures anew.
     run.store.remove(MEASURED)
     return found
 
 
-def measure(
+def measure_method(
     asked: Asked, method: str, k: int, domain: Artifact, histogram: Artifact | None, scratch: Path, key: Key, store: Store
 ) -> Artifact:
     """Runs and counts one method, and keeps its figures."""

@@ -74,7 +74,9 @@ class Asked:
         if self.treatment and not METHODS[method].one_level:
             other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
         dropped = (f"columns.identifiers={json.dumps(self.identifiers, ensure_ascii=False)}",) if self.identifiers else ()
+        # Settings are read as YAML, of which JSON is a part: a folder with a colon or a quote in its name stays one text.
         folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
+        # Ours come last, because of two settings of one key the later one stays.
         return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", *folders)
 
 
@@ -135,14 +137,18 @@ def _run(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
     # -P: a folder of the user's that is called flows would be taken for ours.
     command = [sys.executable, "-P", "-m", "flows.cli", "run", str(job_file), "--direct", "--json", *options]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
+    # Into files: a pipe that nobody empties while its process is waited for would stop the process once it is full.
     printed, said = scratch / "printed", scratch / "said"
     start = time.perf_counter()
     with printed.open("wb") as output, said.open("wb") as errors:
         process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path, SWITCH: "1"}, stdout=output, stderr=errors)
         try:
+            # The usage of this one process; RUSAGE_CHILDREN would add up all that this process ever started.
             _, status, usage = os.wait4(process.pid, 0)
+            # Popen did not do the waiting; without the code it would wait again for a process that is gone.
             process.returncode = os.waitstatus_to_exitcode(status)
         except BaseException:
+            # Ctrl+C too: a run that outlives its comparison would go on writing into a folder that is being removed.
             process.kill()
             process.wait()
             raise
@@ -160,6 +166,7 @@ def _sentence(ended: Ended, scratch: Path) -> str:
 
 
 def _one_line(text: str, scratch: Path) -> str:
+    # The folder is removed by the time that anybody reads the sentence.
     return " ".join(text.replace(str(scratch), "its folder").split())
 
 
@@ -176,6 +183,7 @@ def _figures(
     risk = release_risk(recount.sizes, recount.masked, manifest.suppressed, manifest.masked)
     released = int(risk["records"])
     held = manifest.loss.get("gcp_set")
+    # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
     if manifest.node is not None and histogram is not None and manifest.remainder is None:
         held = held_gcp(job, coding, histogram, manifest.node, store)
     return Figures(
@@ -198,4 +206,5 @@ def _figures(
 
 def _dm(recount: Recount, manifest: Manifest) -> int:
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
+    # A suppressed record could be any of the N, which is what DM charges for it.
     return sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records

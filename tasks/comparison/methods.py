@@ -12,7 +12,7 @@ from schemas.job.job import Job
 from schemas.reading.model import plain
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from tasks.comparison.chunk_results import write_figure
-from tasks.comparison.method_page import render
+from tasks.comparison.method_page import render_methods
 from tasks.engine.versions import versions
 from tasks.report.sentences import promises
 from tasks.source.chunks import Source
@@ -32,6 +32,7 @@ def make_method_comparison(job: Job, source: Source, runs: Sequence[MethodRun]) 
         inputs=source.digest,
         records=source.records,
         quasi_identifiers=tuple(qid.name for qid in job.columns.quasi_identifiers),
+        # The first promise is k, which differs from run to run.
         promises=promises(job.privacy.summary())[1:],
         limit=str(plain(job.suppression.limit)),
         memory=job.memory,
@@ -50,7 +51,8 @@ def write_method_comparison(folder: Path, comparison: MethodComparison) -> list[
     Raises:
         StorageError: the folder cannot be written.
     """
-    text, page = comparison.model_dump_json(indent=2) + "\n", render(comparison)
+    # Both before any file is written: a page that cannot be rendered leaves the files of an earlier comparison alone.
+    text, page = comparison.model_dump_json(indent=2) + "\n", render_methods(comparison)
     return [
         write_figure(folder / "methods.json", lambda path: path.write_text(text, "utf-8")),
         write_figure(folder / "methods.csv", lambda path: _write_csv(path, comparison)),

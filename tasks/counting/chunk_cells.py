@@ -36,7 +36,11 @@ def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Dom
 
 
 def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation | None:
-    """Returns how a histogram at the finest node reads in the coding of the whole; None if it is coded so already."""
+    """Returns how a histogram at the finest node reads in the coding of the whole; None if it is coded so already.
+
+    Raises:
+        StorageError: they are gone.
+    """
     if part.step != OF_CHUNK:
         return None
     whole = (*coding.domains, *coding.sensitive)
@@ -45,7 +49,11 @@ def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation 
 
 
 def whole_cells(coding: Coding, part: Artifact, store: Store) -> tuple[Words, NDArray[np.int64]]:
-    """Returns the cells of a histogram at the finest node, and their counts, in the coding of the whole."""
+    """Returns the cells of a histogram at the finest node, and their counts, in the coding of the whole.
+
+    Raises:
+        StorageError: they are gone.
+    """
     translation = translation_of(coding, part, store)
     # Checked when it was written, and its digest since.
     words, counts = cell_columns(read_table(store, part))
@@ -53,7 +61,11 @@ def whole_cells(coding: Coding, part: Artifact, store: Store) -> tuple[Words, ND
 
 
 def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
-    """Yields the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles."""
+    """Yields the cells of each histogram at the finest node, taken apart, and their counts; those coded alike have the same bundles.
+
+    Raises:
+        StorageError: they are gone.
+    """
     plain = Bundles(coding.packing)
     last: tuple[Translation, Bundles] | None = None
     for part in parts:
@@ -67,7 +79,11 @@ def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> It
 
 
 def whole_files(coding: Coding, parts: Sequence[Artifact], store: Store, folder: Path) -> list[Path]:
-    """Returns files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies."""
+    """Returns files with the cells of histograms in the coding of the whole: the artefacts where they are coded so, else copies.
+
+    Raises:
+        StorageError: they are gone.
+    """
     files = []
     for number, part in enumerate(parts):
         translation = translation_of(coding, part, store)

@@ -15,7 +15,7 @@ from core.histograms.histogram import HistogramCounter
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import histogram_schema
-from tasks.counting.domains import axis_names, chunk_key, count_domains
+from tasks.counting.domains import axis_names, chunk_key, count_chunk_domains
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
 from tasks.store.store import Artifact, Store
@@ -32,6 +32,7 @@ def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) ->
 
     Raises:
         SourceError: the file changed since phase 1.
+        StorageError: a table is not what its step promises.
     """
 
     def write(path: Path) -> int:
@@ -68,7 +69,8 @@ def packed_records(
         SourceError: the file changed since phase 1, while batches are drawn.
     """
     names = axis_names(job)
-    domains = read_domains(read_table(store, count_domains(job, columns, chunk, store)), names)
+    # Phase 1 left them; asked for by the step, they are made again if they are damaged.
+    domains = read_domains(read_table(store, count_chunk_domains(job, columns, chunk, store)), names)
     packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
 
     def batches() -> Iterator[tuple[Words, list[pa.Array]]]:

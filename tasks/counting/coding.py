@@ -95,14 +95,18 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
 
     Raises:
         HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
     """
     key = (domain.sha256, fingerprint_of(quasi_identifiers_digest(job), job.privacy.columns))
+    # Chunk tasks are threads: each would build the same hierarchies for itself.
     with _loading:
         if key in _loaded:
             return _loaded[key]
         domains = read_domains(read_table(store, domain), axis_names(job))
         qids = job.columns.quasi_identifiers
         hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(qids, domains[: len(qids)], strict=True)]
+        # One at a time is held, because the domains of a large source are large.
         _loaded.clear()
         _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
         return _loaded[key]

@@ -7,20 +7,21 @@ from pathlib import Path
 
 import numpy as np
 import pandera.polars as pandera
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.columns.column_types import in_utc, working_type
+from core.columns.agreed_moments import agreed_moments
+from core.columns.column_types import working_type
 from core.columns.domains import DomainCounter, merge_domains, value_column
 from schemas.errors.base import SourceError
+from schemas.errors.values import ValuesError
 from schemas.job.job import Job
-from schemas.tables import domain_schema, source_schema
+from schemas.tables import domain_schema
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import checked, read_table, write_table
+from tasks.store.tables import read_table, write_table
 
 MERGED = Step("domain", __name__)
 # The cells of a chunk are coded against its own domains, which bear the same key: so both are of one code.
@@ -52,33 +53,41 @@ def chunk_key(job: Job, chunk: Sequence[str | int]) -> Key:
     return COUNTED.key(chunk, axis_names(job))
 
 
-def count_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
     """Counts the distinct values of every QID in one chunk.
 
     Raises:
-        SourceError: the file cannot be read, or a numerical QID holds NaN or infinity.
+        SourceError: the file cannot be read, has changed, or a numerical QID holds NaN or infinity.
+        ValuesError: a QID of dates or times holds a moment that not every program reads alike.
+        StorageError: a table is not what its step promises.
     """
     names, types = axis_names(job), axis_types(job, columns)
 
     def write(path: Path) -> int:
         counter = DomainCounter(types)
         for number, batch in enumerate(read_chunk(chunk, names)):
-            if not number:
-                _check_source(batch, names, types)
+            if not number and not _as_promised(batch, types):
+                raise SourceError.changed(chunk.file.name)
             counter.add(batch)
         table = counter.table()
+        # Of distinct values and not of records, with the counts at hand that a message needs.
         _check_finite(table, names, types)
+        _check_moments(table, names, types)
         return write_table(path, table, schema_of(job), "domains")
 
     return store.make("domains", chunk_key(job, chunk.key), ".parquet", write)
 
 
 def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store) -> Artifact:
-    """Sums the domain tables of all chunks into one."""
+    """Sums the domain tables of all chunks into one.
+
+    Raises:
+        StorageError: a table is not what its step promises.
+    """
     types = axis_types(job, source.columns)
 
     def write(path: Path) -> int:
-        merged = merge_domains((read_table(store, part, schema_of(job)) for part in parts), types)
+        merged = merge_domains((read_table(store, part) for part in parts), types)
         return write_table(path, merged, schema_of(job), "domain")
 
     return store.make("domain", merged_key(parts), ".parquet", write)
@@ -86,14 +95,27 @@ def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Sto
 
 def merged_key(parts: Sequence[Artifact]) -> Key:
     """Returns the key of the domain table of all chunks, in whatever order they come."""
+    # By content: a chunk that was counted anew to the same end changes nothing that follows.
     return MERGED.key(sorted(part.sha256 for part in parts))
 
 
-def _check_source(batch: pa.RecordBatch, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
-    # The first batch of every chunk shows whether the file still has the types of its footer; values are checked as domains.
-    plain = pa.table({name: batch.column(name).slice(0, 1000).cast(dtype) for name, dtype in zip(names, types, strict=True)})
-    dtypes = pl.DataFrame(pa.schema([(name, in_utc(dtype)) for name, dtype in zip(names, types, strict=True)]).empty_table()).schema
-    checked(plain, source_schema(dict(dtypes)), "source")
+def _as_promised(batch: pa.RecordBatch, types: Sequence[pa.DataType]) -> bool:
+    """Tells whether the first rows of a chunk are of the types that the file's footer named; values are checked as domains."""
+    kinds = (dtype.value_type if pa.types.is_dictionary(dtype) else dtype for dtype in batch.schema.types)
+    return [working_type(kind) for kind in kinds] == list(types)
+
+
+def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:
+    for position, (name, dtype) in enumerate(zip(names, types, strict=True)):
+        if not (pa.types.is_date(dtype) or pa.types.is_timestamp(dtype)):
+            continue
+        values = table[value_column(position)].combine_chunks()
+        numbers = values.cast(pa.int32() if pa.types.is_date32(dtype) else pa.int64())
+        first, last = agreed_moments(dtype)
+        outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
+        beyond = pc.fill_null(outside, False).to_numpy(zero_copy_only=False)
+        if beyond.any():
+            raise ValuesError.no_moments(name, int(table["count"].to_numpy()[beyond].sum()), first.words, last.words)
 
 
 def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

@@ -60,6 +60,10 @@ def uniqueness(
 
     Returns:
         The counts, and the risk of the source as it is.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
     """
     coding, found = load_coding(job, domain, store), read_sizes(sizes, store)
     numbers = list(zip(found.sizes, found.classes, strict=True))
@@ -81,6 +85,7 @@ def _without_each(job: Job, coding: Coding, files: Sequence[Artifact], store: St
             for position, qid in enumerate(coding.domains):
                 [(unique, below)] = connection.execute(exposed_sql(keys_without(coding, position), job.privacy.k)).fetchall()
                 found[qid.qid] = Exposed(unique=unique, below_k=below)
+        # Only what is dear is kept; the whole follows from the class sizes.
         path.write_text(Drivers(whole=Exposed(unique=0, below_k=0), without=found).model_dump_json())
         return len(found)
 

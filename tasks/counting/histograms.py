@@ -25,7 +25,7 @@ from tasks.store.tables import read_table, write_table
 STEP = Step("histogram", __name__)
 
 
-def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
+def add_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
     """Sums the histograms of all chunks into the root histogram, ascending by cell.
 
     Args:
@@ -35,6 +35,10 @@ def merge_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Art
         parts: Histograms at the finest node.
         store: Gets the sum.
         spill: Folder for what does not fit into memory.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: a table is not what its step promises.
     """
     coding = load_coding(job, domain, store)
     if root != coding.finest:
@@ -74,7 +78,11 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
         parts: Histograms at the finest node.
         store: Gets one histogram per root.
         most_cells: Most cells of an array with an entry per possible cell.
+
+    Raises:
+        StorageError: artefacts are gone.
     """
+    # Looked up before anything is read: one pass serves all that are missing, and none is made where nothing is.
     found = {root: store.find("histogram", histogram_key(coding, root, parts)) for root in roots}
     sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
@@ -99,9 +107,14 @@ def _writer(table: pa.Table) -> Callable[[Path], int]:
 
 
 def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store) -> list[bool]:
-    """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure."""
+    """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure.
+
+    Raises:
+        StorageError: artefacts are gone.
+    """
     crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most) for node in nodes]
     for bundles, codes, _ in bundled_cells(coding, parts, store):
+        # Once a node has too many cells, it has too many whatever else is read.
         waiting = [crowd for crowd in crowds if crowd.at_least <= most]
         if not waiting:
             break
@@ -121,8 +134,12 @@ def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path)
 
 
 def load_histogram(artifact: Artifact, coding: Coding, root: Node, store: Store) -> Histogram:
-    """Reads the root histogram, or that of a chunk at the finest node, into memory."""
+    """Reads the root histogram, or that of a chunk at the finest node, into memory.
+
+    Raises:
+        StorageError: artefacts are gone.
+    """
     packing = packing_of(root, coding.axes)
     if artifact.step == OF_CHUNK:
         return Histogram(root, packing, *whole_cells(coding, artifact, store))
-    return Histogram(root, packing, *cell_columns(read_table(store, artifact, histogram_schema(len(packing.words)))))
+    return Histogram(root, packing, *cell_columns(read_table(store, artifact)))

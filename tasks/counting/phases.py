@@ -22,7 +22,11 @@ Artifacts = list[Artifact]
 
 
 def count_domains(run: Run, source: Source) -> Artifacts:
-    """Phase 1: the domain tables of all chunks."""
+    """Phase 1: the domain tables of all chunks.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
     return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store)
 
 
@@ -31,11 +35,15 @@ def _key_of(run: Run) -> Callable[[Chunk], Key]:
 
 
 def _count_domains(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
-    return [domains.count_domains(job, columns, chunk, store) for chunk in chunks]
+    return [domains.count_chunk_domains(job, columns, chunk, store) for chunk in chunks]
 
 
 def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
-    """Phase 1: the domain table of the whole source."""
+    """Phase 1: the domain table of the whole source.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
     call = Call(domains.merged_key(parts), "merge domains", (run.job, source, parts, run.store))
     return run_step(run, "domain", domains.merge_chunks, call)
 
@@ -56,7 +64,11 @@ def _count_pairs(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Ch
 
 
 def count_histograms(run: Run, source: Source) -> Artifacts:
-    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains."""
+    """Phase 2: the histograms of all chunks at the finest node, each coded against the chunk's own domains.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
     return map_groups(run, "histograms", _count_histograms, source.chunks, _key_of(run), run.job, source.columns, run.store)
 
 
@@ -65,17 +77,29 @@ def _count_histograms(job: Job, columns: pa.Schema, store: Store, chunks: Sequen
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
-    """Phase 2: the root histogram of the whole source."""
+    """Phase 2: the root histogram of the whole source.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     key = histograms.histogram_key(load_coding(run.job, domain, run.store), root, parts)
     call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill))
-    return run_step(run, "histogram", histograms.merge_histograms, call)
+    return run_step(run, "histogram", histograms.add_histograms, call)
 
 
 def count_sizes(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts) -> Artifact | None:
-    """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much."""
+    """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     coding = load_coding(run.job, domain, run.store)
     if not risk.is_counted(coding, root, parts):
         return None
     files = [histogram] if root == coding.finest else parts
     call = Call(risk.sizes_key(coding, files), "sizes", (run.job, domain, files, run.store, run.spill))
-    return run_step(run, "sizes", risk.count_sizes, call)
+    return run_step(run, "sizes", risk.count_class_sizes, call)

@@ -58,7 +58,7 @@ class Sizes(BaseModel):
         return risk_of(ClassSizes(counts, np.array(self.classes, np.int64), counts))
 
 
-def together(parts: Sequence[Sizes]) -> Sizes:
+def sizes_together(parts: Sequence[Sizes]) -> Sizes:
     """Adds up the sizes of parts of the source that have no combination in common, such as fragments, which are told by values alone."""
     added: Counter[int] = Counter()
     for part in parts:
@@ -100,7 +100,7 @@ def sizes_key(coding: Coding, files: Sequence[Artifact]) -> Key:
     return STEP.key(coding.key, len(coding.domains), fingerprints(files))
 
 
-def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
+def count_class_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
     """Counts the combinations of QID values of the source by their records.
 
     Args:
@@ -109,10 +109,15 @@ def count_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: St
         files: Histograms at the finest node, of the whole source or of its chunks.
         store: Gets the counts.
         spill: Folder for what does not fit into memory.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     coding = load_coding(job, domain, store)
 
     def write(path: Path) -> int:
+        # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
         words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
         whole = whole_files(coding, files, store, spill / "sizes")
         with connect(job, spill) as connection:

@@ -14,6 +14,7 @@ from tasks.store.store import Artifact
 WORKERS = 2
 
 
+# A Prefect server is busy long after a map of a thousand tasks has ended.
 MOST_TASKS = 32
 
 
@@ -47,6 +48,7 @@ def artifacts_of(result: Any) -> list[Artifact]:
         return [result]
     if isinstance(result, BaseModel):
         return [artifact for _, value in result for artifact in artifacts_of(value)]
+    # A text is a sequence of texts, each of them again one of itself.
     if isinstance(result, Sequence) and not isinstance(result, str):
         return [artifact for value in result for artifact in artifacts_of(value)]
     return []

@@ -57,6 +57,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
     """Prefect's tasks on threads that wait, the functions of chunk tasks on Dask's workers."""
 
     def __init__(self, dask: DaskTaskRunner) -> None:
+        # Each task needs a thread to wait on, and one that waits costs next to nothing.
         super().__init__(max_workers=MOST_TASKS)
         self.dask: Any = dask  # its methods have no types
 
@@ -65,6 +66,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         return type(self)(self.dask.duplicate())
 
     def __enter__(self) -> Self:
+        # Begun first and ended last: threads that still wait need their cluster.
         self.dask.__enter__()
         super().__enter__()
         if self.dask.address:
@@ -81,6 +83,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
         Raises:
             RunnerError: there is no cluster.
+            StorageError: a folder cannot be made.
         """
         return DaskCalls(self.client, self.dask.address or "this machine", phase, private_folder(spill / "calls" / phase))
 
@@ -95,6 +98,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         try:
             client: distributed.Client = self.dask.client
         except Exception:
+            # Refusals, timeouts and broken certificates come as many kinds of error, and mean the same to whoever reads of them.
             raise (RunnerError.unreachable(self.dask.address) if self.dask.address else RunnerError.not_started()) from None
         return client
 
@@ -131,9 +135,11 @@ class DaskCalls:
             result = self._result(path, made_with(function))
         except distributed.KilledWorker:
             raise RunnerError.workers_died(self._phase) from None
+        # To Dask a connection that is closed is an OSError.
         except (distributed.CancelledError, OSError):
             raise RunnerError.lost(self._address) from None
         finally:
+            # The file holds what the call gets, which may be cell values.
             path.unlink(missing_ok=True)
         if isinstance(result, Failure):
             raise result.error()
@@ -151,6 +157,7 @@ class DaskCalls:
         try:
             while True:
                 try:
+                    # Looked up now and then: with the last worker gone, a result would be waited for for ever.
                     return future.result(timeout=CHECK_SECONDS)
                 except TimeoutError:
                     self._check_workers()
@@ -160,6 +167,7 @@ class DaskCalls:
 
     def _check_workers(self) -> None:
         workers: Callable[[], dict[str, int]] = self._client.nthreads
+        # Many threads wait at a time; one question in a while serves them all.
         with self._checking:
             now = time.monotonic()
             if now - self._checked >= CHECK_SECONDS:

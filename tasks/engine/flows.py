@@ -20,16 +20,26 @@ def without_prefect() -> bool:
 
 
 def as_flow(function: Callable[..., Any]) -> Any:
-    """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second)."""
+    """Makes a function a Prefect flow of the same name, or leaves it as it is where Prefect is not wanted (importing it costs a second).
+
+    Raises:
+        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
+    """
     if without_prefect():
         return guarded(function)
     from prefect import flow  # noqa: PLC0415
 
+    # Prefect's default for a result that is kept is a pickle that all users of the machine can read.
     return flow(name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)(guarded(function))
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:
-    """Does the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins."""
+    """Does the same for a function of job file and settings; as Prefect's parameters these are one model, checked before a run begins.
+
+    Raises:
+        JobError: the job file is wrong; carries every fault of the file, not only the first.
+        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
+    """
     if without_prefect():
         return guarded(function)
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415

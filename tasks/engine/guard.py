@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
+import duckdb
+
 from schemas.errors.base import InternalError, SkaldError, StorageError
+from schemas.errors.storage import ThreadsError
 from tasks.engine.retrying import is_transient
 
+_NO_THREAD = re.compile(r"can't start new thread|[Tt]hread constructor failed|^Resource temporarily unavailable$")
 Result = TypeVar("Result")
 
 
@@ -39,12 +45,22 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
     return call
 
 
+def is_short_of_threads(error: BaseException) -> bool:
+    """Tells whether the system refused another thread or process, as Python, DuckDB and Prefect each say it."""
+    if isinstance(error, OSError):
+        return isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN
+    return isinstance(error, RuntimeError | duckdb.Error) and bool(_NO_THREAD.search(str(error)))
+
+
 def known(error: BaseException) -> SkaldError:
     """Returns an error of ours for any other, without its text."""
+    if is_short_of_threads(error):
+        return ThreadsError.refused()
     if isinstance(error, OSError):
         return StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)
     trace = error.__traceback__
     while trace and trace.tb_next:
         trace = trace.tb_next
+    # Where it happened helps whoever mends it; the text of the error may hold a cell.
     place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "an unknown place"
     return InternalError(type(error).__name__, place)

@@ -44,14 +44,16 @@ def lineage_of(job: Job, manifest: Manifest) -> Lineage:
         "min_class": manifest.min_class,
         "optimal": manifest.optimal,
     }
+    # Of a database neither address nor statement: a statement may hold values.
     plain = [_without_wildcards(path) for path in job.source.path or [QUERY]]
-    sources = [address(path if "://" in path else str(job.folder / path)) for path in plain]
-    return Lineage(address(job.place_of(manifest.release)), tuple(dict.fromkeys(sources)), facts)
+    sources = [asset_address(path if "://" in path else str(job.folder / path)) for path in plain]
+    return Lineage(asset_address(job.place_of(manifest.release)), tuple(dict.fromkeys(sources)), facts)
 
 
-def address(path: str) -> str:
+def asset_address(path: str) -> str:
     """Returns a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
     text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
+    # Paths that are long differ at the end most of all, which is cut off: the digest tells them apart.
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{fingerprint_of(path)}"
 
 

@@ -19,11 +19,17 @@ from tasks.engine.runners import task_runner
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
-    """Returns the flow of a function of job file and settings, under the function's name, which is the method's."""
+    """Returns the flow of a function of job file and settings, under the function's name, which is the method's.
+
+    Raises:
+        JobError: the job file is wrong; carries every fault of the file, not only the first.
+        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
+    """
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
         asked = load_job(path, job.overrides)
+        # A job file may have changed since its deployment was made, whose flow is that of one method.
         if asked.method.name != function.__name__:
             fault = f"method.name is '{asked.method.name}', and this deployment is of '{function.__name__}'; start the one of the method"
             raise JobError(job.job_file, [fault])
@@ -33,6 +39,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     def work(job: RunParameters) -> Any:
         return guarded(run)(job)
 
+    # By these Prefect names the flow and describes it.
     work.__name__ = work.__qualname__ = function.__name__
     work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
     # As types and not as words: Prefect would look words up in the other module.

@@ -55,6 +55,7 @@ class Teller:
         except httpx.TransportError:
             raise ServerError.gone() from None
         except Exception:
+            # One that answers and refuses: its pages are not worth the run.
             self.lost = True
             return None
         return made
@@ -73,6 +74,7 @@ class Progress(Teller):
         if step not in STEPS:
             return
         phase, words, begins, ends = STEPS[step]
+        # Never backwards, though a step may begin again: fragments are cut anew where they came out too large.
         self.percent = max(self.percent, begins + (ends - begins) * (done / total if total else 1))
         if self.percent < 100 and time.monotonic() - self.told < EVERY_SECONDS:
             return
@@ -99,6 +101,7 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
     try:
         report = Report.model_validate_json((folder / "report.json").read_bytes())
     except (OSError, ValueError):
+        # By now it is published; not to be able to speak of it is no failure.
         return
     teller = Teller(manifest.name)
     link = report_url(manifest, folder)

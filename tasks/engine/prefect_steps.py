@@ -70,6 +70,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     try:
         for task, future in zip(tasks, futures, strict=True):
             result = _result(phase, task, future)
+            # A record of an earlier run may outlive what it speaks of.
             if all(run.store.whole(artifact) for artifact in artifacts_of(result)):
                 yield result
             else:
@@ -78,6 +79,7 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     except BaseException:
         stopped.set()
         made_by.withdraw()
+        # The folder's lock is let go after this: a thread that went on would write into the next run's.
         for future in futures:
             future.wait()
         raise
@@ -94,6 +96,7 @@ def _task(
     phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event, made_by: Calls
 ) -> Task[[], Any]:
     def work() -> Any:
+        # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
         return guarded(lambda: made_by(function, call))()
@@ -103,9 +106,11 @@ def _task(
         work,
         name=phase,
         task_run_name=step_label(phase, call.label),
+        # Prefect's own key holds the run's id, so that no later run would find the record, and knows nothing of the code that is called.
         cache_key_fn=lambda _context, _parameters: f"{phase}-{call.key}",
         persist_result=True,
         result_storage=records,
+        # The default is a pickle, and to read one is to run what it says.
         result_serializer="json",
         cache_result_in_memory=False,
         **_again(CHUNKS_SECONDS if chunks else WHOLE_SECONDS),
@@ -114,7 +119,11 @@ def _task(
 
 
 def task_here(step: str, label: str, function: Callable[[], Result], lineage: Lineage | None) -> Result:
-    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once."""
+    """Runs a function as a task in this thread; with a lineage it materialises an asset, and is tried once.
+
+    Raises:
+        StorageError: a folder, the disk or another run stands in the way.
+    """
 
     def work() -> Result:
         made = guarded(function)()
@@ -125,6 +134,7 @@ def task_here(step: str, label: str, function: Callable[[], Result], lineage: Li
     asset, task = None, Task(work, name=step, task_run_name=step_label(step, label), persist_result=False, **_again(WHOLE_SECONDS))
     if lineage:
         asset = Asset(key=lineage.release, properties=AssetProperties(name=str(lineage.facts["release"])))
+        # Without `_again`: the rename of a publication happened or did not, and the next run sees which.
         task = MaterializingTask(
             work,
             assets=[asset],

@@ -83,14 +83,17 @@ def run_call(path: str, wanted: Mapping[str, str]) -> Any:
 
 
 def _run(path: Path, wanted: Mapping[str, str]) -> Any:
+    # Before the file is read: a pickle of another version's classes may not even load.
     if differing := [name for name, version in wanted.items() if (release_versions().get(name) or code_of(name)) != version]:
         raise RunnerError.versions_differ(differing)
     try:
         content = path.read_bytes()
     except FileNotFoundError:
+        # A folder without the file means that it was withdrawn; no folder, that this machine does not have it.
         raise (WithdrawnError() if path.parent.is_dir() else RunnerError.not_shared(str(path.parent))) from None
     except OSError:
         raise RunnerError.not_shared(str(path.parent)) from None
+    # To read a pickle is to run what it says: this one lies where its owner alone can write.
     function, arguments = pickle.loads(content)
     return function(*arguments)
 

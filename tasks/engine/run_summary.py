@@ -45,6 +45,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
             _table(facts[0], facts[1:]),
             "### What became of each quasi-identifier",
             _table(("column", "level", "published as", "NCP"), qids),
+            # Browsers open no file from a page that came from a server, so that its path is there to be copied.
             f"[The whole report]({link})" if not link.startswith("file:") else f"The whole report: `{link}`",
         ]
     )

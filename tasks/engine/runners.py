@@ -38,10 +38,12 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
         raise RunnerError.contradiction("--scheduler", "leave it out, or use --runner dask")
     if runner or scheduler:
         os.environ[RUNNER] = "dask" if scheduler else str(runner)
+        # Emptied where none is given, or an address of the environment would outlive the choice of this machine.
         os.environ[SCHEDULER] = scheduler or ""
     if on_dask() and direct:
         if runner or scheduler:
             raise RunnerError.contradiction("--direct", "Dask's tasks are Prefect's; leave out --direct")
+        # An option overrules the environment; only two options contradict each other.
         del os.environ[RUNNER]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -12,12 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from schemas.errors.base import StorageError
 from schemas.job.job import Job
 from schemas.release.increments import Increment
-from tasks.store.files import owner_only, private_folder
+from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.staging import clear_staging
 from tasks.store.store import Artifact, Store
+from tasks.store.work_folder import LOCK, Removed, check_apart, check_ours, claim, remove_ours
 
 AFTER_PUBLICATION = ("runs", "files")
 
@@ -56,6 +55,7 @@ class Run:
         self.store.remove(*AFTER_PUBLICATION)
         if self.job.artifacts == "delete":
             shutil.rmtree(self.store.folder, ignore_errors=True)
+            # Prefect's records too: they would speak of artefacts that are gone.
             shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
 
 
@@ -64,15 +64,17 @@ def locked_run(job: Job) -> Iterator[Run]:
     """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
 
     Raises:
-        StorageError: another run is at work, or the folder cannot be written.
+        StorageError: another run is at work, or the folder is not ours or cannot be written.
     """
+    # Before anything is made: a mode that is set afterwards leaves a moment for others.
     owner_only()
-    work = private_folder(job.work_path)
+    work = claim(job)
     with _locked(work):
         spill = work / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
         store = Store.at(work)
+        # Under the lock nobody is writing: what has such a name is a killed run's.
         for left in store.folder.glob("**/.*.part"):
             left.unlink(missing_ok=True)
         try:
@@ -85,25 +87,21 @@ def locked_run(job: Job) -> Iterator[Run]:
 @contextmanager
 def _locked(work: Path) -> Iterator[None]:
     # The system drops the lock when the process ends, so that SIGKILL leaves nothing to clear by hand.
-    with (work / "run.lock").open("w") as lock:
-        os.chmod(lock.name, 0o600)  # noqa: PTH101 - by the open file's name
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise StorageError.busy(str(work)) from None
+    with locked(work / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
         yield
 
 
-def remove_artifacts(job: Job) -> int:
-    """Removes the run folder and returns how many bytes that freed.
+def remove_artifacts(job: Job) -> Removed:
+    """Removes what we made in the run folder, and the folder unless it holds anything else.
 
     Raises:
-        StorageError: a run is at work in it.
+        StorageError: a run is at work in it, or it is not ours.
     """
     work = job.work_path
-    if not work.is_dir():
-        return 0
+    # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
+    check_apart(job)
+    check_ours(work)
+    if not work.is_dir() or not any(work.iterdir()):
+        return Removed(0, 0)
     with _locked(work):
-        size = sum(path.stat().st_size for path in work.rglob("*") if path.is_file())
-        shutil.rmtree(work)
-    return size
+        return remove_ours(work)

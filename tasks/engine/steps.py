@@ -18,12 +18,16 @@ from tasks.engine.guard import Result, guarded
 from tasks.engine.lineage import Lineage
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
-from tasks.store.keys import Key, together
+from tasks.store.keys import Key, key_of_all
 from tasks.store.store import Artifact
 
 
 def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) -> Result:
-    """Makes one call of a step."""
+    """Makes one call of a step.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
     return map_step(run, phase, function, [call])[0]
 
 
@@ -82,11 +86,14 @@ def map_groups(
         items: Chunks, or whatever the step makes an artefact of.
         key: Returns the key of an item's artefact.
         *arguments: What every call gets.
+
+    Raises:
+        SkaldError: whatever a step raises.
     """
     parts = groups(items)
     calls = [
         Call(
-            key=together([key(item) for item in part]),
+            key=key_of_all([key(item) for item in part]),
             label=f"{phase} {number} of {len(parts)}",
             arguments=(*arguments, part),
             elsewhere=True,
@@ -108,5 +115,6 @@ def _results(run: Run, phase: str, function: Callable[..., Result], calls: Seque
             for future in futures:
                 yield future.result()
         except BaseException:
+            # What has begun comes to its end while the folder is still locked.
             pool.shutdown(wait=True, cancel_futures=True)
             raise

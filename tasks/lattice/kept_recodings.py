@@ -38,8 +38,13 @@ _loading = Lock()
 
 
 def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Recoding:
-    """Reads a recoding from its tables, once per process."""
+    """Reads a recoding from its tables, once per process.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
     key = (*coding.key, *artifacts.digests, job.intervals)
+    # Chunk tasks are threads, and the table of a recoding is large: it is made once, and one is held.
     with _loading:
         if key not in _loaded:
             _loaded.clear()
@@ -48,7 +53,11 @@ def load_recoding(job: Job, coding: Coding, artifacts: RecodingArtifacts, store:
 
 
 def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Literal["text", "bounds"], store: Store) -> Recoding:
-    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own."""
+    """Reads a recoding of cells: at the node that its outcome names, or at the finest if each class has labels of its own.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
     cells, classes = read_table(store, artifacts.cells), read_table(store, artifacts.classes)
     outcome = json.loads(store.path(artifacts.outcome).read_bytes())
     node = outcome.get("node", coding.finest[: len(coding.hierarchies)])

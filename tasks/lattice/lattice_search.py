@@ -9,7 +9,7 @@ from schemas.job.method import SkaldMethod
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, merge_domains, merge_histograms
 from tasks.lattice.lattice_maps import read_map
-from tasks.lattice.phases import search
+from tasks.lattice.phases import search_lattice
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
@@ -31,7 +31,7 @@ def lattice_of(job: Job) -> LatticeMap:
         root = choose_root(job, load_coding(job, domain, run.store))
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
-        found = search(run, domain, root, merge_histograms(run, domain, root, parts), parts, pairs)
+        found = search_lattice(run, domain, root, merge_histograms(run, domain, root, parts), parts, pairs)
         drawn = read_map(found.outcome, run.store)
     if drawn is None:
         raise NoLatticeError.not_kept()

@@ -46,6 +46,9 @@ def recode_locally(
         counted: Histogram of a root below it.
         parts: Histograms of the chunks.
         store: Where these are.
+
+    Raises:
+        StorageError: artefacts are gone.
     """
     leveller = Leveller(coding.hierarchies, coding.sensitive, model)
     first = leveller.at(counted, found.node)
@@ -89,6 +92,7 @@ def _left(
     finest = Lattice.allowed(coding.axes).root
     if not job.suppression.rounds or not fits or counted.node == finest:
         return leveller.rest(counted, first)
+    # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
     lost, packing = Lost(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
     words: list[Words] = []
     counts: list[NDArray[np.int64]] = []

@@ -63,6 +63,9 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         first: Histogram of the first root.
         parts: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
         store: Where histograms of further roots go.
+
+    Raises:
+        StorageError: artefacts are gone.
     """
     memory = memory_for_cells(job)
     limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
@@ -127,7 +130,11 @@ def _branches(coding: Coding, root: Node) -> bool:
 
 
 def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Sequence[Artifact], store: Store) -> Histogram:
-    """Returns the histogram of a root that is nowhere coarser than the node that was found."""
+    """Returns the histogram of a root that is nowhere coarser than the node that was found.
+
+    Raises:
+        StorageError: artefacts are gone.
+    """
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first

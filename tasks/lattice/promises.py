@@ -18,11 +18,16 @@ from tasks.counting.coding import Coding
 
 def most_suppressed(job: Job, records: int) -> int:
     """Returns how many records the limit allows to suppress, exactly."""
+    # A float product may fall just below a whole number, and one record fewer would be allowed.
     return floor(Fraction(job.suppression.limit) * records)
 
 
 def asked(job: Job, coding: Coding) -> tuple[object, ...]:
-    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job."""
+    """Returns what classes depend on besides the records, whichever method makes them: what a key must say of the job.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
     return coding.key, *promise, job.method.canonical(), job.intervals
 

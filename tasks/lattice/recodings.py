@@ -101,6 +101,8 @@ def choose_root(job: Job, coding: Coding) -> Node:
     Raises:
         ReplayError: the node does not mean the same over these data.
         PrivacyError: there are fewer than k records, or memory is too small even for the top.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the folder is not a release.
     """
     if coding.records < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, coding.records)
@@ -117,7 +119,11 @@ def choose_root(job: Job, coding: Coding) -> Node:
 
 
 def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> Key:
-    """Returns the key of the search and of the recoding that it makes."""
+    """Returns the key of the search and of the recoding that it makes.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
     # Chunks tell more than their sum at a root that is not the finest; and how much of it is examined, the memory decides.
     read = histogram.sha256, root, [] if root == coding.finest else fingerprints(parts)
     known = *read, fingerprints(pairs)
@@ -140,6 +146,8 @@ def search(
 
     Raises:
         PrivacyError: the best node would suppress everything, or the replayed one more than the limit allows.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: artefacts are gone.
     """
     coding = load_coding(job, domain, store)
     key = search_key(job, coding, root, histogram, parts, pairs)

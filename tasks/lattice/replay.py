@@ -25,6 +25,7 @@ def replayed(job: Job) -> Manifest:
     Raises:
         StorageError: it is not a release.
         ReplayError: another algorithm made it, or with other hierarchies.
+        JobError: hierarchy files that cannot be read, all at once.
     """
     assert job.replay is not None
     folder = job.replay_path
@@ -52,6 +53,8 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
     Raises:
         ReplayError: its levels do not mean the same over these data.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: it is not a release.
     """
     manifest = replayed(job)
     assert manifest.node is not None

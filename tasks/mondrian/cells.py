@@ -57,7 +57,11 @@ def method_of(job: Job) -> MondrianMethod:
 
 
 def cutting_of(job: Job, coding: Coding) -> Cutting:
-    """Returns how the job asks for rows to be cut and published."""
+    """Returns how the job asks for rows to be cut and published.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
     method, qids = method_of(job), job.columns.quasi_identifiers
     columns = tuple(domain.qid for domain in coding.sensitive)
     wholes = tuple(whole_counts(coding, position) for position in range(len(columns)))
@@ -81,6 +85,7 @@ def check_whole(job: Job, coding: Coding) -> None:
     Raises:
         PrivacyError: fewer than k records, or all of them together break a privacy model.
         SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
+        HierarchyError: the hierarchy's file cannot be read.
     """
     check_promise(job, coding)
     for axis, way in zip(cutting_of(job, coding).axes, cutting_of(job, coding).ways, strict=True):
@@ -89,7 +94,7 @@ def check_whole(job: Job, coding: Coding) -> None:
             raise SourceError.wrong_type(axis.qid, dtype, "published as an interval", "choose hierarchy, prefix or set")
 
 
-def bytes_of(coding: Coding, rows: int) -> int:
+def bytes_of_rows(coding: Coding, rows: int) -> int:
     """Returns about how much memory Mondrian takes for so many cells or records."""
     return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
 
@@ -103,15 +108,19 @@ def in_fragments(job: Job, coding: Coding) -> bool:
     """Tells whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
     method = method_of(job)
     cells = most_cells(coding.axes, coding.finest, coding.records)
-    return method.fragments.count > 1 or method.mode == "relaxed" or bytes_of(coding, cells) > job.memory
+    return method.fragments.count > 1 or method.mode == "relaxed" or bytes_of_rows(coding, cells) > job.memory
 
 
 def cuts_key(job: Job, coding: Coding, histogram: Artifact, sizes: Artifact | None) -> Key:
-    """Returns the key of the recoding."""
+    """Returns the key of the recoding.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
     return CUTS.key(histogram.sha256, sizes and sizes.sha256, *asked(job, coding))
 
 
-def recode(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | None, store: Store) -> RecodingArtifacts:
+def cut_all_cells(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | None, store: Store) -> RecodingArtifacts:
     """Cuts the cells of the whole source and makes their recoding.
 
     Args:
@@ -120,9 +129,15 @@ def recode(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | No
         histogram: The cells at full resolution.
         sizes: How many of them there are by their records.
         store: Gets the recoding.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: artefacts are gone.
     """
     coding = load_coding(job, domain, store)
     key = cuts_key(job, coding, histogram, sizes)
+    # All three or none: a kill between two of them leaves what is made anew, to the same bytes.
     kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)

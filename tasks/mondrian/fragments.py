@@ -23,7 +23,7 @@ from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.domains import axis_names
 from tasks.lattice.promises import privacy_model
-from tasks.mondrian.cells import bytes_of, cutting_of, method_of, write_plain
+from tasks.mondrian.cells import bytes_of_rows, cutting_of, method_of, write_plain
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
@@ -35,6 +35,7 @@ from tasks.writing.classes import write_run
 SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
 WORKERS = 2
 BYTES_PER_COLUMN = 24
+# A sample tells only about how large a fragment will be.
 MARGIN = 0.8
 RESERVED = 8
 """One part in so many of the memory is left to the program itself."""
@@ -43,13 +44,13 @@ LARGER = 4
 
 def most_records(job: Job, coding: Coding, source: Source) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
-    each = bytes_of(coding, 1) + BYTES_PER_COLUMN * len(source.payload)
+    each = bytes_of_rows(coding, 1) + BYTES_PER_COLUMN * len(source.payload)
     return max((job.memory - job.memory // RESERVED) // (WORKERS * each), 1)
 
 
 def sample_share(job: Job, coding: Coding, attempt: int) -> float:
     """Returns the share of the records that the sample takes: the job's, more if fragments came out too large, no more than fits."""
-    fits = job.memory / 2 / bytes_of(coding, coding.records)
+    fits = job.memory / 2 / bytes_of_rows(coding, coding.records)
     share = min(float(method_of(job).fragments.sample) * LARGER**attempt, max(fits, 1 / coding.records), 1.0)
     return float(share)
 
@@ -59,6 +60,7 @@ def sample_chunk(job: Job, coding: Coding, share: float, chunk: Chunk, store: St
 
     Raises:
         SourceError: the file changed since phase 1.
+        StorageError: a table is not what its step promises.
     """
     seed = method_of(job).fragments.seed
 
@@ -89,7 +91,11 @@ def is_sampled(job: Job, coding: Coding, share: float, chunk: Chunk, store: Stor
 
 
 def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,)."""
+    """Returns the cells in the samples of all chunks, shape (cells, axes), and their records, shape (cells,).
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
     packing = packing_of(coding.finest, coding.axes)
     tables = [read_table(store, sample) for sample in samples]
     words = tuple(np.concatenate([table[f"cell_{word}"].to_numpy() for table in tables]) for word in range(len(packing.words)))
@@ -108,6 +114,10 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
         attempt: How often fragments came out too large.
         most: Records that a fragment may hold.
         store: Has the samples.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+        StorageError: an artefact is not what its step promises.
     """
     codes, counts = gather_samples(coding, samples, store)
     cutting, asked = cutting_of(job, coding), method_of(job).fragments
@@ -137,9 +147,13 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
 
     Raises:
         SourceError: the file changed since phase 1.
+        HierarchyError: the hierarchy's file cannot be read.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     key = part_key(coding, source, tree, chunk)
     run, census = store.find("runs", key), store.find("census", key)
+    # Both or neither: a kill between the two leaves one, and the chunk is read again.
     if run and census:
         return run, census
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)

@@ -11,7 +11,7 @@ from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_histograms, count_sizes, merge_histograms
-from tasks.counting.source_sizes import together
+from tasks.counting.source_sizes import sizes_together
 from tasks.engine.calls import Call
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
@@ -33,6 +33,11 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
 
     Returns:
         The files of the release, and what it cost.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
     """
     coding = load_coding(run.job, domain, run.store)
     with run.phase("histogram"):
@@ -41,7 +46,7 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
         sizes = count_sizes(run, domain, coding.finest, histogram, parts)
     with run.phase("mondrian"):
         key = mondrian.cuts_key(run.job, coding, histogram, sizes)
-        recoding = run_step(run, "cuts", mondrian.recode, Call(key, "cut cells", (run.job, domain, histogram, sizes, run.store)))
+        recoding = run_step(run, "cuts", mondrian.cut_all_cells, Call(key, "cut cells", (run.job, domain, histogram, sizes, run.store)))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
     return files, read_local_outcome(recoding, run.store)
@@ -52,6 +57,9 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
 
     Returns:
         The files of the release, fragment after fragment, and what it cost: the sum of what the fragments cost.
+
+    Raises:
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     job, store = run.job, run.store
     coding = load_coding(job, domain, store)
@@ -72,7 +80,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
     give_back()
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
-    outcome = mondrian.outcome_of(job, coding, losses, figures, together([part.before for part in losses]))
+    outcome = mondrian.outcome_of(job, coding, losses, figures, sizes_together([part.before for part in losses]))
     return [file for fragment in done for file in fragment.files], outcome
 
 
@@ -103,11 +111,12 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         census = _census(run, coding, tree, parts[1::2])
         if last or census.records.max() <= most:
             break
+        # The records go, the counts stay: by them the next run knows that these cuts were given up.
         run.store.discard(parts[::2])
     groups = merge_thin(tree, census.keeps(run.job, coding))
     largest = max(int(census.records[list(group)].sum()) for group in groups)
-    if not mondrian.on_cells(run.job) and mondrian.bytes_of(coding, largest) > run.job.memory:
-        raise PrivacyError.fragment_too_large(run.job.method.name, largest, mondrian.bytes_of(coding, largest))
+    if not mondrian.on_cells(run.job) and mondrian.bytes_of_rows(coding, largest) > run.job.memory:
+        raise PrivacyError.fragment_too_large(run.job.method.name, largest, mondrian.bytes_of_rows(coding, largest))
     sampled = sum(int(read_table(run.store, sample)["count"].to_numpy().sum()) for sample in samples)
     counted = [read_table(run.store, table) for table in parts[1::2]]
     limit = most if mondrian.on_cells(run.job) else largest
@@ -115,7 +124,13 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
 
 
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:
-    """The sample of every chunk."""
+    """The sample of every chunk.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     key = partial(fragments.sample_key, run.job, load_coding(run.job, domain, run.store), share)
     return map_groups(run, "sample", _sample, source.chunks, key, run.job, domain, share, run.store)
 

@@ -18,7 +18,7 @@ from schemas.job.job import Job
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import chunk_key
-from tasks.counting.histograms import fingerprints, load_histogram, merge_histograms
+from tasks.counting.histograms import add_histograms, fingerprints, load_histogram
 from tasks.counting.phases import Artifacts, count_histograms, count_sizes
 from tasks.counting.phases import merge_histograms as merged_histogram
 from tasks.counting.source_sizes import read_sizes
@@ -48,6 +48,9 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
     Raises:
         ReplayError: its cuts cannot be found again, or do not fit these data.
         PrivacyError: more records than the limit allows are in classes that fail.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the folder is not a release.
+        SkaldError: whatever a step raises.
     """
     job, store = run.job, run.store
     coding = load_coding(job, domain, store)
@@ -63,7 +66,7 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
         read = histogram.sha256, sizes and sizes.sha256, earlier.recoded.domain.sha256, fingerprints(before)
         key = STEP.key(*read, *asked(job, coding))
         arguments = (job, domain, histogram, sizes, earlier.recoded.domain, before, key, store, run.spill)
-        recoding = run_step(run, "cuts", recode, Call(key, "apply earlier cuts", arguments))
+        recoding = run_step(run, "cuts", recode_by_replayed_cuts, Call(key, "apply earlier cuts", arguments))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
     return files, read_local_outcome(recoding, store)
@@ -89,7 +92,7 @@ def _earlier(job: Job, store: Store) -> tuple[Entry, Artifacts]:
     return entry, parts
 
 
-def recode(
+def recode_by_replayed_cuts(
     job: Job,
     domain: Artifact,
     histogram: Artifact,
@@ -115,12 +118,13 @@ def recode(
 
     Raises:
         PrivacyError: more records than the limit allows are in classes that fail.
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     old = load_coding(job, old_domain, store)
-    old_cells = load_histogram(merge_histograms(job, old_domain, old.finest, old_parts, store, spill), old, old.finest, store)
+    old_cells = load_histogram(add_histograms(job, old_domain, old.finest, old_parts, store, spill), old, old.finest, store)
     old_cutting = cutting_of(job, old)
     tree = tree_of(old_cutting, old_cells.codes, old_cells.counts)
     coding = load_coding(job, domain, store)

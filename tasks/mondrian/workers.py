@@ -26,7 +26,7 @@ from schemas.job.mondrian import MondrianMethod
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import asked
-from tasks.mondrian.cells import bytes_of, cutting_of
+from tasks.mondrian.cells import bytes_of_rows, cutting_of
 from tasks.records.fragments import published_fragment
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
@@ -67,7 +67,12 @@ class FragmentArtifacts(BaseModel):
 
 
 def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Artifact]]) -> Key:
-    """Returns the key of an anonymised fragment."""
+    """Returns the key of an anonymised fragment.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    # Chunks in another order hold the same records.
     runs = sorted(run.sha256 for lot in lots for run in lot)
     return STEP.key(group, runs, source.payload_key, job.rows_per_file, *asked(job, coding))
 
@@ -87,6 +92,9 @@ def anonymise(
 
     Raises:
         PrivacyError: the memory cannot hold the different combinations of the fragment.
+        HierarchyError: the hierarchy's file cannot be read.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
     """
     coding = load_coding(job, domain, store)
     key = fragment_key(job, coding, source, group, lots)
@@ -188,7 +196,7 @@ def _classified_cells(
     """
     cutting, packing = cutting_of(job, coding), packing_of(coding.finest, coding.axes)
     words, counts = merge_parts((count_cells(_gathered(coding, source, group, lot)[0], packing.product) for lot in lots), packing.product)
-    needed = bytes_of(coding, len(counts))
+    needed = bytes_of_rows(coding, len(counts))
     if needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, len(counts), needed)
     rows = packing.unpack(words)

@@ -16,6 +16,7 @@ from tasks.planning.profiles import MOST_RECORDS, Profiled, profile, source_file
 from tasks.store.files import USER_UMASK, write_whole
 
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
+# YAML 1.1, which other tools read, has these for truth values and nulls.
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 QUASI_IDENTIFIERS = (
     "  # Known to others, and telling together who somebody is: coarsened. Where two ways are equally good, those named first",
@@ -52,7 +53,9 @@ def _patterns(paths: Sequence[Path], files: Sequence[Path], folder: Path) -> lis
     """Returns the source's paths relative to the job file; a folder as the pattern of its files."""
     named = []
     for path in paths:
+        # `source.path` is a pattern: a bracket in a file's name would stand for one of several characters.
         relative = glob.escape(os.path.relpath(path, folder))
+        # Endings as they are spelt: patterns heed capitals, formats do not.
         inside = sorted({file.name[file.name.lower().index(suffix(file.name)) :] for file in files if file.parent == path})
         named += [f"{relative}/*{ending}" for ending in inside] if path.is_dir() else [relative]
     return named
@@ -94,6 +97,7 @@ def job_text(patterns: Sequence[str], out: Path, profiled: Profiled, proposals: 
 
 def _to_do(out: Path, undecided: Sequence[Proposal]) -> str:
     open_ones = f"Decide on {counted(len(undecided), 'column')} marked DECIDE, then: " if undecided else "Then: "
+    # A line end in the name would end the comment, and what follows it would be YAML.
     return f"{open_ones}skald plan {' '.join(out.name.split())}"
 
 
@@ -161,4 +165,5 @@ def yaml_name(text: str) -> str:
     plain = _SIMPLE.fullmatch(text) and text.lower() not in _WORDS
     if plain:
         return text
+    # JSON leaves U+0085 and U+2028 as they are, which YAML takes for line ends.
     return "".join(one if one.isprintable() else f"\\U{ord(one):08x}" for one in json.dumps(text, ensure_ascii=False))

@@ -57,11 +57,14 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
 
     Raises:
         PrivacyError: all records together break the promise, or are too many for the method and the memory.
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     job = run.job
     parted = _needs_fragments(job, coding)
     share = fragments.sample_share(job, coding, 0)
+    # The share that cuts need may be too small to tell how many combinations differ.
     telling = min(max(share, ENOUGH / coding.records), 1.0)
+    # Asked before they are drawn, after which none would be missing.
     undrawn = sum(not fragments.is_sampled(job, coding, telling, chunk, run.store) for chunk in source.chunks)
     _, counts = fragments.gather_samples(coding, mondrian_phases.draw_samples(run, source, domain, telling), run.store)
     most, leaves = fragments.most_records(job, coding, source), 1
@@ -71,7 +74,8 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
         leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).leaves
     sampled = int(counts.sum())
     rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
-    needed = (mondrian if isinstance(job.method, MondrianMethod) else records).bytes_of(coding, rows)
+    bytes_of = mondrian.bytes_of_rows if isinstance(job.method, MondrianMethod) else records.bytes_of_records
+    needed = bytes_of(coding, rows)
     return LocalPlan(
         rows="cells" if mondrian.on_cells(job) else "records",
         most_rows=rows,

@@ -156,6 +156,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     check_hierarchies(job)
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
+        # Asked before they are counted, after which none would be missing.
         uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))
         coding = load_coding(job, domain, run.store)
@@ -223,6 +224,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     return {
         "histograms_to_scan": _uncounted(run, source),
         "nodes": Lattice.allowed(coding.hierarchies).nodes,
+        # The axes of sensitive columns come after those of the QIDs and always stay at level 0: of no interest in a plan.
         "root": root[: len(coding.hierarchies)],
         "cells": most_cells(coding.axes, root, source.records),
         "bins": bins(coding.axes, root),
@@ -232,6 +234,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
 def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> dict[str, Any]:
     """Returns what is told of a method that gives every class labels of its own."""
     local = make_local_plan(run, source, domain, coding)
+    # Only cuts of cells in one piece begin with the histogram of phase 2; fragments and records are read from the source.
     whole = local.rows == "cells" and not local.parted
     return {"local": local, "histograms_to_scan": _uncounted(run, source) if whole else None}
 
@@ -250,6 +253,7 @@ def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | N
     if local and local.distinct * source.records > MOST_ROWS:
         return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
     parts = count_histograms(run, source)
+    # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
     files = [merge_histograms(run, domain, root, parts)] if root == coding.finest else parts
     sizes = count_sizes(run, domain, root, files[0], parts)
     if sizes is None:

@@ -25,6 +25,7 @@ KINDS: Mapping[str, Kind] = {
 # A text that begins with 0 is a code: as a number it would lose that digit.
 READINGS: Mapping[Kind, str] = {
     "boolean": "lower({0}) IN ('true', 'false')",
+    # 18 digits always fit a BIGINT; 19 may not.
     "integer": "regexp_full_match({0}, '-?(0|[1-9][0-9]{{0,17}})')",
     "double": "regexp_full_match({0}, '-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][-+]?[0-9]+)?')",
     "date": "regexp_full_match({0}, '[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}') AND try_cast({0} AS DATE) IS NOT NULL",
@@ -79,6 +80,7 @@ def profile(files: Sequence[Path]) -> Profiled:
         SourceError: the files cannot be read, differ, or hold no record.
     """
     entry = _format_of(files[0])
+    # Nothing is spilt, because there is no private folder yet; and no extension is fetched on account of a file's content.
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
     }  # fmt: skip
@@ -91,6 +93,7 @@ def profile(files: Sequence[Path]) -> Profiled:
         kinds = _read_as(connection, list(types)) if sample.texts else {name: _kind(dtype) for name, dtype in types.items()}
         counts = connection.execute(profile_sql(kinds)).fetchone()
     except duckdb.Error:
+        # DuckDB's message would quote the value that it could not read.
         raise SourceError.unreadable(str(files[0]), entry.name) from None
     finally:
         connection.close()
@@ -125,7 +128,9 @@ def profile_sql(kinds: Mapping[str, Kind]) -> str:
 
 
 def _figures(column: str, kind: Kind) -> str:
+    # Exact counts would hold every distinct value of every column in memory, and a proposal needs none.
     distinct = f"approx_count_distinct({column})" if kind != "other" else "0"
+    # As doubles, because the difference of two BIGINTs may overflow.
     span = f"coalesce(max({column}::DOUBLE) - min({column}::DOUBLE), 0)" if kind in {"integer", "double"} else "0"
     if kind != "text":
         return f"count({column}), {distinct}, 0, 0, 0, {span}, false"

@@ -35,6 +35,7 @@ def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> 
     """Reads CSV files by the delimiter that the first one seems to have."""
     found = connection.execute(f"SELECT Delimiter FROM sniff_csv({literal(str(files[0]))})").fetchone()
     delimiter = str(found[0]) if found else ","
+    # All as text: a type guessed from the front may not fit what follows, and as a number a code loses its leading zeros.
     relation = f"read_csv([{_listed(files)}], delim = {literal(delimiter)}, header = true, all_varchar = true, quote = '\"', escape = '\"')"
     return Sample(relation, {"format": "csv", "delimiter": delimiter}, texts=True)
 

@@ -11,6 +11,9 @@ from core.pseudonyms.keyed_hash import LEAST_BITS, is_strong
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.secret_places import Secret
+from schemas.reading.regular_files import content_of
+
+MOST_BYTES = 1_000_000
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
@@ -38,9 +41,10 @@ def _file_of(job: Job, place: Secret) -> bytes:
         raise RefusedError(f"the {place.words} does not exist; put the key there")
     only_its_owners(path, place)
     try:
-        content = path.read_bytes()
+        content = content_of(path, MOST_BYTES)
     except OSError:
-        raise RefusedError(f"the {place.words} cannot be read; check that it is a file and yours") from None
+        raise RefusedError(f"the {place.words} cannot be read; check that it is a regular file, small and yours") from None
+    # One line end and no more: random bytes may end in what looks like white space.
     return content.removesuffix(b"\n").removesuffix(b"\r")
 
 
@@ -70,6 +74,7 @@ def apart(job: Job, path: Path, place: Secret) -> Path:
     Raises:
         RefusedError: it lies inside the target, which is handed on, or the work folder, which ``skald clean`` removes.
     """
+    # Where it really is, because a link may lead into the folder that is handed on.
     real = path.resolve()
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
         if real.is_relative_to(folder.resolve()):

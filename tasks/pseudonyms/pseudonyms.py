@@ -35,7 +35,7 @@ def in_prefect(job: Job) -> bool:
     return any(secret is not None and secret.prefect_block is not None for secret in secrets)
 
 
-def fingerprints(job: Job) -> dict[str, str]:
+def key_fingerprints(job: Job) -> dict[str, str]:
     """Returns what tells keys and vaults from others, by column, without revealing them; columns that need none are left out.
 
     Raises:
@@ -65,7 +65,7 @@ def with_keys(job: Job, source: Source) -> Source:
     Raises:
         PseudonymError: keys or vaults that cannot be used, all at once.
     """
-    return source.model_copy(update={"keys": fingerprints(job)}) if job.columns.pseudonyms else source
+    return source.model_copy(update={"keys": key_fingerprints(job)}) if job.columns.pseudonyms else source
 
 
 def give_tokens(job: Job, source: Source, spill: Path) -> Source:
@@ -73,10 +73,13 @@ def give_tokens(job: Job, source: Source, spill: Path) -> Source:
 
     Raises:
         PseudonymError: keys or vaults that cannot be used, all at once.
+        SourceError: the file cannot be read to its end.
+        StorageError: the disk is full or the folder cannot be written.
     """
     if not job.columns.pseudonyms:
         return source
-    fingerprints(job)
+    key_fingerprints(job)
+    # All keys have been looked at by now: a token that is given stays given, even if the run ends for the want of another key.
     vaults: dict[Path, list[str]] = {}
     for one in job.columns.pseudonyms:
         if (secret := one.treatment.secret) is not None and treatment_kind(one.treatment).vaulted:
@@ -99,6 +102,7 @@ def read_published(job: Job, source: Source, chunk: Chunk, columns: Sequence[str
     Raises:
         SourceError: the file cannot be read to its end.
         PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     treated = [one for one in job.columns.pseudonyms if one.name in columns]
     if not treated:

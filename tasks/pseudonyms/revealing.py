@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from schemas.pseudonyms.kinds import treatment_kind
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import MISSING, values_of, vault_id, vault_path
 from tasks.store.files import PRIVATE_FILE
+from tasks.store.work_folder import passing_folder
 
 
 def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[str] | None = None) -> list[str | None]:
@@ -34,6 +34,7 @@ def reveal(job: Job, column: str, pseudonyms: Sequence[str], subjects: Sequence[
 
     Raises:
         PseudonymError: the column is not published as pseudonyms, they cannot be undone, or key or vault cannot be used.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     known = {one.name: one for one in job.columns.pseudonyms}
     if column not in known:
@@ -67,12 +68,9 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
     path = vault_path(job, secret)
     if vault_id(path, secret) == MISSING:
         raise RefusedError(f"the {secret.words} names a vault that does not exist")
-    spill = job.work_path / f"reveal-{os.getpid()}"
-    try:
+    with passing_folder(job, "reveal") as spill:
         found = entry.originals(one.treatment, pseudonyms, replace(means, look_up=lambda tokens: values_of(job, path, tokens, spill)))
         return found
-    finally:
-        shutil.rmtree(spill, ignore_errors=True)
 
 
 def read_list(lines: Iterable[str], with_subjects: bool) -> tuple[list[str], list[str] | None]:
@@ -103,6 +101,7 @@ def write_originals(
     if path.resolve().is_relative_to(job.target_path.resolve()):
         raise PseudonymError.not_here(str(path), "it lies inside the target, which is handed on")
     try:
+        # Private before there is a byte in it; a mode that is set afterwards leaves a moment for others.
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE)
     except FileExistsError:
         raise PseudonymError.not_here(str(path), "it exists and stays as it is; name another file") from None

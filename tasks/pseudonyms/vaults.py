@@ -27,7 +27,7 @@ from schemas.pseudonyms.secret_places import Secret
 from schemas.pseudonyms.treatments import TOKEN_DIGITS
 from tasks.pseudonyms.keys import apart, only_its_owners, text_of
 from tasks.store.database import connect, literal
-from tasks.store.files import write_whole
+from tasks.store.files import locked, write_whole
 
 SCHEMA = pa.schema([("value", pa.large_string()), ("token", pa.large_string())])
 MARK = b"skald.vault"
@@ -78,6 +78,9 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
 
     Returns:
         How many tokens are new.
+
+    Raises:
+        StorageError: the disk is full or the folder cannot be written.
     """
     with _locked(path), connect(job, spill) as connection:
         connection.execute("CREATE TEMP TABLE seen (value VARCHAR)")
@@ -96,7 +99,8 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
 
 def _grown(part: Path, path: Path, connection: duckdb.DuckDBPyConnection) -> int:
     """Writes the old vault and the new tokens behind it."""
-    os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600))
+    # The writer would make it with whatever mode the process has; so it is there and private when it opens it.
+    os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     old = pq.ParquetFile(path) if path.exists() else None
     identity = old.schema_arrow.metadata[MARK] if old else os.urandom(8).hex().encode()
     rows = 0
@@ -104,6 +108,7 @@ def _grown(part: Path, path: Path, connection: duckdb.DuckDBPyConnection) -> int
         for batch in old.iter_batches() if old else []:
             writer.write_batch(batch.cast(SCHEMA))
             rows += batch.num_rows
+        # In the order of values, so that the vault keeps nothing of the order of the source.
         fresh = connection.sql("SELECT value FROM unknown ORDER BY value").to_arrow_reader(100_000)
         for batch in fresh:
             tokens = fixed_width(os.urandom(batch.num_rows * TOKEN_DIGITS // 2).hex(), TOKEN_DIGITS, TOKEN_DIGITS)
@@ -127,9 +132,7 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    with path.with_name(f".{path.name}.lock").open("w") as lock:
-        os.chmod(lock.name, 0o600)  # noqa: PTH101 - by the open file's name
-        fcntl.flock(lock, how)
+    with locked(path.with_name(f".{path.name}.lock"), how):
         if how == fcntl.LOCK_EX:
             for left in path.parent.glob(f".{escape(path.name)}.*.part"):
                 left.unlink(missing_ok=True)
@@ -137,12 +140,20 @@ def _locked(path: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
 
 
 def tokens_of(job: Job, path: Path, values: pa.Array, spill: Path) -> pa.Array:
-    """Returns the token of each value, null where it has none."""
+    """Returns the token of each value, null where it has none.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
     return _looked_up(job, path, values, ("value", "token"), spill)
 
 
 def values_of(job: Job, path: Path, tokens: pa.Array, spill: Path) -> pa.Array:
-    """Returns the value of each token, null where there is none."""
+    """Returns the value of each token, null where there is none.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
     return _looked_up(job, path, tokens, ("token", "value"), spill)
 
 

@@ -33,6 +33,7 @@ def _files(source: Source, last: Entry) -> dict[str, str | int]:
     names, contents = {name for name, _, _ in last.files}, {digest for _, digest, _ in last.files}
     here, digests = {file.name for file in source.files}, {file.digest for file in source.files}
     unchanged = sum(file.digest in contents for file in source.files)
+    # By content and not by name or time: a file that was moved or touched is not new.
     changed = sum(file.digest not in contents and file.name in names for file in source.files)
     gone = sum(name not in here and digest not in digests for name, digest, _ in last.files)
     new = len(source.files) - unchanged - changed

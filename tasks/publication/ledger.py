@@ -65,7 +65,11 @@ class Entry(BaseModel):
 
 
 def settings_of(job: Job) -> str:
-    """Returns the fingerprint of what classes must keep and of the method's settings."""
+    """Returns the fingerprint of what classes must keep and of the method's settings.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
     return fingerprint_of(privacy_content(job), job.method.canonical())
 
 
@@ -77,7 +81,12 @@ def write_entry(
     store: Store,
     people: Sequence[Artifact] = (),
 ) -> None:
-    """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is."""
+    """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: a folder cannot be made.
+    """
     entry = Entry(
         release=release,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
@@ -109,6 +118,7 @@ def last_entry(job: Job, store: Store) -> Entry | None:
 def _published(job: Job, store: Store) -> Iterator[Entry]:
     records = sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     for record in records:
+        # An entry is written before its release is published: without the folder a kill came between, or somebody removed it.
         if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
             yield entry
 

@@ -96,6 +96,7 @@ def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:
 
 def column_types(connection: duckdb.DuckDBPyConnection, path: Path) -> dict[str, str]:
     """Returns DuckDB's types of the columns of a Parquet file."""
+    # Left to itself DuckDB takes folders such as a=b above a file for columns of it.
     described = connection.execute(f"DESCRIBE SELECT * FROM read_parquet({literal(str(path))}, hive_partitioning = false)").fetchall()
     return {str(name): str(dtype) for name, dtype, *_ in described}
 
@@ -104,6 +105,7 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
     path = staging / DATA / f"part-{number:05d}.csv"
     body = path.with_suffix(".body")
     with connect(job, spill) as connection:
+        # DuckDB writes moments in the session's zone: bytes would depend on the machine's.
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("SET preserve_insertion_order = true")
         types = column_types(connection, part)
@@ -152,6 +154,7 @@ def _stage_partitions(job: Job, parts: Sequence[Path], staging: Path) -> list[Pu
         kept = pa.schema([field for field in schema if field.name not in job.output.partition_by])
         combined = _combined(keys)
         for place, values in enumerate(combined.dictionary.to_pylist()):
+            # Counted as they are made: a column of names would else fill the target before it is refused.
             folders.add(values)
             if len(folders) > MOST_FOLDERS:
                 raise OutputError.too_many_folders(MOST_FOLDERS)
@@ -190,6 +193,7 @@ def _combined(keys: pa.Table) -> pa.DictionaryArray:
     for name in keys.column_names:
         coded = pc.dictionary_encode(_whole(keys[name]), null_encoding="encode")
         names = [f"{escaped(name, safe='')}={NULL if text is None else escaped(text, safe='')}" for text in coded.dictionary.to_pylist()]
+        # Escaped text is ASCII, so that its characters are the bytes that file systems count.
         if long := sum(len(folder) > LONGEST_NAME for folder in names):
             raise OutputError.long_folder(long)
         parts.append(pa.array(names).take(coded.indices))

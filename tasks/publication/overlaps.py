@@ -41,7 +41,12 @@ BYTES_PER_CELL = 64
 
 
 def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
-    """Returns what the manifest says of other releases and of the files, by field."""
+    """Returns what the manifest says of other releases and of the files, by field.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+    """
     replayed = run.job.replay.name if run.job.replay else None
     # What was replayed comes first: it is what readers will lay beside this one.
     earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)
@@ -60,6 +65,7 @@ def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
 
 def _overlapping(job: Job, source: Source, release: str) -> Iterator[Manifest]:
     """Yields the manifests of other releases that share files with the source, the newest first."""
+    # What begins with a dot is staging, and no release.
     found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
     mine = {file.digest for file in source.files if file.rows}
     for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
@@ -76,6 +82,7 @@ def _measured(run: Run, source: Source, manifest: Manifest) -> Overlap:
     shared = sum(file.rows for file in source.files if file.digest in theirs)
     overlap = Overlap(
         release=manifest.release,
+        # The weaker of the two promises: what both keep alone is what both together must not break.
         k=min(run.job.privacy.k, int(manifest.privacy["k"])),
         shared=shared,
         added=source.records - shared,

@@ -25,6 +25,7 @@ from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.publication.staging import published
+from tasks.release.names import check_names
 from tasks.source.object_store import file_system, told
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
@@ -33,7 +34,11 @@ MANIFEST, CURRENT = "manifest.json", "CURRENT"
 
 
 def any_release(job: Job) -> bool:
-    """Tells whether the target may hold a release of the job already; a cheap look."""
+    """Tells whether the target may hold a release of the job already; a cheap look.
+
+    Raises:
+        ObjectStoreError: the package of the object store is not installed.
+    """
     named = f"{job.name}-{'[0-9a-f]' * 16}"
     if any(job.target_path.glob(named)):
         return True
@@ -45,7 +50,12 @@ def any_release(job: Job) -> bool:
 
 
 def is_published(job: Job, release: str) -> bool:
-    """Tells whether a release is in the target."""
+    """Tells whether a release is in the target.
+
+    Raises:
+        ObjectStoreError: the package of the object store is not installed.
+        StorageError: a folder, the disk or another run stands in the way.
+    """
     return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
@@ -87,12 +97,14 @@ def deliver(job: Job, manifest: Manifest) -> None:
     with told(place):
         if system.exists(f"{root}/{release}/{MANIFEST}"):
             raise ObjectStoreError.exists(place)
+        # Before anything else: whatever a kill leaves from here on is known as this job's and can be taken away.
         system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
         wrong = 0
         for path in files:
             remote = f"{root}/{release}/{path.relative_to(here).as_posix()}"
             _put(system, path, remote)
         for path in files:
+            # Read back whole: what a store says it has taken is not yet what it gives.
             wrong += _digest(system, f"{root}/{release}/{path.relative_to(here).as_posix()}") != file_digest(path)
         if wrong:
             raise ObjectStoreError.differs(place, wrong)
@@ -178,6 +190,7 @@ def at_hand(release: str) -> Iterator[Path]:
 
     Raises:
         StorageError: there is no release, or it cannot be read.
+        EscapeError: keys of its objects lead out of it.
     """
     if not is_address(release):
         yield Path(release)
@@ -186,10 +199,14 @@ def at_hand(release: str) -> Iterator[Path]:
         raise StorageError.not_a_release(release.split("://", 1)[0] + "://…", "the address is of an unknown kind or holds a credential")
     system, root = file_system(release.rstrip("/"))
     with TemporaryDirectory(prefix="skald-release-") as temporary:
-        folder = Path(temporary, root.rsplit("/", 1)[-1])
+        name = root.rsplit("/", 1)[-1]
+        check_names(release, [name])
         with told(release):
-            for remote in system.find(root):
-                path = folder / remote.removeprefix(f"{root}/")
+            found = {remote.removeprefix(f"{root}/"): remote for remote in system.find(root)}
+            # Whoever can write in a bucket chooses the keys, and all of them are looked at before the first file is written.
+            check_names(release, found)
+            for key, remote in found.items():
+                path = Path(temporary, name, key)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 system.get_file(remote, str(path))
-        yield folder
+        yield Path(temporary, name)

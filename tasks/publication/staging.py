@@ -31,6 +31,9 @@ def release_id(job: Job, source: Source) -> str:
     """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests.
 
     Where identifiers become pseudonyms, another key makes another release.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
     """
     keys = [source.keys] if source.keys else []
     return f"{job.name}-{fingerprint_of(job_digest(job), source.digest, *keys)[:16]}"
@@ -63,7 +66,10 @@ def staging_folder(job: Job, release: str) -> Path:
     staging = job.target_path / f"{_staging_prefix(job)}{release}"
     clear_staging(job)
     try:
-        (staging / "data").mkdir(parents=True)
+        job.target_path.mkdir(parents=True, exist_ok=True)
+        # Each made by itself, so that a folder or a link that others laid there meanwhile is refused.
+        staging.mkdir()
+        (staging / "data").mkdir()
         open_up(staging, staging / "data")
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
@@ -75,6 +81,9 @@ def stage_files(files: Sequence[Artifact], store: Store, staging: Path) -> list[
 
     Returns:
         One entry per file that has records, numbered from 1.
+
+    Raises:
+        StorageError: a folder, the disk or another run stands in the way.
     """
     staged = []
     for number, artifact in enumerate((file for file in files if file.rows), start=1):
@@ -89,6 +98,7 @@ def stage_files(files: Sequence[Artifact], store: Store, staging: Path) -> list[
 
 def _link_or_copy(source: Path, destination: Path) -> None:
     try:
+        # The artefact and the published file are one then, mode and all; what keeps others from artefacts is the folder above.
         os.link(source, destination)
     except OSError:
         shutil.copyfile(source, destination)
@@ -108,6 +118,7 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
     try:
         written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
         written.append(_write(staging / "manifest.json", manifest.model_dump_json(indent=2) + "\n"))
+        # Files before the folders that name them: after a power cut no name may stand for content that is not on the disk.
         for path in (*written, staging / "data", staging):
             flush(path)
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
@@ -115,11 +126,16 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
         flush(job.target_path)
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    # Killed before this, the release is there and the next run of the job, which finds it, names it.
     point_current(job, manifest.release)
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
-    """Writes a report in both forms, each whole or not at all; returns the files."""
+    """Writes a report in both forms, each whole or not at all; returns the files.
+
+    Raises:
+        StorageError: the disk is full or the folder cannot be written.
+    """
     texts = {"report.html": render(report), "report.json": report.model_dump_json(indent=2) + "\n"}
     return [_write(folder / name, text) for name, text in texts.items()]
 
@@ -131,6 +147,10 @@ def _write(path: Path, text: str) -> Path:
 
 
 def point_current(job: Job, release: str) -> None:
-    """Names a release in ``CURRENT``, by one rename."""
+    """Names a release in ``CURRENT``, by one rename.
+
+    Raises:
+        StorageError: the disk is full or the folder cannot be written.
+    """
     pointer = job.target_path / "CURRENT"
     write_whole(pointer, lambda part: part.write_text(f"{release}\n"), 0o666 & ~USER_UMASK)

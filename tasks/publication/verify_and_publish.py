@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
+from schemas.errors.base import VerificationError
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
@@ -85,11 +86,18 @@ def verify_and_publish(
         original = Original(source.relation, source.columns)
         whose = people_files(people, run.recoded[1] if run.recoded else None, run.store)
         recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
-        counted = step_here("verify", "recount", lambda: recount(*recounted))
+        try:
+            counted = step_here("verify", "recount", lambda: recount(*recounted))
+        except VerificationError:
+            # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
+            check_unchanged(source)
+            raise
+        # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
     manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store, people)
 
     def finish() -> None:

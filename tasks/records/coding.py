@@ -53,6 +53,8 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
 
     Raises:
         SourceError: the file changed since phase 1.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     names = axis_names(job)
     wanted = list(dict.fromkeys([*names, *source.payload]))
@@ -79,7 +81,7 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
     return store.make("coded", coded_key(coding, source, chunk), ".arrow", write)
 
 
-def bytes_of(coding: Coding, records: int) -> int:
+def bytes_of_records(coding: Coding, records: int) -> int:
     """Returns about how much memory an algorithm takes for so many records, labels included: measured, twice the records' own."""
     return 2 * records * (BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive)))
 
@@ -94,9 +96,10 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     if count < job.privacy.k:
         raise PrivacyError.too_few_records(job.privacy.k, count)
     domains, qids = (*coding.domains, *coding.sensitive), len(coding.domains)
-    needed = bytes_of(coding, count)
+    needed = bytes_of_records(coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
+    # Room for all is taken once: to concatenate chunks would hold every record twice.
     columns = [np.empty(count, Coder(domain).code(domain.values[:0]).dtype) for domain in domains]
     marked = np.empty(count, np.uint64)
     first = 0

@@ -13,7 +13,8 @@ from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
-from tasks.records.coding import Records, bytes_of
+from tasks.lattice.promises import check_promise
+from tasks.records.coding import Records, bytes_of_records
 from tasks.records.recodings import recoded
 
 
@@ -21,11 +22,11 @@ def need_fragments(job: Job, coding: Coding) -> bool:
     """Tells whether the records are to be shared out: asked for, or too many for the memory.
 
     Raises:
-        PrivacyError: fewer than k records; or the job wants outliers suppressed, which takes a pool of all of them.
+        PrivacyError: fewer than k records, all of them together break a privacy model, or the job wants outliers suppressed, which takes a
+            pool of all of them.
     """
-    if coding.records < job.privacy.k:
-        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
-    needed = bytes_of(coding, coding.records)
+    check_promise(job, coding)
+    needed = bytes_of_records(coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":
         raise PrivacyError.too_many_records(job.method.name, coding.records, needed)

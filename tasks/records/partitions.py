@@ -82,7 +82,11 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding) -> Partitioned:
 
 
 def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding) -> Partitioned:
-    """Makes Mondrian's classes, their outliers set apart and cut again."""
+    """Makes Mondrian's classes, their outliers set apart and cut again.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)

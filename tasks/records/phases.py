@@ -23,7 +23,13 @@ Artifacts = list[Artifact]
 
 
 def code_records(run: Run, source: Source, domain: Artifact) -> Artifacts:
-    """The records of all chunks as codes."""
+    """The records of all chunks as codes.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     key = partial(records.coded_key, load_coding(run.job, domain, run.store), source)
     return map_groups(run, "coded", _code_records, source.chunks, key, run.job, domain, source, run.store)
 
@@ -34,26 +40,42 @@ def _code_records(job: Job, domain: Artifact, source: Source, store: Store, chun
 
 
 def recode_records(run: Run, domain: Artifact, parts: Artifacts) -> RecodingArtifacts:
-    """The job's algorithm on all records."""
+    """The job's algorithm on all records.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     key = record_recodings.recoding_key(run.job, load_coding(run.job, domain, run.store), parts)
-    return run_step(run, "recode", record_recodings.recode, Call(key, run.job.method.name, (run.job, domain, parts, run.store)))
+    return run_step(run, "recode", record_recodings.recode_all, Call(key, run.job.method.name, (run.job, domain, parts, run.store)))
 
 
-def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
-    """Every chunk joined to the classes of its records."""
+def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
+    """Every chunk joined to the classes of its records.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
     places = [Place(chunk=chunk, number=number) for number, chunk in enumerate(source.chunks)]
-    key = partial(record_releases.run_key, run.job, source, recoding)
+    key = partial(record_releases.record_run_key, run.job, source, recoding)
     return map_groups(run, "rewrite", _rewrite, places, key, run.job, domain, recoding, source, run.store)
 
 
 def _rewrite(job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, places: Sequence[Place]) -> Artifacts:
     coding = load_coding(job, domain, store)
-    return [record_releases.rewrite_chunk(job, coding, recoding, source, place, store) for place in places]
+    return [record_releases.rewrite_records_of(job, coding, recoding, source, place, store) for place in places]
 
 
-def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: Artifacts) -> Artifacts:
-    """The files of the release."""
-    count = record_releases.output_files(run.job, load_coding(run.job, domain, run.store), recoding, run.store)
+def write_record_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: Artifacts) -> Artifacts:
+    """The files of the release.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
+    count = record_releases.record_output_files(run.job, load_coding(run.job, domain, run.store), recoding, run.store)
     key = file_keys(record_releases.FILES, recoding, source, runs)
     return map_groups(run, "files", _write_files, range(count), key, run.job, domain, recoding, source, runs, run.store)
 

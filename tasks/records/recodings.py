@@ -67,11 +67,16 @@ class Classes(NamedTuple):
 
 
 def recoding_key(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Key:
-    """Returns the key of the recoding."""
+    """Returns the key of the recoding.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    # Not sorted: classes are kept by where a record stands, chunk after chunk.
     return STEP.key([part.sha256 for part in parts], *asked(job, coding))
 
 
-def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
+def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) -> RecodingArtifacts:
     """Runs the job's algorithm on all records.
 
     Args:
@@ -86,6 +91,8 @@ def recode(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Store) 
     Raises:
         PrivacyError: there are fewer than k records, they do not fit the memory, or more would be suppressed than the limit allows.
         SourceError: CANON was asked for, and no QID is numerical.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
     """
     coding = load_coding(job, domain, store)
     key = recoding_key(job, coding, parts)
@@ -111,10 +118,13 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
     """Runs the job's algorithm, merges what fails its other privacy models, and labels the classes.
 
     Raises:
+        PrivacyError: no class is left.
         SourceError: CANON was asked for, and no QID is numerical.
     """
     criteria = _criteria(job, coding, records)
     found = accepted(partition(job, records.codes, coding), records, coding, criteria)
+    if (found.classes < 0).all():
+        raise nothing_left(job, coding)
     how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
     return recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least), found
 
@@ -201,7 +211,11 @@ _loading = Lock()
 
 
 def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Classes:
-    """Reads what the classes publish, once per process."""
+    """Reads what the classes publish, once per process.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
     key = (*coding.key, artifacts.classes.sha256, job.intervals)
     with _loading:
         if key not in _loaded:

@@ -33,22 +33,28 @@ class Place(BaseModel):
     number: int
 
 
-def output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> int:
-    """Returns how many files the release is laid out over; some may turn out empty."""
+def record_output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> int:
+    """Returns how many files the release is laid out over; some may turn out empty.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
     first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, job.rows_per_file)
     return int((first + spread).max(initial=0))
 
 
-def run_key(job: Job, source: Source, artifacts: RecodingArtifacts, place: Place) -> Key:
+def record_run_key(job: Job, source: Source, artifacts: RecodingArtifacts, place: Place) -> Key:
     """Returns the key of a chunk's run."""
     return RUNS.key(place.chunk.key, place.number, artifacts.digests, source.payload_key, job.rows_per_file)
 
 
-def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
+def rewrite_records_of(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
     """Gives the records of a chunk their classes and sets them apart by output file.
 
     Raises:
         SourceError: the file changed since it was coded.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
     """
 
     def write(path: Path) -> int:
@@ -56,7 +62,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         labels, sizes = load_classes(job, coding, artifacts, store)
         return set_apart(path, job, source, labels, sizes, classes, payload)
 
-    return store.make("runs", run_key(job, source, artifacts, place), ".arrow", write)
+    return store.make("runs", record_run_key(job, source, artifacts, place), ".arrow", write)
 
 
 def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:

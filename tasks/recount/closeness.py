@@ -21,6 +21,7 @@ def make_whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, alo
         HierarchyError: the hierarchy of the distance cannot be read, or lacks values.
     """
     name = quote(column)
+    # A null last, where the ordered distance has it.
     rows = fetched(connection, f"SELECT {name} AS value, count(*) AS records FROM {original.relation} GROUP BY ALL ORDER BY 1 NULLS LAST")
     counts = rows["records"].to_numpy()
     columns = {"value": rows["value"], "share": counts / max(counts.sum(), 1), "place": np.arange(len(counts))}

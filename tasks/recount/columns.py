@@ -34,6 +34,7 @@ def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:
                 faults += _strange(pq.read_schema(path), expected, text)
         except (OSError, pa.ArrowException):
             faults.append("a data file cannot be read as Parquet")
+    # Once each, however many files have it.
     return list(dict.fromkeys(faults))
 
 

@@ -35,7 +35,11 @@ class Original(NamedTuple):
 
 
 def original_of(job: Job) -> Original | None:
-    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet."""
+    """Returns the source of a job; None where it is not there any more, is elsewhere or of another format than Parquet.
+
+    Raises:
+        ObjectStoreError: a store cannot be listed.
+    """
     if FORMATS[job.source.format].convert is not None or any(map(is_address, job.source.path)):
         return None
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
@@ -29,6 +27,7 @@ from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.store.database import connect, quote
 from tasks.store.files import file_digest
+from tasks.store.work_folder import passing_folder
 
 
 def recount(
@@ -57,6 +56,7 @@ def recount(
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
         VerificationError: the files do not keep the job's promise, or cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)
@@ -73,9 +73,11 @@ def recount(
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
             records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
+        # Says nothing of the files; where the database was opened it becomes an error of storage.
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
+            # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     unread_too = [*_unproved(unproved, unread), *([NOT_COUNTED] if job.columns.person and not classes.persons else [])]
     found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too))
@@ -192,7 +194,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
-        StorageError: the folder is not a release.
+        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
         VerificationError: anything that does not hold, all at once where the files can be counted.
     """
     files, manifest = data_files(release), read_manifest(release)
@@ -200,16 +202,14 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     original = original_of(job)
     unproved = unproved_reason(job, manifest, original)
     if original and manifest:
+        # Another source has other shares, by which an honest release could seem to break its t.
         original = original._replace(is_whole=not unproved)
-    # DuckDB makes the folder if it has to spill; a run of the job has another one.
-    spill = job.work_path / f"verify-{os.getpid()}"
+    layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
     try:
-        layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
-        found = recount(job, files, spill, f"'{release}'", original, layout, unproved, people)
+        with passing_folder(job, "verify") as spill:
+            found = recount(job, files, spill, f"'{release}'", original, layout, unproved, people)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
-    finally:
-        shutil.rmtree(spill, ignore_errors=True)
     if manifest:
         faults += manifest_faults(job, manifest, found)
         faults += risk_faults(manifest, found)

@@ -93,6 +93,7 @@ def truth_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, 
     unread = [one.name for one in labels if not one.axis.known]
     if faults:
         return faults, unread
+    # A column of one label tells no records apart.
     told = [one for one in labels if one.owners is not None and len(one.released) > 1]
     parts = [*beside, *(_part(connection, one, given, found) for one in told)]
     faults = _joint_faults(connection, open_ones, original.relation, parts, [*names, *(one.name for one in told)], len(names))
@@ -119,6 +120,7 @@ def _payload(job: Job, columns: Sequence[str]) -> list[str]:
 
 def _column(name: str, given: dict[str, str], found: dict[str, str]) -> Part:
     column = quote(name)
+    # A value that does not fit becomes null and is missed below; CAST would end the recount, with the value in its message.
     source = f"s.{column}" if given[name] == found[name] else f"TRY_CAST(s.{column} AS {found[name]})"
     return Part(f"r.{column}", source)
 
@@ -162,10 +164,10 @@ def _texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[
         texts.append([next(known)[0] if there else None for there in column.is_valid().to_pylist()])
     if len(texts) == 1:
         return texts[0]
-    spec = qid.hierarchy
-    # Other methods than the one of levels publish the greatest value of a class.
-    closed = job.method.name != "skald" or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
-    return list(pair_labels(list(zip(*texts, strict=True)), closed=closed))
+    spec, levels = qid.hierarchy, job.method.name == "skald"
+    # Methods without levels publish the greatest value of a class.
+    closed = not levels or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
+    return pair_labels(list(zip(*texts, strict=True)), closed=closed, levels=levels)
 
 
 def _has_ranges(texts: Sequence[str | None]) -> bool:
@@ -192,6 +194,7 @@ def _label_faults(
     wrong = unmatched(one.spans, one.released[None, :], one.source[None, :])
     apart = 0
     parts = PARTS
+    # Fewer parts tell less, but the table of counts must not grow with the source.
     while parts * (len(one.source) + len(one.released) + one.spans.members) > MOST_COUNTS:
         parts //= 2
     if not (empty or wrong) and one.owners is None and beside and parts > 1:

@@ -11,6 +11,7 @@ import duckdb
 
 from core.formats.spreadsheets import read_back, read_back_sql
 from schemas.errors.base import StorageError
+from tasks.release.names import check_no_links
 from tasks.source.partitions import Partition, named_by, relation
 from tasks.store.database import literal, quote
 
@@ -40,7 +41,9 @@ def data_files(release: Path) -> list[Path]:
 
     Raises:
         StorageError: it has none.
+        EscapeError: links are among its entries.
     """
+    check_no_links(release)
     found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
     if not found:
         raise StorageError.not_a_release(str(release), "it has no data/*.parquet")
@@ -52,6 +55,7 @@ def data_files(release: Path) -> list[Path]:
 def partition_of(path: Path) -> Partition:
     """Returns the columns that the folders between ``data`` and a file name, as text; those above are none of the release's."""
     folders = path.parts[:-1]
+    # The last one of that name: the release itself may lie below a folder called data.
     below = len(folders) - folders[::-1].index(DATA) if DATA in folders else len(folders)
     return tuple((name, value, "text") for name, value in named_by(folders[below:]).items())
 
@@ -98,7 +102,9 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
     try:
         headers = [csv_names(path, layout.delimiter) for path in files]
     except (OSError, ValueError, csv.Error):
+        # A decoding error carries the bytes of the file. Callers expect errors of DuckDB, of which they tell the kind alone.
         raise duckdb.InvalidInputException from None
+    # Given its columns, DuckDB goes by position: in a file with another order it would read one column as another.
     if any(names != headers[0] or not names for names in headers):
         raise duckdb.InvalidInputException
     types = {name: layout.types.get(name, "VARCHAR") for name in headers[0]}
@@ -107,6 +113,7 @@ def _csv_relation(files: Sequence[Path], layout: Csv) -> str:
         f"{read_back_sql(quote(name))} AS {quote(name)}" if dtype == "VARCHAR" else quote(name) for name, dtype in types.items()
     )
     listed = ", ".join(literal(str(path)) for path in files)
+    # Null and empty text are told apart by quotes alone, and nothing is sniffed: what content suggests must not decide over types.
     return (
         f"(SELECT {columns} FROM read_csv([{listed}], auto_detect = false, header = true, delim = {literal(layout.delimiter)}, "
         f"quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, columns = {{{struct}}}, hive_partitioning = false))"

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from schemas.errors.base import StorageError
 from schemas.release.manifest import Manifest
+from tasks.release.names import check_names
 
 
 def read_manifest(release: Path) -> Manifest | None:
@@ -15,11 +16,15 @@ def read_manifest(release: Path) -> Manifest | None:
 
     Raises:
         StorageError: there is one, but it is not a manifest.
+        EscapeError: it names files outside the release.
     """
     path = release / "manifest.json"
     if not path.exists():
         return None
     try:
-        return Manifest.model_validate_json(path.read_bytes())
+        manifest = Manifest.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
+        # Pydantic's message quotes what it read.
         raise StorageError.not_a_release(str(release), "manifest.json cannot be read as a manifest") from None
+    check_names(str(release), (file.path for file in manifest.files))
+    return manifest

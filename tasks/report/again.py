@@ -32,21 +32,26 @@ def report_again(release: Path, job: Job | None = None) -> Report:
     Raises:
         StorageError: the folder is no release, or its manifest does not tell enough.
         VerificationError: files are missing, added or altered, or do not hold what the manifest says.
+        JobError: hierarchy files that cannot be read, all at once.
     """
     files, manifest = data_files(release), read_manifest(release)
     if manifest is None:
         raise StorageError.not_a_release(str(release), "it has no manifest.json")
     what, terms = f"'{release}'", _terms(release, manifest, job)
+    # Digests first: what is counted in altered files says nothing of the release.
     if faults := file_faults(release, files, manifest):
         raise VerificationError(what, faults)
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)
+    # Without a job there is no work folder; what is spilt here is of published files.
     with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection:
         try:
             found = count_classes(connection, relation_of(connection, files, layout), columns, manifest.privacy["k"])
+        # Too little memory says nothing against the release.
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
+            # Of the error its kind alone: DuckDB's text may quote a cell.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     if faults := _count_faults(manifest, found):
         raise VerificationError(what, faults)
@@ -59,6 +64,7 @@ def _count_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 
 def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
+    # The hierarchies of another job would put the wrong words to levels.
     if job is not None and job_digest(job) != manifest.job:
         raise StorageError.other_job(str(release))
     if manifest.asked is not None:

@@ -21,6 +21,7 @@ def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
     """Returns the share of records by the size of their class, before and after."""
     rows = size_rows(report)
     sides = {SOURCE: [source for _, source, _ in rows], RELEASE: [after for _, _, after in rows]}
+    # A side that was not counted is left out: drawn, it would look like one that has nothing.
     series = {side: _shares(bands) for side, bands in sides.items() if any(bands)}
     return _shares_chart("Share of records by the number of records in their class", [label for label, _, _ in rows], series, percent)
 
@@ -67,6 +68,7 @@ def _shares_chart(
     title: str, names: Sequence[str], series: Mapping[str, Sequence[float | None]], percent: Callable[[float | None], str]
 ) -> str:
     """Returns lying bars from 0 to 100 %, under the heading that the page has for them."""
+    # Always up to 100 %, so that the charts of two releases can be held against each other.
     chart = Chart(title, BESIDE, series, percent, LOOKS, missing="")
     return bars(chart, names, most=1.0, headed=False).inline()
 

@@ -36,6 +36,7 @@ def _environment() -> Environment:
     """Keeps the templates that were compiled: to compile one costs more than a small release takes otherwise."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        # Names of columns are free text from outside: all is escaped that does not say it is markup.
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -61,10 +61,12 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
         promises=promises(manifest.privacy),
         privacy=manifest.privacy,
         limit=terms.limit,
+        # Not in floats: a product just below a whole number would allow one record fewer than the job does.
         most_suppressed=floor(Fraction(Decimal(terms.limit)) * manifest.records),
         treatment=terms.treatment,
         treatment_words=SUPPRESSIONS[terms.treatment].words,
         method=manifest.method,
+        # A release may be of a version that knows other methods than this one.
         method_words=METHODS[manifest.method].words if manifest.method in METHODS else "",
         identifiers=terms.identifiers,
         quasi_identifiers=tuple(qid.name for qid in terms.quasi_identifiers),
@@ -77,6 +79,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
 
 
 def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
+    # In the files masked records are one class; in the report they are suppressed and in no class.
     sizes = without_masked(recount.unit_sizes, *recount.starred(manifest.masked))
     classes = sum(sizes.values())
     return CameOut(
@@ -121,6 +124,7 @@ def _qid(qid: QidTerms, manifest: Manifest) -> ReportedQid:
 def _losses(loss: Mapping[str, int | float]) -> list[Figure]:
     words = losses()
     known = [Figure(name=name, title=title, value=loss[name], meaning=meaning) for name, (title, meaning) in words.items() if name in loss]
+    # Releases outlive versions: a loss that has no words here is told by its name and not left out.
     return known + [Figure(name=name, title=name, value=value, meaning="") for name, value in loss.items() if name not in words]
 
 
@@ -137,6 +141,7 @@ def _risks(risk: Mapping[str, Mapping[str, int | float]]) -> list[RiskFigure]:
 
 
 def _maximum_risk(risk: Mapping[str, Mapping[str, int | float]]) -> str:
+    # By the smallest class that was counted: k is only what no class may fall below.
     least = int(risk.get("after", {}).get("min_class", 0))
     if not least:
         return ""

@@ -104,6 +104,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
     if SUPPRESSIONS[terms.treatment].masks:
         dropped = lost - manifest.masked
         told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
+        # Masked records share one combination like any class, and too few of them would be a class that fails.
         if dropped:
             mask = "of them would be no safe class" if manifest.remainder else "that holds so few would give them away"
             told.append(f"{counted(dropped, 'record')} of them are left out, because a mask {mask}.")
@@ -125,6 +126,8 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
         kept = "identifiers are among them as pseudonyms only, of the form that their treatments promise"
     told += [
         f"The files hold the columns that the job publishes and no others; {kept}.",
+        "They were held against the source: columns that are published as they are have its values, but for those of suppressed records, "
+        "and every label covers values that are there.",
         "A release that fails any of this is not published. To check it again: skald verify RELEASE --job JOB.",
     ]
     return tuple(told)
@@ -171,6 +174,14 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
         older = counted(manifest.unmeasured_overlaps, "older release")
         told.append(f"What {older} of the same source tell together with this one was not measured.")
     return told
+
+
+def warning_sentences(manifest: Manifest) -> list[str]:
+    """Returns all that a run warns of: files of the source that are equal, and what other releases of it tell."""
+    # By content, because a copy has a name of its own.
+    equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
+    copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, its people count twice in k."]
+    return [*(copies if equal else []), *overlap_sentences(manifest)]
 
 
 COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"

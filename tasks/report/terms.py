@@ -34,6 +34,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
         treatment=job.suppression.treatment,
         rounds=job.suppression.rounds,
         objective=job.method.objective if isinstance(job.method, SkaldMethod) else None,
+        # Those that are published as pseudonyms are told by treatment, since these here are said to be left out.
         identifiers=tuple(columns.dropped),
         quasi_identifiers=tuple(asked),
         sensitive=tuple(columns.sensitive),
@@ -56,6 +57,7 @@ def lattice_figures(drawn: LatticeMap) -> LatticeFigures:
 def map_of_report(report: Report) -> LatticeMap | None:
     """Returns the map of the lattice that a report holds, or None if it holds none."""
     figures, node = report.lattice, tuple(qid.level for qid in report.qids if qid.level is not None)
+    # Classes with labels of their own are at no node, so that there is none to mark.
     if figures is None or len(node) < len(report.qids):
         return None
     rows = zip(*(figures.heights[status] for status in STATUSES), strict=True)

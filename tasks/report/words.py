@@ -72,5 +72,6 @@ def level_words(hierarchy: HierarchySpec, level: int, top: int | None) -> str:
     steps = entry_of(hierarchy).steps(hierarchy)
     if not steps:
         return f"group {level} steps above the value" if level > 1 else "group one step above the value"
+    # Counted from the top, where the steps end whether or not the first of them became level 0.
     place = level - (top - len(steps)) if top is not None else -1
     return steps[place] if 0 <= place < len(steps) else f"level {level}"

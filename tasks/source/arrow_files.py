@@ -27,11 +27,11 @@ def arrow_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
         SourceError: As for ``convert``.
     """
     assert file.path is not None
-    made = convert(file.path, file.name, file.digest, store)
+    made = convert_arrow(file.path, file.name, file.digest, store)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
-def convert(path: Path, name: str, digest: str, store: Store) -> Artifact:
+def convert_arrow(path: Path, name: str, digest: str, store: Store) -> Artifact:
     """Converts one file to Parquet, in the order of its rows.
 
     Args:

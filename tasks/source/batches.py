@@ -12,6 +12,7 @@ import pyarrow.types as pt
 from core.columns.column_types import plain_type, working
 from schemas.errors.storage import DatabaseError
 
+# DuckDB's own size of row groups, so that files of all origins are cut alike.
 GROUP_ROWS = 122_880
 GROUP_BYTES = 64_000_000
 

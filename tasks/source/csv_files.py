@@ -35,13 +35,14 @@ def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
     Raises:
         SourceError: As for ``convert``.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     assert file.path is not None
-    made = convert(job, file.path, file.digest, store)
+    made = convert_csv(job, file.path, file.digest, store)
     return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
-def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
+def convert_csv(job: Job, path: Path, digest: str, store: Store) -> Artifact:
     """Converts one CSV file to Parquet, in the order of its rows.
 
     Args:
@@ -52,6 +53,7 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
 
     Raises:
         SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     source = job.source
     types = {name: TYPES.get(dtype, dtype.upper()) for name, dtype in source.types.items()}
@@ -62,6 +64,7 @@ def convert(job: Job, path: Path, digest: str, store: Store) -> Artifact:
         columns = {name: types.get(name, "VARCHAR") for name in names}
         try:
             with connect(job, store.folder.parent / "spill") as connection:
+                # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
                 connection.execute("SET preserve_insertion_order = true")
                 connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, header=True)}")
                 connection.execute(f"COPY source TO {literal(str(part))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)")
@@ -90,6 +93,7 @@ def read_sql(job: Job, path: Path, columns: Mapping[str, str], *, header: bool) 
     struct = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in columns.items())
     nulls = ", ".join(literal(text) for text in job.source.null_values)
     return (
+        # Nothing is guessed from a sample, or types would depend on where a value stands. A limit of 0 is none: all faults are counted.
         f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = {str(header).lower()}, "
         f"delim = {literal(job.source.delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, nullstr = [{nulls}], "
         f"buffer_size = {BUFFER}, store_rejects = true, rejects_limit = 0)"
@@ -103,6 +107,7 @@ def _header(job: Job, path: Path) -> list[str]:
         SourceError: the file cannot be read as text, or its first line does not name every column, each once.
     """
     try:
+        # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
             names = next(csv.reader(text, delimiter=job.source.delimiter), [])
     except (OSError, ValueError, csv.Error):

@@ -60,6 +60,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
     Raises:
         SourceError: As for ``extract_duckdb``.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
@@ -81,6 +82,7 @@ def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -
 
     Raises:
         SourceError: the file cannot be opened, the query fails, or a type cannot be kept.
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     key = DUCKDB.key(digest, statement(job))
     artifact = store.make("extracts", key, ".parquet", lambda part: _read_duckdb(job, path, name, part, store))
@@ -98,6 +100,7 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
                 raise DatabaseError.not_select()
             connection.execute("USE source")
             connection.execute("SET TimeZone = 'UTC'")
+            # Only now, because to attach is such an access; locked, so that the query cannot take it back.
             connection.execute("SET enable_external_access = false")
             connection.execute("SET lock_configuration = true")
             relation = connection.sql(statement(job))
@@ -125,6 +128,9 @@ def content_digest(job: Job, path: Path, store: Store) -> str:
 
     Each row is written as its values' texts, each after its length, and the sums of both halves of the rows' MD5 tell the rows apart: not
     from one who forges rows, who could as well change them, but from every accident.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
     """
     schema = pq.read_schema(path)
     texts = ", ".join(f"coalesce(length({text})::VARCHAR || ':' || {text}, '-')" for text in (f"{quote(n)}::VARCHAR" for n in schema.names))
@@ -143,6 +149,7 @@ def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
 
     Raises:
         SourceError: As for ``extract_postgresql``.
+        StorageError: a folder cannot be made.
     """
     asked = extract_postgresql(job, store)
     return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content)
@@ -155,6 +162,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
 
     Raises:
         SourceError: no driver, no server, a query that fails, or types that cannot be kept.
+        StorageError: a folder cannot be made.
     """
     where = job.source.connection.said_in(job.folder) if job.source.connection else ""
     key = POSTGRESQL.key(statement(job), job.source.types, where)
@@ -173,6 +181,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
         if left.stem != store.path(artifact).stem:
             left.unlink()
     record = {"key": key, "content": content, "artifact": artifact.model_dump()}
+    # Last: a run that is cut off before has counted nothing yet and may ask again.
     write_whole(store.folder / PENDING, lambda part: part.write_text(json.dumps(record)))
     return Extract(artifact, content)
 

@@ -16,6 +16,7 @@ from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.source.object_store import Stat, fetch, matching, remote_stat
+from tasks.source.same_files import each_once
 from tasks.store.files import write_whole
 from tasks.store.keys import Step
 from tasks.store.store import Store
@@ -62,25 +63,29 @@ def find_names(job: Job) -> list[str]:
     """Returns the paths and addresses that the job's patterns match, each once, in the order of their names; none for a query.
 
     Raises:
-        SourceError: a pattern matches nothing, or files of the target or the work folder.
+        SourceError: a pattern matches nothing, or files of the target or the work folder, or one file under two names.
         ObjectStoreError: a store cannot be listed.
     """
-    found: set[str] = set()
+    found: dict[str, set[str]] = {}
     for pattern, written in zip(job.source_pattern, job.source.path, strict=True):
         matched = matching(pattern) if is_address(pattern) else [str(path) for path in _matching_here(pattern)]
         if not matched:
             raise SourceError.no_files(written)
-        found.update(matched)
+        for name in matched:
+            found.setdefault(name, set()).add(written)
     if own := [name for name in found if not is_address(name) and _is_written(job, Path(name))]:
         raise SourceError.own_files(len(own), own[0])
-    return sorted(found)
+    return each_once(found)
 
 
 def _is_written(job: Job, path: Path) -> bool:
     """Tells whether a file lies in the work folder, or in a release in the target."""
-    if path.is_relative_to(job.work_path):
+    return _lies_in(path, job.work_path, job.target_path) or _lies_in(path.resolve(), job.work_path.resolve(), job.target_path.resolve())
+
+
+def _lies_in(path: Path, work: Path, target: Path) -> bool:
+    if path.is_relative_to(work):
         return True
-    target = job.target_path
     return path.is_relative_to(target) and Path(target, *path.relative_to(target).parts[:1], "manifest.json").is_file()
 
 
@@ -94,6 +99,7 @@ def find_files(job: Job) -> list[Path]:
 
     Raises:
         SourceError: a pattern matches no file.
+        ObjectStoreError: a store cannot be listed.
     """
     return sorted(Path(name) for name in find_names(job) if not is_address(name))
 
@@ -104,6 +110,7 @@ def located(job: Job, store: Store) -> list[Located]:
     Raises:
         SourceError: a pattern matches nothing, or a file cannot be read.
         ObjectStoreError: an object cannot be read.
+        StorageError: the disk is full or the folder cannot be written.
     """
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
@@ -133,6 +140,7 @@ def stat_of(name: str) -> Stat | None:
 
 def _stat(path: Path) -> Stat:
     stat = path.stat()
+    # The inode too: a file that is put in another's place may have its size and time.
     return stat.st_size, stat.st_mtime_ns, stat.st_ino
 
 

@@ -20,6 +20,7 @@ ARROW_TYPES = {
     "timestamp": pa.timestamp("us"),
 }  # fmt: skip
 SQL_TYPES = {"text": "VARCHAR", "integer": "BIGINT"}
+# No leading zeros, because 007 would be published as 7; and no more digits than int64 surely holds.
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 Partition: TypeAlias = tuple[tuple[str, str | None, str], ...]
@@ -110,6 +111,7 @@ def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True) -> s
     parts = []
     for partition, paths in together.items():
         listed = ", ".join(map(literal, paths))
+        # DuckDB would take the folders for columns of types of its own choice, beside ours.
         read = f"read_parquet([{listed}], hive_partitioning = false{'' if alike else ', union_by_name = true'})"
         if len(together) == 1 and not partition:
             return read

@@ -14,10 +14,12 @@ import pyarrow.types as pt
 from schemas.errors.base import counted
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
+from schemas.reading.regular_files import content_of
 from tasks.source.batches import kept_schema
 from tasks.source.partitions import arrow_type
 
 TYPE = b"POSTGRESQL:type"
+MOST_BYTES_OF_ADDRESS = 1_000_000
 SCHEMES = ("postgresql://", "postgres://")
 # Days since 1970 of the first day of year 1 and of the last of year 9999: infinity lies outside, and so does what no calendar here knows.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
@@ -41,7 +43,7 @@ def address(job: Job) -> str:
     elif connection.file:
         where = f"the file '{connection.file}'"
         try:
-            text = (job.resolve(connection.file).read_text("utf-8").splitlines() or [""])[0].strip()
+            text = (content_of(job.resolve(connection.file), MOST_BYTES_OF_ADDRESS).decode().splitlines() or [""])[0].strip()
         except (OSError, ValueError):
             text = ""
     if not text.startswith(SCHEMES):

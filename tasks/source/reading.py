@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pyarrow.parquet as pq
 
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
+from schemas.errors.values import ValuesError
 from tasks.source.chunks import Chunk
 from tasks.source.evolving import batches
 from tasks.source.partitions import partition_column
+from tasks.source.text import undecodable
 
 BATCH_ROWS = 131_072
 
@@ -23,25 +26,32 @@ def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]
     Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
 
     Raises:
-        SourceError: the file cannot be read to its end.
+        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the end of
+            the chunk before it is raised.
     """
     named = {name for name, *_ in chunk.file.partition}
     held = [name for name in columns if name not in named]
     try:
         with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, held)) as file:
             skip, groups = _row_groups(file.metadata, chunk)
-            left = chunk.rows
+            left, bad = chunk.rows, Counter[str]()
             for batch in _batches(file, chunk, groups, held):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
-                if rows.num_rows:
+                bad.update({name: undecodable(rows.column(name)) for name in held})
+                if rows.num_rows and not bad.total():
                     yield _with_partition(rows, chunk, columns)
                 if not left:
-                    return
+                    break
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(chunk.file.name, "parquet") from None
-    raise SourceError.changed(chunk.file.name)
+    if bad.total():
+        column, count = next((name, count) for name, count in bad.items() if count)
+        raise ValuesError.not_utf8(column, chunk.file.name, count)
+    # The footer promised more rows than came: it is not the file that was cut into chunks.
+    if left:
+        raise SourceError.changed(chunk.file.name)
 
 
 def _with_partition(rows: pa.RecordBatch, chunk: Chunk, columns: Sequence[str]) -> pa.RecordBatch:
@@ -54,6 +64,7 @@ def _with_partition(rows: pa.RecordBatch, chunk: Chunk, columns: Sequence[str]) 
 def _batches(file: pq.ParquetFile, chunk: Chunk, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     drift = chunk.file.drift
     if drift is None or not set(columns) & set(drift.names):
+        # Chunks are worked on side by side already.
         plain: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False)
         return plain
     return batches(file, BATCH_ROWS, groups, columns, drift, chunk.file.name)

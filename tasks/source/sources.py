@@ -29,6 +29,8 @@ def read_source(job: Job, store: Store) -> Source:
 
     Raises:
         SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
+        ObjectStoreError: an object cannot be read.
+        StorageError: the disk is full or the folder cannot be written.
     """
     found = located(job, store)
     files, schemas = [], []
@@ -76,6 +78,7 @@ def check_unchanged(source: Source) -> None:
 def _footer(path: Path, name: str) -> tuple[pa.Schema, int]:
     try:
         with pq.ParquetFile(path) as file:
+            # Metadata may hold anything, an index or a value; nothing of it goes on from here.
             return file.schema_arrow.remove_metadata(), file.metadata.num_rows
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(name, "parquet") from None
@@ -94,6 +97,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     names = list(schema.names)
     if unknown := [name for name in roles if name not in names]:
         raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
+    # DuckDB's names know no case, and it would count the first of the two twice.
     if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
         raise SourceError.wrong_type(repeated[0], "a repeated name", "read", "two columns of the source have this name; rename one")
     rest = [name for name in names if name not in roles]
@@ -149,6 +153,7 @@ def _can_be_qid(dtype: pa.DataType) -> bool:
 def _chunks(file: SourceFile, chunk_rows: int) -> list[Chunk]:
     """Cuts a file into ranges of at most ``chunk_rows`` rows, at the borders of its row groups where these are small enough."""
     with pq.ParquetFile(file.path) as opened:
+        # A chunk that begins inside a row group has it decoded from its beginning, so borders are kept to where they can be.
         groups = [opened.metadata.row_group(number).num_rows for number in range(opened.metadata.num_row_groups)]
     chunks: list[Chunk] = []
     first = rows = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,6 +15,8 @@ from schemas.job.job import Job
 
 SHARE_OF_MEMORY = 2
 ENOUGH = 256_000_000
+THREADS_PER_CORE = 4
+"""DuckDB starts as many threads as it is told to; more than this only wait for one another."""
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
 
 
@@ -51,13 +54,16 @@ def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[d
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory // SHARE_OF_MEMORY}B",
+        # Spill is plain text and outlives SIGKILL; by default it would lie in the working directory, here the next run removes it.
         "temp_directory": str(spill),
+        # To keep the order of rows costs memory; a step that relies on it asks for it.
         "preserve_insertion_order": False,
+        # Else a statement could fetch code from the network.
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
     }
     if threads:
-        settings["threads"] = threads
+        settings["threads"] = min(threads, THREADS_PER_CORE * len(os.sched_getaffinity(0)))
     connection = duckdb.connect(config=settings)
     try:
         connection.execute("SET enable_progress_bar = false")

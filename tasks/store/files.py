@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
-from collections.abc import Callable
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from threading import get_ident
 
 from schemas.errors.base import StorageError
+from schemas.errors.folders import FolderError
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
@@ -27,6 +31,7 @@ def private_folder(path: Path) -> Path:
     """
     try:
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        # mkdir leaves a folder that is there as it is.
         path.chmod(PRIVATE_FOLDER)
     except OSError as error:
         raise StorageError.not_writable(str(path), error.strerror or "unknown reason") from None
@@ -42,9 +47,11 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
     Raises:
         StorageError: The disk is full or the folder cannot be written.
     """
-    # Two equal files of a source have equal artefacts, which two threads may make at a time.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{get_ident()}.part")
+    # Two equal files of a source have equal artefacts, which two threads may make at a time; and in a folder that others may write, nobody
+    # can guess the name and lay a link there.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.part")
     try:
+        # Not flushed: an artefact is believed by its digest, and one that a power cut spoilt is made again.
         rows = write(temporary)
         temporary.chmod(mode)
         temporary.replace(path)
@@ -53,6 +60,49 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
     finally:
         temporary.unlink(missing_ok=True)
     return rows
+
+
+@contextmanager
+def locked(path: Path, how: int) -> Iterator[None]:
+    """Holds the lock of a file that is made if it is not there, and of which no byte is read or written.
+
+    Args:
+        path: The file.
+        how: As ``fcntl.flock`` takes it.
+
+    Raises:
+        StorageError: another process holds it, and ``how`` says not to wait; the file cannot be opened, or is a link, which may lead to a
+            file that is not ours.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, PRIVATE_FILE)
+    except OSError as error:
+        if path.is_symlink():
+            raise FolderError.lock_is_link(str(path)) from None
+        raise StorageError.not_writable(str(path.parent), error.strerror or "unknown reason") from None
+    try:
+        opened = os.fstat(descriptor)
+        # A file of two names may be somebody else's, and its mode would be changed below.
+        if not stat.S_ISREG(opened.st_mode) or opened.st_nlink > 1:
+            raise FolderError.lock_is_link(str(path))
+        try:
+            fcntl.flock(descriptor, how)
+        except OSError:
+            raise StorageError.busy(str(path.parent)) from None
+        if not _is_named(path, opened):
+            # Whoever held it has removed it meanwhile, and the next one may have made another.
+            raise StorageError.busy(str(path.parent))
+        os.fchmod(descriptor, PRIVATE_FILE)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _is_named(path: Path, opened: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(path.lstat(), opened)
+    except OSError:
+        return False
 
 
 def owner_only() -> None:

@@ -11,6 +11,9 @@ from tasks.store.keys import fingerprint_of
 def clear_staging(job: Job) -> None:
     """Removes what a killed run of this job left in the target."""
     for left in job.target_path.glob(f"{_staging_prefix(job)}*"):
+        # Whoever may write in the target may have laid a link there: it goes, and what it leads to stays.
+        if left.is_symlink():
+            left.unlink(missing_ok=True)
         shutil.rmtree(left, ignore_errors=True)
 
 

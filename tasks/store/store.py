@@ -66,6 +66,7 @@ class Store:
         try:
             stat = path.stat()
             state = (stat.st_size, stat.st_mtime_ns)
+            # Several steps read the same artefact; hashing it each time would cost as much as reading it.
             if self._believed.get(path) == state:
                 return True
             if stat.st_size != artifact.size or file_digest(path) != artifact.sha256:
@@ -83,6 +84,9 @@ class Store:
             key: Of all that the content depends on.
             suffix: Of the file, with its dot.
             write: Writes the file at the path it is given and returns its number of rows.
+
+        Raises:
+            StorageError: a folder cannot be made.
         """
         if found := self.find(step, key):
             return found
@@ -90,6 +94,7 @@ class Store:
         rows = write_whole(path, write)
         stat = path.stat()
         artifact = Artifact(step=step, key=key, file=f"{step}/{path.name}", rows=rows, size=stat.st_size, sha256=file_digest(path))
+        # The record goes last: killed between the two, a file is left that nothing names, and it is written once more.
         write_whole(path.with_suffix(".record"), lambda record: record.write_text(artifact.model_dump_json()))
         self._believed[path] = (stat.st_size, stat.st_mtime_ns)
         return artifact
@@ -98,6 +103,7 @@ class Store:
         """Removes single artefacts."""
         for artifact in artifacts:
             path = self.path(artifact)
+            # The record goes first, so that a kill leaves no record of what is gone.
             path.with_suffix(".record").unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             self._believed.pop(path, None)
@@ -110,5 +116,9 @@ class Store:
 
     @classmethod
     def at(cls, work: Path) -> Self:
-        """Returns the store of a run folder."""
+        """Returns the store of a run folder.
+
+        Raises:
+            StorageError: a folder cannot be made.
+        """
         return cls(private_folder(work / "artifacts"))

@@ -10,7 +10,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import load_histogram
 from tasks.lattice.promises import privacy_model
-from tasks.mondrian.cells import bytes_of
+from tasks.mondrian.cells import bytes_of_rows
 from tasks.store.store import Artifact, Store
 
 
@@ -23,11 +23,17 @@ def held_gcp(job: Job, coding: Coding, histogram: Artifact, node: Node, store: S
         histogram: Of the whole source at the finest node.
         node: Level of each QID in the release.
         store: Has the histogram.
+
+    Raises:
+        StorageError: artefacts are gone.
     """
-    if bytes_of(coding, histogram.rows) > job.memory:
+    # A comparison does without this one figure sooner than without the run.
+    if bytes_of_rows(coding, histogram.rows) > job.memory:
         return None
     counted = load_histogram(histogram, coding, coding.finest, store)
+    # Sensitive values are axes of the histogram too; they must stay apart until the spread of each class is known.
     rolled = roll_up(counted, (*node, *(0 for _ in coding.sensitive)), coding.axes)
+    # The penalty is of QIDs alone, so that cells which differ in a sensitive value only are one from here on.
     cells, chosen = (without_sensitive(one, coding.hierarchies) for one in (counted, rolled))
     failing = privacy_model(job, coding).fails(chosen.counts, classes_of(rolled, coding.sensitive).spreads)
     return held_values.held_gcp(cells, chosen, failing, coding.domains, coding.hierarchies)

@@ -15,7 +15,7 @@ from core.columns.arrays import filled
 from core.columns.domains import Domain
 from core.evaluation.utility import BOUND, Meaning, meaning_of, penalties
 from core.hierarchies.hierarchy import Hierarchy
-from core.recoding.labels import as_text
+from core.hierarchies.spelling import as_text
 from schemas.errors.base import StorageError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_qids
@@ -77,6 +77,7 @@ def labels_of(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int
     """
     published = set(published_qids(job))
     for number, (domain, hierarchy) in enumerate(zip(coding.domains, coding.hierarchies, strict=True)):
+        # Where the QID is not published under its own name it is so as two bounds.
         names = (domain.qid,) if domain.qid in published else (f"{domain.qid}_low", f"{domain.qid}_high")
         table, level = bench.labels(number, names), levels[domain.qid] if levels else None
         yield Labels(number, names, domain, hierarchy, level, *_texts(table, domain, level), table["records"].to_numpy())
@@ -90,6 +91,7 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
         low, high = (key.cast(pa.string()) for key in keys)
         return pc.binary_join_element_wise(low, high, BOUND).to_pylist(), exact
     [key] = keys
+    # At a chosen level above 0 a group may happen to be called like a value, and is not that value.
     if not level and (key.type == domain.values.type or pa.types.is_string(domain.values.type)):
         exact = filled(pc.index_in(key.cast(domain.values.type), domain.values), -1).astype(np.int64)
     return (key if pa.types.is_string(key.type) else as_text(key)).to_pylist(), exact
@@ -111,5 +113,6 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
             for first in range(0, len(labels.texts), BATCH):
                 wide = penalties(labels.meaning(release, first, first + BATCH), labels.domain)
                 lost += float(np.dot(wide, labels.counts[first : first + BATCH]))
+    # Masked records are in the files, so that the loop has priced them already.
     dropped = manifest.suppressed - manifest.masked
     return (lost / len(coding.domains) + dropped) / manifest.records

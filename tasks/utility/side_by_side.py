@@ -74,9 +74,11 @@ class SideBySide:
 
     def register(self, number: int, domain: Domain) -> None:
         """Makes the table of a column's codes: ``number`` and ``key_0``, the value."""
+        # A domain's code after the last value is the null, and only domains with nulls have it.
         values = pa.concat_arrays([domain.values, pa.nulls(domain.size - len(domain.values), domain.values.type)])
         self.connection.register("values_of_domain", pa.table({"number": np.arange(domain.size), "key_0": values}))
         self.connection.execute(f"CREATE OR REPLACE TEMP TABLE domain_{number} AS SELECT * FROM values_of_domain")
+        # Copied, because the name under which it is registered serves every domain in turn.
         self.connection.unregister("values_of_domain")
 
     def category(self, number: int, column: str) -> Attribute:

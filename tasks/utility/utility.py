@@ -91,11 +91,13 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         StorageError: the folder is no release, or publishes what is not in the job's hierarchies.
         SkaldError: whatever is wrong with the source.
     """
+    # Asked for without importing it, and before minutes of counting.
     if target is not None and find_spec("sklearn") is None:
         raise UtilityError.not_installed()
     files, manifest = data_files(release), read_manifest(release)
     with open_run(job) as run:
         source = read_source(job, run.store)
+        # What is published treated has other values than the source, so that nothing could be told of it from both sides.
         others = [name for name in source.payload if name not in source.treatments]
         if target is not None and target not in others:
             raise UtilityError.no_target(target, others)
@@ -105,6 +107,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
             bench = SideBySide(connection, source.relation, relation_of(connection, files, layout))
             qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
+            # Queries draw pairs of columns, and a pair's table can have a row for each two values.
             asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]
             told = bench.category(len(qids) + source.payload.index(target), target) if target else None
             return Utility(

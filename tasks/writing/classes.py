@@ -53,6 +53,8 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
 
     Raises:
         SourceError: the file changed since phase 1.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
     """
 
     key = run_key(job, coding, artifacts, source, chunk)
@@ -166,6 +168,7 @@ def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.R
     ends = np.cumsum(np.bincount(files)) if len(files) else np.empty(0, np.int64)
     with ipc.new_file(path, ordered.schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
         start = 0
+        # A batch for each, empty ones too, so that an output file finds its part of a run by its number and reads nothing else.
         for end in ends.tolist():
             writer.write_batch(ordered.slice(start, end - start))
             start = end
@@ -195,6 +198,7 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
         number: Of the output file.
     """
     classes, payload = _gathered(runs, number, source)
+    # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.
     order = canonical_order(classes, payload)
     rows = pa.array(order)
     columns = take_labels(labels, classes[order])
@@ -205,6 +209,7 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
 def _gathered(runs: Sequence[Path], number: int, source: Source) -> tuple[NDArray[np.int32], list[pa.Array]]:
     batches = []
     for path in runs:
+        # Mapped, so that of a run only the pages of one batch are read.
         with pa.memory_map(str(path)) as mapped:
             run = ipc.open_file(mapped)
             if number < run.num_record_batches:

@@ -16,7 +16,13 @@ from tasks.writing import classes as releases
 
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
-    """Phase 3: every chunk joined to the recoding."""
+    """Phase 3: every chunk joined to the recoding.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
     key = partial(releases.run_key, run.job, load_coding(run.job, domain, run.store), recoding, source)
@@ -40,7 +46,13 @@ def keep_people(run: Run, source: Source, domain: Artifact, recoding: RecodingAr
 
 
 def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: list[Artifact]) -> list[Artifact]:
-    """Phase 3: the files of the release."""
+    """Phase 3: the files of the release.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+        SkaldError: whatever a step raises.
+    """
     coding = load_coding(run.job, domain, run.store)
     count = releases.output_files(load_recoding(run.job, coding, recoding, run.store), run.job.rows_per_file)
     key = releases.file_keys(releases.FILES, recoding, source, runs)

@@ -66,10 +66,12 @@ def precision(ladders: Sequence[Ladder], node: Node) -> Fraction:
 
 
 def best_node(rows: Rows, ladders: Sequence[Ladder], k: int, limit: Fraction, objective: str, root: Node | None = None) -> Node | None:
-    """The passing node of lowest objective; then fewest suppressed, then most precise, then smallest levels in job order."""
+    """The passing node that publishes something; then of lowest objective, fewest suppressed, most precise, finest in job order."""
 
-    def rank(node: Node) -> tuple[int, int, Fraction, Node]:
+    def rank(node: Node) -> tuple[bool, int, int, Fraction, Node]:
         loss = losses(rows, ladders, node, k)
-        return getattr(loss, objective), loss.suppressed, -precision(ladders, node), node
+        nothing = loss.suppressed == len(rows)
+        # Of nodes that publish nothing the objective means nothing.
+        return nothing, 0 if nothing else getattr(loss, objective), loss.suppressed, -precision(ladders, node), node
 
     return min(passing_nodes(rows, ladders, k, limit, root), key=rank, default=None)

@@ -20,15 +20,17 @@ from schemas.reading.registry import Code
 from tasks.planning.draft import draft_job
 from tasks.planning.samples import Sample
 from tasks.recount.recount import verify_release
-from tasks.source.conversions import Readable
-from tasks.source.locations import Located
+from tasks.source.locations import Located, Readable
 from tasks.store.database import literal
-from tasks.store.store import Store, key_of
+from tasks.store.keys import Step
+from tasks.store.store import Store
 from tests.conftest import Anonymise
 from tests.jobs import job_of, released, write_job
 from tests.registries.shown import shown_plan, shown_report
 
+STEP = Step("lines", __name__)
 TABLE = pa.table({"age": [20 + number % 7 for number in range(90)], "disease": ["flu", "gout", "cough"] * 30})
+STEP = Step("lines", __name__)
 
 
 def lines_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
@@ -40,7 +42,8 @@ def lines_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
         pq.write_table(table, part)
         return len(table)
 
-    return Readable(store.path(store.make("converted", key_of("lines", file.digest), ".parquet", write)), file.digest, file.stat)
+    made = store.make("converted", STEP.key(file.digest), ".parquet", write)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
 
 
 def lines_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:

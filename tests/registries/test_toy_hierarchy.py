@@ -6,20 +6,23 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 import numpy as np
+import polars as pl
 import pyarrow as pa
 import pytest
 
 from core.columns.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
+from core.recount.group_levels import Levels
+from core.recount.label_readers import Axis
 from docs.reference_pages import job_page
-from schemas.errors.base import JobError
+from schemas.errors.base import JobError, VerificationError
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.job.job import job_json_schema, load_job
 from schemas.reading.registry import Code
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
-from tests.jobs import released, two_column_job
+from tests.jobs import data_files, released, two_column_job
 from tests.registries.shown import shown_plan, shown_report
 
 TABLE = pa.table({"q": list(range(20)) * 2, "s": ["a", "b"] * 20})
@@ -40,12 +43,29 @@ def parity_ladder(_qid: str, domain: Domain, spec: ParityHierarchy, _folder: Pat
     return Ladder((labelled(pa.array(np.where(odd, names[1], names[0]))),), len(domain.values))
 
 
+def parity_levels(_name: str, _spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Levels:
+    """Groups numbers by their last digit, as the recount does: by nothing that the ladder uses."""
+    return [[str(value)[-1] in "13579" for value in values.to_pylist()]]
+
+
+def parity_axis(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Axis:
+    """Reads labels: even numbers stand before odd ones."""
+    numbers = values.to_pylist()
+    order = sorted(numbers, key=lambda value: (str(value)[-1] in "13579", value))
+    even = sum(str(value)[-1] not in "13579" for value in numbers)
+    spans = {"even": (0, even), "0": (0, even), "odd": (even, len(order)), "1": (even, len(order))}
+    values_at = {str(value): (place, place + 1) for place, value in enumerate(order)}
+    return Axis(np.array([order.index(value) for value in numbers], np.int64), values_at.get, (spans.get,))
+
+
 TOY = HierarchyKind(
     name="parity",
     schema=ParityHierarchy,
     ladder=Code("tests.registries.test_toy_hierarchy:parity_ladder"),
     words=lambda spec: "even and odd numbers",
     steps=lambda spec: [f"even or odd, in {spec.parity}"],
+    recount_levels=Code("tests.registries.test_toy_hierarchy:parity_levels"),
+    recount_axis=Code("tests.registries.test_toy_hierarchy:parity_axis"),
 )
 
 
@@ -54,13 +74,18 @@ def test_a_kind_of_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path) 
         job = two_column_job(tmp_path, TABLE, {"parity": "words"})
         assert job_json_schema()["$defs"]["ParityHierarchy"]["properties"]["parity"]
         assert "## hierarchy: parity" in job_page()
-        assert "20 → 2 → 1 even and odd numbers" in shown_plan(job)
+        assert "q even and odd numbers 20 0" in shown_plan(job)
         made = anonymise(job)
         assert set(released(made.folder)["q"]) == {"even", "odd"}
         assert "even or odd, in words" in shown_report(made)
         assert made.manifest.asked is not None
         assert made.manifest.asked.quasi_identifiers[0].hierarchy == "even and odd numbers"
         verify_release(load_job(job), made.folder)
+        [file] = data_files(made.folder)
+        frame = pl.read_parquet(file)
+        frame.with_columns(pl.Series("q", ["odd"] * 15 + ["even"] * 25)).write_parquet(file)
+        with pytest.raises(VerificationError, match="'q'"):
+            verify_release(load_job(job), made.folder)
     assert "ParityHierarchy" not in str(job_json_schema())
     with pytest.raises(JobError, match="names no kind of hierarchy"):
         load_job(job)

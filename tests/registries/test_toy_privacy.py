@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import polars as pl
 import pytest
-from flows.methods import flow_of
 from pydantic import AfterValidator
 
 from core.columns.domains import Domain
@@ -20,6 +19,7 @@ from core.privacy.models import SLACK, AllOf, Failing, PrivacyModel, Spreads
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import job_json_schema, load_job
+from schemas.job.method import METHODS
 from schemas.privacy.kinds import DISTANCES, DIVERSITIES, DistanceKind, DiversityKind, Promise
 from schemas.privacy.sensitive import ClosenessSpec, DiversitySpec, from_0_to_1
 from schemas.reading.model import ExactDecimal
@@ -205,6 +205,6 @@ def test_methods_that_do_not_cut_by_them_keep_them_in_fragments_too(tmp_path: Pa
     with DIVERSITIES.having(COMMON):
         method = {"name": "clustering", "fragments": {"count": fragments, "sample": 1}}
         job = toy_job(tmp_path, {"l": {"disease": {"common": 0.7}}}, method=method)
-        flow: Any = flow_of("clustering")
+        flow: Any = METHODS["clustering"].flow.load()
         made = getattr(flow, "fn", flow)(job, ())
         assert made.manifest.measured["l"]["disease"] <= 0.7

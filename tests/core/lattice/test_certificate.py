@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from math import floor, prod
+from math import floor, inf, prod
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -56,8 +56,10 @@ def examined(data: st.DataObject, example: Example, k: int, limit: Fraction, obj
     return found
 
 
-def value(example: Example, node: Node, k: int, objective: str) -> int:
+def value(example: Example, node: Node, k: int, objective: str) -> float:
     loss: Losses = losses(example.rows, example.ladders, node, k)
+    if loss.suppressed == len(example.rows):
+        return inf  # publishes nothing
     return loss.dm_star if objective == "dm_star" else loss.dm_all
 
 
@@ -79,6 +81,28 @@ def test_the_best_of_all_nodes_is_found_or_the_rest_is_counted(
         assert found.node == best
     mine = value(example, found.node, k, objective)
     assert sum(value(example, node, k, objective) < mine for node in passing) <= found.unexamined
+
+
+@given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES)
+@tried(150)
+def test_with_more_roots_no_less_is_known_and_no_node_is_rolled_up_twice(
+    data: st.DataObject, example: Example, k: int, limit: Fraction, objective: str
+) -> None:
+    most_cells, most_suppressed = data.draw(st.integers(1, 40)), floor(limit * len(example.rows))
+    first = data.draw(st.sampled_from([node for node in all_nodes(example.ladders) if product_of(example, node) <= most_cells]))
+    known: list[tuple[int, int]] = []
+    for most_roots in (1, 2, 4, 8, 1000):
+        examination = Examination(
+            example.hierarchies, KAnonymity(k), len(example.rows), k, most_suppressed, objective, most_cells, 30, most_roots
+        )
+        found = examination.run(
+            example.histogram(first), lambda roots: map(example.histogram, roots), lambda nodes, _: [False] * len(nodes)
+        )
+        if found and found.passing is not None:
+            assert found.evaluated <= found.nodes
+            known.append((found.passing, -found.unexamined))
+    assert [passing for passing, _ in known] == sorted(passing for passing, _ in known)
+    assert [left for _, left in known] == sorted(left for _, left in known)
 
 
 @given(st.data(), examples(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from math import floor
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
 from core.histograms.projections import Bundles, Crowd, Projection
 from core.histograms.rollups import RollUps, roll_up
+from core.lattice.branch_and_bound import Branching
+from core.lattice.objectives import prices_of
 from core.lattice.search import Found, Search
-from core.privacy.models import KAnonymity
+from core.privacy.class_tables import unchanged
+from core.privacy.models import AllOf, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
 from tests.laws import tried
+from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes
-from tests.oracles.tables import Example, examples, nodes_of
+from tests.oracles.tables import Example, examples, nodes_of, observed
 
 OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
+EVERY_OBJECTIVE = st.sampled_from(["dm_star", "dm_all", "c_avg", "c_avg", "precision", "gcp", "gcp", "gcp_covered", "entropy"])
 LIMITS = st.sampled_from([Fraction(0), Fraction(1)]) | st.fractions(0, 1, max_denominator=20)
 
 
@@ -71,6 +79,58 @@ def test_a_coarser_root_gives_the_best_of_its_own_lattice_and_never_a_false_cert
             assert found.node == best_node(example.rows, example.ladders, k, limit, objective)
 
 
+def models(column: str) -> st.SearchStrategy[PrivacyModel]:
+    """Models by which a large class may fail, and by which a coarser node may suppress more."""
+    return st.builds(DistinctDiversity, st.just(column), st.integers(1, 3)) | st.builds(EntropyDiversity, st.just(column), st.floats(1, 3))
+
+
+@given(st.data(), EVERY_OBJECTIVE, st.booleans())
+@tried(300)
+def test_any_objective_finds_the_best_of_all_nodes_that_suppress_no_more_than_allowed(
+    data: st.DataObject, objective: str, secret: bool
+) -> None:
+    example, k, limit = cases(data.draw)
+    *axes, last = example.hierarchies
+    secret = secret and len(axes) > 0
+    sensitive = [example.domains[-1]] if secret else []
+    model = AllOf((KAnonymity(min(k, 4)), data.draw(models(sensitive[0].qid)))) if secret else KAnonymity(k)
+    hierarchies = (*axes, unchanged(example.domains[-1]) if secret else last)
+    root = Example(example.rows, example.domains, hierarchies).histogram((0,) * len(hierarchies))
+    qids, most = len(hierarchies) - secret, floor(limit * len(example.rows))
+    prices = prices_of(objective, hierarchies[:qids], example.domains[:qids], int(secret))
+    search, every = (Search(root, hierarchies, model, most, objective, sensitive=sensitive, prices=prices) for _ in range(2))
+    nodes = product(*(range(hierarchy.levels) for hierarchy in hierarchies))
+    ranks = [every.rank(node) for node in nodes if every.evaluate(node).suppressed <= most]
+    found = search.run()
+    assert (found is None) == (not ranks)
+    assert found is None or search.rank(found.node) == min(ranks)
+
+
+@given(st.data(), OBJECTIVES)
+@tried(100)
+def test_nodes_that_may_not_be_published_are_never_counted_as_unexamined(data: st.DataObject, objective: str) -> None:
+    example, k, limit = cases(data.draw)
+    least = data.draw(nodes_of(example))
+    root = tuple(data.draw(st.integers(first, hierarchy.top)) for first, hierarchy in zip(least, example.hierarchies, strict=True))
+    hidden = [replace(hierarchy, least=level) for hierarchy, level in zip(example.hierarchies, least, strict=True)]
+    found = Search(example.histogram(root), hidden, KAnonymity(k), floor(limit * len(example.rows)), objective).run()
+    if found is not None:
+        above = set(all_nodes(example.ladders, root))
+        outside = passing_nodes(example.rows, example.ladders, k, limit, least) - above
+        assert len(outside) <= found.unexamined <= len(list(all_nodes(example.ladders, least))) - len(above)
+
+
+def test_a_node_is_found_though_all_coarser_ones_suppress_too_many() -> None:
+    """Two records with two diseases join ten that share one: under entropy then twelve fail where ten did."""
+    rows = [(0, 7), (0, 8)] + [(1, 7)] * 10
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
+    model = AllOf((KAnonymity(2), EntropyDiversity("qid 1", 2)))
+    found = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 10, sensitive=[domains[1]]).run()
+    assert found is not None
+    assert (found.node, found.loss.suppressed) == ((0, 0), 10)
+
+
 @given(st.data(), OBJECTIVES, st.integers(0, 30))
 @tried(60)
 def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: str, kept_cells: int) -> None:
@@ -115,6 +175,20 @@ def test_search_rolls_up_no_more_nodes_than_there_are(data: st.DataObject, objec
     example, k, limit = cases(data.draw)
     found = searched(example, k, limit, objective, (0,) * len(example.hierarchies))
     assert found is None or 0 <= found.evaluated <= found.nodes
+
+
+@given(st.data(), st.sampled_from(["dm_star", "dm_all", "c_avg", "precision", "gcp", "entropy"]), st.booleans())
+@tried(100)
+def test_a_node_that_publishes_nothing_is_never_chosen_while_another_publishes(data: st.DataObject, objective: str, branch: bool) -> None:
+    """Where all records may be suppressed, some objectives are lowest at the node that publishes none of them."""
+    example = data.draw(examples())
+    k = data.draw(st.integers(1, len(example.rows)))
+    first, most = example.histogram((0,) * len(example.hierarchies)), len(example.rows)
+    prices = prices_of(objective, example.hierarchies, example.domains)
+    search = Branching if branch else Search
+    found = search(first, example.hierarchies, KAnonymity(k), most, objective, prices=prices).run()
+    assert found is not None
+    assert found.loss.suppressed < len(example.rows)
 
 
 @given(examples())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import count
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.mondrian.axes import axis_of
-from core.mondrian.fragments import Tree, merge_thin, multidimensional, quantiles
+from core.mondrian.fragments import LEAF, Group, Tree, merge_thin, multidimensional, quantiles
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.mondrian.sampling import sampled
@@ -71,11 +73,60 @@ def test_no_fragment_is_thin_once_thin_ones_are_merged(example: Example, k: int,
     tree = planted(cutting, codes[:3], count, way)
     sizes = np.bincount(tree.leaf_of(cutting.ranks(codes)), minlength=tree.leaves)
     groups = merge_thin(tree, lambda leaves: int(sizes[list(leaves)].sum()) >= k)
-    assert sorted(leaf for group in groups for leaf in group) == list(range(tree.leaves))
+    assert [leaf for group in groups for leaf in group] == list(range(tree.leaves)), "neighbours, from left to right"
     if len(codes) >= k:
         assert all(sizes[list(group)].sum() >= k for group in groups)
+        assert all(min(sizes[list(group)]) < k for group in groups if len(group) > 1), "what was not thin was merged"
     else:
         assert len(groups) == 1
+
+
+Shape = tuple[Any, ...]
+SHAPES = st.recursive(st.just(()), lambda half: st.tuples(half, half), max_leaves=9)
+
+
+def tree_of(shape: Shape) -> Tree:
+    """Returns a tree of cuts of the one QID: () is a leaf, a pair a cut."""
+    order, lefts, leaves = [shape], list[int](), count()
+    for node in order:
+        lefts.append(len(order) if node else -1)
+        order.extend(node)
+
+    def numbered(node: int) -> None:
+        if order[node]:
+            numbered(lefts[node])
+            numbered(lefts[node] + 1)
+        else:
+            lefts[node] = next(leaves)
+
+    numbered(0)
+    return Tree(tuple(0 if node else LEAF for node in order), tuple(range(len(order))), tuple(lefts))
+
+
+@given(SHAPES, st.integers(0, 1 << 30), st.floats(0, 1))
+def test_fragments_keep_any_model_however_it_judges_unions_of_what_keeps_it(shape: Shape, seed: int, likely: float) -> None:
+    tree = tree_of(shape)
+
+    def keeps(group: Group) -> bool:
+        return len(group) == tree.leaves or Random(f"{seed} {group}").random() < likely
+
+    groups = merge_thin(tree, keeps)
+    assert [leaf for group in groups for leaf in group] == list(range(tree.leaves)), "neighbours, from left to right"
+    assert all(keeps(group) for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("shape", "thin", "groups"),
+    [
+        (((), ((), ())), 0, [(0, 1), (2,)]),
+        ((((), ()), ()), 2, [(0,), (1, 2)]),
+        (((((), ()), ()), ((), ())), 3, [(0,), (1,), (2,), (3, 4)]),
+        (((), ((), ())), None, [(0,), (1,), (2,)]),
+    ],
+    ids=["before a subtree", "after a subtree", "beside a leaf", "none"],
+)
+def test_a_thin_leaf_is_merged_with_its_nearest_sibling_alone(shape: Shape, thin: int | None, groups: list[Group]) -> None:
+    assert merge_thin(tree_of(shape), lambda group: group != (thin,)) == groups
 
 
 def test_quantiles_are_as_many_as_asked_where_values_suffice() -> None:
@@ -109,3 +160,21 @@ def test_a_sample_has_about_its_share(share: float) -> None:
     drawn = sampled((np.arange(100_000), np.arange(100_000) % 7), share, 1)
     assert abs(drawn.mean() - share) < 5 * (share / 100_000) ** 0.5
     assert not np.array_equal(drawn, sampled((np.arange(100_000), np.arange(100_000) % 7), share, 2))
+
+
+@given(examples(), st.lists(st.booleans(), min_size=1), st.integers(1, 6), st.sampled_from(["quantile", "multidimensional"]))
+def test_a_merged_fragment_is_asked_again_whether_it_keeps_the_model(example: Example, rare: list[bool], count: int, way: str) -> None:
+    """No more than half of a fragment may be of one kind: one that fails may make its neighbour fail too."""
+    cutting, codes = cutting_of(example, 1), records_of(example)
+    tree = planted(cutting, codes, count, way)
+    kinds = np.resize(rare, len(codes))
+    leaves = tree.leaf_of(cutting.ranks(codes))
+    sizes, of_kind = (np.bincount(leaves[mine], minlength=tree.leaves) for mine in (slice(None), kinds))
+
+    def keeps(group: tuple[int, ...]) -> bool:
+        records = int(sizes[list(group)].sum())
+        return records > 0 and 2 * int(of_kind[list(group)].sum()) <= records
+
+    groups = merge_thin(tree, keeps)
+    assert [leaf for group in groups for leaf in group] == list(range(tree.leaves))
+    assert len(groups) == 1 or all(map(keeps, groups))

@@ -77,6 +77,14 @@ def test_equal_rows_of_other_data_come_to_the_class_they_had(
     assert all(leaves.get(row, leaf) == leaf for row, leaf in zip(others, found, strict=True))
 
 
+@pytest.mark.parametrize("nulls_before", [True, False])
+def test_a_null_stands_after_all_values_also_where_the_old_records_had_none(nulls_before: bool) -> None:
+    old, _ = cutting_of([(2, colour) for colour in ("red", "gold", "blue", "aqua", *([None] if nulls_before else []))], 1)
+    other, codes = cutting_of([(2, "red"), (2, None)], 1)
+    place = places(old, other)[1]
+    assert [int(place[code]) for code in codes[:, 1]] == [0, 4 if nulls_before else 3]
+
+
 @pytest.mark.parametrize(("new", "place"), [(1, -1), (2, 0), (3, 0), (5, 1), (9, 2), (None, 2)])
 def test_a_new_value_stands_with_the_nearest_old_one_before_it(new: int | None, place: int) -> None:
     old, _ = cutting_of([(2, "red"), (4, "red"), (7, "red")], 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from fractions import Fraction
-from math import floor, log, prod
+from math import floor, inf, log, prod
 from unittest.mock import patch
 
 import numpy as np
@@ -114,7 +114,8 @@ def test_an_effort_that_ends_never_claims_more_than_it_knows(
     found, best = branching.run(), best_node(*oracle(table), k, limit, objective)
     if found is None or best is None:
         return
-    least = getattr(losses(*oracle(table), best, k), objective)
+    loss = losses(*oracle(table), best, k)
+    least = inf if loss.suppressed == len(table.people) else getattr(loss, objective)
     assert found.bound is not None
     assert found.bound <= least
     if not found.unexamined:
@@ -191,11 +192,13 @@ def test_the_best_node_keeps_l_where_everybody_counts_once_for_each_value(
     else:
         found = Search(histogram, axes, model, most, sensitive=[domain], visits=visits).run()
     costs = {node: suppressed(table, node, k, least, kind) for node in all_nodes(table.example.ladders[:-1])}
-    passing = [squares for lost, squares in costs.values() if lost <= most]
+    everything = len(table.people)
+    passing = [(lost == everything, 0 if lost == everything else squares) for lost, squares in costs.values() if lost <= most]
     assert (found is None) == (not passing)
     if found:
         assert costs[found.node[:-1]] == (found.loss.suppressed, found.loss.dm_star)
-        assert found.loss.dm_star == min(passing)
+        nothing = found.loss.suppressed == everything
+        assert (nothing, 0 if nothing else found.loss.dm_star) == min(passing)
 
 
 def test_two_safe_classes_can_make_an_unsafe_one_so_nothing_is_tagged_by_entropy() -> None:

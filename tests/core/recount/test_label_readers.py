@@ -67,7 +67,7 @@ def every_level_is_read(spec: Mapping[str, Any], values: pa.Array, folder: Path 
             assert isinstance(widths, WidthsHierarchy)
             closed = is_closed(widths, values.type, ends)
             rounded = closed and not pa.types.is_integer(values.type)
-            labels = [*pair_labels(list(zip(*map(as_text, ends), strict=True)), closed=closed)[:-1], None]
+            labels = pair_labels(list(zip(*map(as_text, ends), strict=True)), closed=closed, levels=True)
         spans = reading(spec, values, labels, folder)
         for label in range(len(labels)):
             held = set(np.flatnonzero(groups == label).tolist())
@@ -183,7 +183,7 @@ def test_whatever_a_class_publishes_covers_all_values_that_it_holds(kind: str, w
 
 def published(found: QidLabels) -> list[str | None]:
     columns = [as_text(column) for column in found.columns.values()]
-    return columns[0] if len(columns) == 1 else list(pair_labels(list(zip(*columns, strict=True)), closed=True))
+    return columns[0] if len(columns) == 1 else pair_labels(list(zip(*columns, strict=True)), closed=True, levels=False)
 
 
 @given(st.lists(ODD, min_size=1, max_size=6, unique=True), st.data())

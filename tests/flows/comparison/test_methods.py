@@ -20,7 +20,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.job.method import METHODS as FLOWS
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
-from tasks.comparison.method_page import render
+from tasks.comparison.method_page import render_methods
 from tasks.comparison.method_runs import Asked, Ended, _sentence
 from tests.conftest import CommandLine
 from tests.jobs import generalise, job_of, people, people_job, released
@@ -141,7 +141,7 @@ def test_only_figures_stay(compared: Compared) -> None:
 
 def test_the_page_needs_nothing_else_and_shows_every_figure(compared: Compared) -> None:
     page = (compared.folder / "releases-comparison" / "methods.html").read_text()
-    assert page == render(compared.comparison)
+    assert page == render_methods(compared.comparison)
     assert not re.findall(r"<script|<link|<img|@import|url\(|src=|href=", page)
     assert page.count("<svg ") == 10
     for text in (compared.comparison.summary.split(". ")[1], f"{compared.figures('rayden').dm:,}", "not run: Method &#39;canon&#39;"):
@@ -154,7 +154,7 @@ def test_several_k_are_drawn_as_lines_and_text_of_others_is_escaped(compared: Co
     runs += [MethodRun(method="canon", k=4, figures=plain), MethodRun(method="canon", k=8, failed="<b>")]
     advice = tuple(advise(k, [run for run in runs if run.k == k]) for k in (4, 8))
     made = compared.comparison.model_copy(update={"runs": tuple(runs), "advice": advice})
-    page = render(made)
+    page = render_methods(made)
     assert page.count("class='s-series-0' fill='none'") == 10
     assert "<b>" not in page
     assert "not run: &lt;b&gt;" in page

@@ -122,7 +122,7 @@ def test_another_reading_of_the_same_csv_file_is_counted_anew(anonymise: Anonymi
     before, settings = made(tmp_path), 'source.null_values=["", "20", "21"]'
     kept = anonymise(job, settings)
     assert again(before, made(tmp_path)) >= {"converted", "domains", "histograms", "outcome"}
-    assert digests(kept.folder) == digests(anonymise(job, settings, "work=fresh", "target=fresh").folder)
+    assert digests(kept.folder) == digests(anonymise(job, settings, "work=fresh", "target=fresh-releases").folder)
 
 
 def test_more_memory_searches_again(anonymise: Anonymise, tmp_path: Path) -> None:

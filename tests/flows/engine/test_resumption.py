@@ -158,12 +158,12 @@ def test_artifacts_delete_leaves_no_raw_value_and_changes_no_byte(anonymise: Ano
     assert digests(gone.folder) == digests(kept.folder)
     assert gone.manifest.release == kept.manifest.release
     left = [path for path in (tmp_path / "gone" / ".skald").rglob("*") if path.is_file()]
-    assert [path.name for path in left] == ["run.lock"]
+    assert sorted(path.name for path in left) == [".skald-work", "run.lock"]
     assert not left[0].read_bytes()
     again = anonymise(tmp_path / "gone" / "job.yaml")
     assert not again.new
     left = [path for path in (tmp_path / "gone" / ".skald").rglob("*") if path.is_file()]
-    assert {path.name for path in left} == {"run.lock", "digests.json"}
+    assert {path.name for path in left} == {".skald-work", "run.lock", "digests.json"}
 
 
 def test_what_only_a_release_needed_is_gone_after_its_publication(anonymise: Anonymise, tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_reader_sees_whole_releases_only_and_current_always_names_one(anonymis
 
     reader = threading.Thread(target=read)
     reader.start()
-    made = [anonymise(job, f"privacy.k={k}", "rows_per_file=20").manifest.release for k in range(6, 14)]
+    made = [anonymise(job, f"privacy.k={k}", "rows_per_file=20").manifest.release for k in range(6, 10)]
     until(lambda: made[-1] in seen or not reader.is_alive())
     stop.set()
     reader.join()

@@ -38,10 +38,10 @@ def room_for(cells: int, path: Path) -> Iterator[None]:
 def test_several_small_roots_find_what_one_large_root_finds(anonymise: Anonymise, tmp_path: Path, cells: int, k: int) -> None:
     """A passing node has at most 3000 / k cells and those of the 30 records that may be suppressed."""
     path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": k}, suppression={"limit": 0.01})
-    whole = anonymise(path, "work=whole", "target=whole").manifest
+    whole = anonymise(path, "work=whole", "target=whole-releases").manifest
     assert whole.search["roots"] == [[0, 0, 0, 0]]
     with room_for(cells, path):
-        made = anonymise(path, "work=parts", "target=parts")
+        made = anonymise(path, "work=parts", "target=parts-releases")
     manifest = made.manifest
     assert len(manifest.search["roots"]) > 1
     assert manifest.optimal == "certified"

@@ -175,3 +175,17 @@ def test_a_target_that_holds_a_key_or_is_unknown_is_refused(tmp_path: Path, targ
     with pytest.raises(JobError, match="target: ") as refused:
         load_job(people_job(tmp_path, TABLE, target=target))
     assert "secret7" not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["../../outside", "data/../../../outside", "/outside", "data//outside"])
+def test_a_key_that_leads_out_of_the_release_is_refused_and_nothing_is_written(
+    direct: CommandLine, store: dict[str, str], tmp_path: Path, key: str
+) -> None:
+    job, place = people_job(tmp_path, TABLE), f"bucket/out/{key.count('/')}{key.count('.')}/people-{'0' * 16}"
+    (tmp_path / "temporary" / "a").mkdir(parents=True)
+    system().pipe_file(f"{place}/manifest.json", b"{}")
+    system().pipe_file(f"{place}/{key}", b"of somebody else")
+    done = direct("verify", f"s3://{place}", "--job", job, **store, TMPDIR=str(tmp_path / "temporary" / "a"))
+    assert (done.returncode, done.stdout) == (4, ""), done.stderr
+    assert "1 name of files in it would lead out of its folder" in done.stderr
+    assert not [path for path in (tmp_path / "temporary").rglob("*") if path.is_file()]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from schemas.job.job import load_job
 from schemas.release.report import Report
-from tasks.engine.lineage import address, lineage_of
+from tasks.engine.lineage import asset_address, lineage_of
 from tasks.engine.run_summary import figures, summary
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
@@ -21,7 +21,7 @@ from tests.jobs import people, people_job
 def test_every_path_becomes_an_address_that_prefect_takes(path: str) -> None:
     from prefect.types.names import validate_valid_asset_key
 
-    made = address(f"/srv/{path}")
+    made = asset_address(f"/srv/{path}")
     assert validate_valid_asset_key(made) == made
     assert made.startswith("file:///srv")
 
@@ -40,8 +40,8 @@ def test_a_release_comes_from_the_folders_and_files_that_the_job_names(
     job = people_job(tmp_path, people(100), suppression={"limit": 1})
     done = anonymise(job, "columns.quasi_identifiers.1.hierarchy.widths=[1]")
     lineage = lineage_of(load_job(job, [f"source.path={json.dumps(paths)}"]), done.manifest)
-    assert lineage.sources == tuple(address(str(tmp_path / source)) for source in sources)
-    assert lineage.release == address(str(done.folder))
+    assert lineage.sources == tuple(asset_address(str(tmp_path / source)) for source in sources)
+    assert lineage.release == asset_address(str(done.folder))
     assert lineage.facts["released"] == done.manifest.released
 
 

@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import InternalError, JobError, SkaldError, SourceError, StorageError
 from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError, WithdrawnError
+from tasks.counting.phases import count_domains
 from tasks.engine import remote_calls as elsewhere
 from tasks.engine.calls import groups
 from tasks.engine.flows import SWITCH
 from tasks.engine.guard import guarded
-from tasks.engine.remote_calls import Failure, release_versions, run_call, write_call
+from tasks.engine.remote_calls import Failure, made_with, release_versions, run_call, write_call
 from tasks.engine.runners import choose_runner, on_dask
 from tests.conftest import CommandLine
 from tests.jobs import digests, people, people_job
@@ -86,6 +87,16 @@ def test_a_worker_with_another_version_makes_nothing(tmp_path: Path, monkeypatch
     path = write_call(tmp_path, (tmp_path / "made").mkdir, ())
     assert "another version of 'pyarrow'" in run_call(str(path), wanted).sentence
     assert not (tmp_path / "made").exists()
+
+
+def test_a_worker_with_other_code_makes_nothing(tmp_path: Path) -> None:
+    wanted = made_with(count_domains)
+    path = write_call(tmp_path, (tmp_path / "made").mkdir, ())
+    other = wanted | {count_domains.__module__: "other code"}
+    assert "another version of 'tasks.counting.phases'" in run_call(str(path), other).sentence
+    assert not (tmp_path / "made").exists()
+    run_call(str(path), wanted)
+    assert (tmp_path / "made").is_dir()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,59 @@
+"""How folders and files that are not ours stand in the way, each in one sentence; none of them is changed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from schemas.errors.base import StorageError, counted
+
+
+class FolderError(StorageError):
+    """A folder or file that a run would have to change is somebody else's, or may be."""
+
+    @classmethod
+    def not_ours(cls, folder: str) -> FolderError:
+        """The work folder holds what no run made."""
+        return cls(
+            f"The work folder '{folder}' holds files that are not SKALD's, and stays as it is. Set 'work' in the job to an empty folder or "
+            "to one that is not there yet."
+        )
+
+    @classmethod
+    def work_holds(cls, folder: str, what: str) -> FolderError:
+        """The work folder contains what must outlive it."""
+        return cls(f"The work folder '{folder}' holds {what}, and 'skald clean' empties it. Set 'work' in the job to a folder of its own.")
+
+    @classmethod
+    def work_in_target(cls, folder: str) -> FolderError:
+        """Artefacts hold raw values, and a target is handed on."""
+        return cls(
+            f"The work folder '{folder}' lies in the target, which is handed on, and will hold raw values. Set 'work' or 'target' in the "
+            "job to a folder outside."
+        )
+
+    @classmethod
+    def lock_is_link(cls, path: str) -> FolderError:
+        """A lock is a file of its own; anything else may be somebody else's."""
+        return cls(f"The lock '{path}' is a link or no plain file, and is not opened. Remove it and run again.")
+
+
+class EscapeError(StorageError):
+    """A release names files that are not in it."""
+
+    # As for a verification that fails: what lies there is not what was published.
+    exit_code: ClassVar[int] = 4
+
+    @classmethod
+    def leads_out(cls, release: str, names: int) -> EscapeError:
+        """Keys of an object store, or paths of a manifest, that are absolute or climb out of the release."""
+        return cls(
+            f"'{release}' is not what was published: {counted(names, 'name')} of files in it would lead out of its folder. Nothing was "
+            "read or written there; do not use it."
+        )
+
+    @classmethod
+    def links(cls, release: str, links: int) -> EscapeError:
+        """Files of a release are files."""
+        return cls(
+            f"'{release}' is not what was published: it holds {counted(links, 'link')} in the place of files or folders. Do not use it."
+        )

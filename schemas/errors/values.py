@@ -1,0 +1,25 @@
+"""Values of a source that are not what the type of their column says."""
+
+from __future__ import annotations
+
+from schemas.errors.base import SourceError, counted
+
+
+class ValuesError(SourceError):
+    """A column holds values that cannot be read, or that not every program reads alike; they are counted, never shown."""
+
+    @classmethod
+    def not_utf8(cls, column: str, file: str, count: int) -> ValuesError:
+        """A column of text holds bytes that are none."""
+        return cls(
+            f"Column '{column}' of '{file}' holds {counted(count, 'value')} that {'is' if count == 1 else 'are'} not UTF-8 text. Write the "
+            "file anew with that text decoded, or give the column a binary type."
+        )
+
+    @classmethod
+    def no_moments(cls, column: str, count: int, first: str, last: str) -> ValuesError:
+        """Dates or times lie where programs do not agree on what they are."""
+        return cls(
+            f"Column '{column}' holds {counted(count, 'value')} before {first} or after {last}, which not every program reads alike. Make "
+            "them null, or correct them."
+        )

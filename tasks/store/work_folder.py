@@ -1,0 +1,168 @@
+"""The work folder of a job: marked as ours when it is made, and never a folder of somebody else's.
+
+A folder that carries the mark, is empty, or holds nothing but what an earlier version left is ours: its mode is made private, and what we
+made in it is removed by name. Every other folder stays as it is, whatever a job calls it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from glob import has_magic
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors.base import StorageError
+from schemas.errors.folders import FolderError
+from schemas.job.connection import is_address
+from schemas.job.job import Job
+from tasks.store.files import PRIVATE_FILE, private_folder
+
+MARK, LOCK = ".skald-work", "run.lock"
+FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison")
+FILES = (LOCK, "secret", MARK)
+PASSING = re.compile(r"(verify|reveal)-\d+")
+"""What a command that is no run spills to, by the number of its process."""
+WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB' removes it.\n"
+
+
+class Removed(NamedTuple):
+    """What ``skald clean`` did: how many bytes it freed, and how many entries of the folder it left, being none of ours."""
+
+    freed: int
+    left: int
+
+
+def claim(job: Job) -> Path:
+    """Returns the work folder of a job, made, marked and private to its owner.
+
+    Raises:
+        StorageError: it is somebody else's, holds what the job reads or publishes, lies in the target, or cannot be written.
+    """
+    check_apart(job)
+    check_ours(job.work_path)
+    work = private_folder(job.work_path)
+    try:
+        # Whoever makes the mark first has made it; a link of its name is never followed.
+        descriptor = os.open(work / MARK, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, PRIVATE_FILE)
+    except FileExistsError:
+        return work
+    except OSError as error:
+        raise StorageError.not_writable(str(work), error.strerror or "unknown reason") from None
+    with os.fdopen(descriptor, "w") as mark:
+        mark.write(WORDS)
+    return work
+
+
+def check_ours(work: Path) -> None:
+    """Checks that a work folder is ours, or not there yet.
+
+    Raises:
+        StorageError: it is somebody else's, or cannot be read.
+    """
+    try:
+        names = os.listdir(work)  # noqa: PTH208 - names are all that is asked
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise StorageError.not_writable(str(work), error.strerror or "unknown reason") from None
+    if not _is_ours(work, names):
+        raise FolderError.not_ours(str(work))
+
+
+def _is_ours(work: Path, names: Sequence[str]) -> bool:
+    if MARK in names:
+        return _is_plain(work / MARK)
+    # Folders of earlier versions have no mark. Many a folder of a user's holds "results" alone, so the lock must be there, too.
+    return all(map(_is_known, names)) and (_is_plain(work / LOCK) or all(map(PASSING.fullmatch, names)))
+
+
+def _is_plain(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def _is_known(name: str) -> bool:
+    return name in FOLDERS or name in FILES or PASSING.fullmatch(name) is not None
+
+
+def check_apart(job: Job) -> None:
+    """Checks that a job's work folder holds nothing that the job reads or publishes, and is no part of what is handed on.
+
+    Raises:
+        StorageError: it does, or it is.
+    """
+    work = job.work_path.resolve()
+    for path, words in _places(job):
+        if path.resolve().is_relative_to(work):
+            raise FolderError.work_holds(str(job.work_path), words)
+    if job.target_address is None and work.is_relative_to(job.target_path.resolve()):
+        raise FolderError.work_in_target(str(job.work_path))
+
+
+def _places(job: Job) -> Iterator[tuple[Path, str]]:
+    """Yields what must not lie in the work folder, each with its words."""
+    yield job.folder, "the folder of the job file"
+    if job.target_address is None:
+        yield job.target_path, "the target"
+    for pattern in job.source.path:
+        if not is_address(pattern):
+            yield job.resolve(_fixed(Path(pattern))), "the source"
+    for qid in job.columns.quasi_identifiers:
+        if qid.hierarchy.listed_in:
+            yield job.resolve(getattr(qid.hierarchy, qid.hierarchy.listed_in)), f"the hierarchy of '{qid.name}'"
+
+
+def _fixed(pattern: Path) -> Path:
+    """Returns the part of a pattern before its first wildcard: all that it matches lies in there."""
+    wild = next((place for place, part in enumerate(pattern.parts) if has_magic(part)), len(pattern.parts))
+    return Path(*pattern.parts[:wild])
+
+
+def remove_ours(work: Path) -> Removed:
+    """Removes from a locked work folder what was made by us, by name, and the folder if nothing else is in it."""
+    freed, left = 0, 0
+    for path in sorted(work.iterdir()):
+        if path.name in (MARK, LOCK):
+            continue
+        if not _is_known(path.name):
+            left += 1
+            continue
+        freed += _size(path)
+        # A link is removed, and what it leads to is not.
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    (work / LOCK).unlink(missing_ok=True)
+    if not left:
+        # The mark goes last, so that a folder that is left half way is still known.
+        (work / MARK).unlink(missing_ok=True)
+        if not work.is_symlink():
+            work.rmdir()
+    return Removed(freed, left)
+
+
+def _size(path: Path) -> int:
+    return sum(one.lstat().st_size for one in (path, *path.rglob("*")) if _is_plain(one))
+
+
+@contextmanager
+def passing_folder(job: Job, command: str) -> Iterator[Path]:
+    """Yields where a command that is no run may spill to, beside the run's own; DuckDB makes it if it has to, and it goes at the end.
+
+    Raises:
+        StorageError: the work folder is somebody else's.
+    """
+    check_ours(job.work_path)
+    spill = job.work_path / f"{command}-{os.getpid()}"
+    try:
+        yield spill
+    finally:
+        shutil.rmtree(spill, ignore_errors=True)
