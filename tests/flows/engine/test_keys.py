@@ -171,7 +171,9 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[str], list[Artifact]]
                 result = plain(function)(*arguments)
             finally:
                 sys.setprofile(None)
-            ours = [Path(file).relative_to(ROOT) for file in files if Path(file).is_relative_to(ROOT)]
+            inside = [Path(file).relative_to(ROOT) for file in files if Path(file).is_relative_to(ROOT)]
+            # The environment may lie in the checkout.
+            ours = [path for path in inside if not path.parts[0].startswith(".")]
             calls.append(({".".join(path.with_suffix("").parts) for path in ours}, artifacts_of(result)))
             return result
 
