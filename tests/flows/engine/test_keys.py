@@ -140,6 +140,7 @@ def test_the_code_of_every_method_is_seen_by_a_comparison() -> None:
     assert all("tasks.publication.verify_and_publish" in modules for modules in reached.values())
 
 
+@pytest.mark.slow
 def test_the_key_of_prefects_record_is_that_of_the_store(prefect: CommandLine) -> None:
     people_job(prefect.folder, TABLE)
     done = prefect("run", "job.yaml")
