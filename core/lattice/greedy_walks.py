@@ -106,7 +106,8 @@ def climb(nodes: Evaluations, start: Steps, weight: float) -> Steps:
         qid = min(costs, key=lambda qid: (costs[qid], -qid))
         coarser = changed(current, qid, current[qid] + 1)
         found = nodes.see(coarser)
-        saved = (seen.least - found.least) / (nodes.most_suppressed + 1) + TINY
+        # A model that looks at sensitive values may ask a coarser node to suppress more.
+        saved = max(seen.least - found.least, 0) / (nodes.most_suppressed + 1) + TINY
         before = nodes.cost(current)
         costs[qid] = ((nodes.cost(coarser) - before) / (before + TINY) + TINY**2) / _power(saved, weight)
         if costs[qid] <= min(costs.values()):

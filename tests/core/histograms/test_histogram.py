@@ -148,7 +148,13 @@ def test_parts_are_summed_alike_in_an_array_and_by_merging(way: str, case: tuple
 
 @pytest.mark.parametrize(
     ("product", "rows", "way"),
-    [(20_000_000, 10**9, "dense"), (10**12, 10_000_000, "merge"), (10**12, 10**8, "spill"), (1 << 70, 10**8, "spill")],
+    [
+        (20_000_000, 10**9, "dense"),
+        (10**12, 10_000_000, "merge"),
+        (10**12, 15_000_000, "spill"),
+        (10**12, 10**8, "spill"),
+        (1 << 70, 10**8, "spill"),
+    ],
 )
 def test_histograms_are_summed_by_what_fits_a_gigabyte(product: int, rows: int, way: str) -> None:
     assert merge_way(product, rows, 10**9) == way

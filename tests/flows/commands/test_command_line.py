@@ -65,6 +65,7 @@ def with_terminal(skald: CommandLine, *arguments: object) -> tuple[int, str, str
     return process.returncode, out, b"".join(seen).decode()
 
 
+@pytest.mark.slow_under_prefect
 def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_standard_error(skald: CommandLine) -> None:
     people_job(skald.folder, TABLE)
     code, out, terminal = with_terminal(skald, "run", "job.yaml", "--json")

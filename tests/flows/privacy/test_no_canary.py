@@ -61,6 +61,7 @@ def assert_no_canary(folder: Path, done: subprocess.CompletedProcess[str]) -> No
     assert not [path for path in told if CANARY.encode() in path.read_bytes()]
 
 
+@pytest.mark.slow_under_prefect
 def test_a_good_run_tells_no_cell_value(skald: CommandLine, tmp_path: Path) -> None:
     canary_job(tmp_path)
     done = skald("run", "job.yaml", "--json")

@@ -316,7 +316,7 @@ def test_a_second_run_while_one_is_at_work(direct: CommandLine) -> None:
         (["privacy.k=1000"], 3, "k = 1,000 cannot be met by 60 records."),
         slow_under_prefect(["columns.sensitive=[deseases]"], 2, "(did you mean 'disease'?)"),
         slow_under_prefect(["privacy.kay=1000"], 2, "privacy"),
-        slow_under_prefect(["suppression.limit=1", "method.objective=dm_all"], 3, "would suppress all 60 records"),
+        slow_under_prefect(["suppression.limit=0.5", "privacy.k=61"], 3, "k = 61 cannot be met by 60 records"),
     ],
 )
 def test_the_command_line_says_it_once_on_standard_error(skald: CommandLine, settings: list[str], code: int, sentence: str) -> None:

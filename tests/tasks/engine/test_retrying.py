@@ -71,6 +71,7 @@ with api(prepare()):
 """
 
 
+@pytest.mark.slow
 def test_a_fault_of_the_system_is_tried_again_a_refusal_never_and_a_task_that_hangs_is_given_up(prefect: CommandLine) -> None:
     people_job(prefect.folder, people(200))
     done = prefect.ended([sys.executable, "-c", TRIED])
