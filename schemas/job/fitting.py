@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.errors.base import listed
+from schemas.errors.base import listed, nearest
 from schemas.job.columns import hidden, names
 from schemas.job.method import METHODS, one_level
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
+from schemas.pseudonyms.identifiers import pseudonym_kinds
+from schemas.pseudonyms.kinds import TREATMENTS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
@@ -70,3 +72,14 @@ def person_faults(
         if not kind.of_presence:
             faults.append(f"columns.person: the recount of privacy.{kind.section}.{column} does not count persons yet; use distinct")
     return faults
+
+
+def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
+    """Returns which columns may link records, as the job says, that publish no pseudonyms which do, each with its place."""
+    named = columns.get("linkable")
+    linking = [name for name, kind in pseudonym_kinds(columns.get("identifiers")) if TREATMENTS[kind].links]
+    return [
+        f"columns.linkable: '{name}' is no identifier whose treatment shows which records belong together{nearest(name, linking)}"
+        for name in names([named] if isinstance(named, str) else named)
+        if name not in linking
+    ]

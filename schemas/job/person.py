@@ -1,4 +1,4 @@
-"""Whose record a record is: one column or several that name a person."""
+"""Columns that a job names by one name or several: whose record a record is, and which pseudonyms may link."""
 
 from typing import Annotated
 
@@ -7,8 +7,8 @@ from pydantic import BeforeValidator, WithJsonSchema
 from schemas.reading.model import fault
 
 
-def person_columns(value: object) -> list[str]:
-    """Returns the columns that name a person, from one name or a list of them, which may be empty.
+def one_or_several(value: object) -> list[str]:
+    """Returns columns from one name or a list of them, which may be empty.
 
     Raises:
         PydanticCustomError: neither, or a name twice.
@@ -22,4 +22,4 @@ def person_columns(value: object) -> list[str]:
 
 
 NAME = {"type": "string", "minLength": 1}
-Person = Annotated[list[str], BeforeValidator(person_columns), WithJsonSchema({"anyOf": [NAME, {"type": "array", "items": NAME}]})]
+Names = Annotated[list[str], BeforeValidator(one_or_several), WithJsonSchema({"anyOf": [NAME, {"type": "array", "items": NAME}]})]

@@ -79,6 +79,30 @@ class Persons(BaseModel):
     most_records: int
 
 
+class Linked(BaseModel):
+    """What pseudonyms tell that show which records belong together: all combinations that a person's records are in, as a set.
+
+    Attributes:
+        columns: Whose equal values link records: one column, or several that name a person together.
+        people: Different people with a pseudonym; where the job names no person, each pseudonym counts as one.
+        sets: Different sets.
+        smallest: How many people share the set that fewest share.
+        below_k: People who share one of theirs with fewer than k, and their ``share`` of all.
+        share: See ``below_k``.
+        accepted: Whether the job accepts that some are below k (``columns.linkable``).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    columns: tuple[str, ...]
+    people: int
+    sets: int
+    smallest: int
+    below_k: int
+    share: float
+    accepted: bool
+
+
 class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
@@ -125,6 +149,7 @@ class Manifest(BaseModel):
         remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
             the suppressed ones.
         persons: Of jobs that name them; null where every record counts as a person of its own.
+        linked: What pseudonyms show that link records, by column; null where it was not counted yet.
         replay_of: The release whose recoding was applied; None where one was looked for.
     """
 
@@ -171,6 +196,7 @@ class Manifest(BaseModel):
     replay_of: str | None = None
     remainder: Remainder | None = None
     persons: Persons | None = None
+    linked: tuple[Linked, ...] | None = None
 
     @property
     def unit(self) -> str:

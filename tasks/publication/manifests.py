@@ -10,10 +10,11 @@ from core.lattice.map import LatticeMap
 from core.losses.losses import united
 from core.privacy.risk import Figures, release_risk
 from core.recount.classes import Recount
+from core.recount.linked import is_accepted
 from schemas.errors.base import counted
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, Persons, PublishedFile, Remainder, pseudonym_words
+from schemas.release.manifest import Linked, Manifest, Persons, PublishedFile, Remainder, pseudonym_words
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -132,6 +133,7 @@ def _manifest(
         source_sizes=bands(before.by_size, job.privacy.k),
         pseudonyms=pseudonym_words(job),
         persons=_persons(job, outcome, recount),
+        linked=_linked(job, recount),
         **own,
     )
 
@@ -152,6 +154,21 @@ def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Per
         released=found.released,
         smallest_class=found.smallest,
         most_records=found.most_records,
+    )
+
+
+def _linked(job: Job, recount: Recount) -> tuple[Linked, ...]:
+    return tuple(
+        Linked(
+            columns=one.columns,
+            people=one.people,
+            sets=one.sets,
+            smallest=one.smallest,
+            below_k=one.below_k,
+            share=one.share,
+            accepted=is_accepted(job, one.columns),
+        )
+        for one in recount.linked
     )
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
+from core.recount.linked import link_faults, strange_links
 from core.recount.people import PersonCount
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recount.risk import risk_of_files
@@ -21,7 +22,7 @@ from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.recount.closeness import make_whole
 from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.original import Original, original_of, unproved_reason
-from tasks.recount.people import NOT_COUNTED, PeopleFiles, count_people
+from tasks.recount.people import NOT_COUNTED, PeopleFiles, count_linked, count_people
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
@@ -69,6 +70,7 @@ def recount(
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
             if people and job.columns.person:
                 classes = by_person(classes, count_people(connection, source, qids, job.privacy.k, people))
+            linked = count_linked(job, connection, source, qids, people)
             spread, measured = _spread(job, connection, source, qids, original)
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
@@ -80,8 +82,8 @@ def recount(
             # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     unread_too = [*_unproved(unproved, unread), *([NOT_COUNTED] if job.columns.person and not classes.persons else [])]
-    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too))
-    if faults := promise_faults(job, found) + spread + hidden + untrue:
+    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked)
+    if faults := promise_faults(job, found) + strange_links(linked) + spread + hidden + untrue:
         raise VerificationError(what, faults)
     return found
 
@@ -213,7 +215,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     if manifest:
         faults += manifest_faults(job, manifest, found)
         faults += risk_faults(manifest, found)
-    if faults:
+    if faults := [*faults, *link_faults(job, found.linked)]:
         raise VerificationError(f"'{release}'", faults)
     return found, manifest
 

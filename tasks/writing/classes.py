@@ -63,7 +63,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         recoding = load_recoding(job, coding, artifacts, store)
         classes, payload = _assigned(job, coding, recoding, source, chunk)
         if job.columns.person:
-            keep_people(job, chunk, key, lambda: classes, store)
+            keep_people(job, chunk, key, lambda: (classes, _links(job, source, recoding, classes, payload)), store)
         return set_apart(path, job, source, recoding.labels, recoding.sizes, classes[classes >= 0], payload)
 
     return store.make("runs", key, ".arrow", write)
@@ -76,10 +76,20 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
         SourceError: the file changed since phase 1.
     """
 
-    def classes() -> NDArray[np.int32]:
-        return _assigned(job, coding, load_recoding(job, coding, artifacts, store), source, chunk)[0]
+    def assigned() -> tuple[NDArray[np.int32], list[pa.Array]]:
+        recoding = load_recoding(job, coding, artifacts, store)
+        classes, payload = _assigned(job, coding, recoding, source, chunk)
+        return classes, _links(job, source, recoding, classes, payload)
 
-    return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), classes, store)
+    return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
+
+
+def _links(job: Job, source: Source, recoding: Recoding, classes: NDArray[np.int32], payload: pa.RecordBatch) -> list[pa.Array]:
+    """Returns the linking pseudonyms that the released records publish."""
+    if not job.columns.linking:
+        return []
+    published = _withheld(job, source, recoding.labels, classes[classes >= 0], payload)
+    return [published.column(source.payload.index(name)) for name in job.columns.linking]
 
 
 def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:

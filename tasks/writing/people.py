@@ -1,8 +1,11 @@
-"""Who is in which class of a release: what the recount counts people from, kept in the run folder and never published."""
+"""Who is in which class of a release: what the recount counts people from, kept in the run folder and never published.
+
+Pseudonyms that show which records belong together are kept with them, so that it can be counted whose they are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +26,7 @@ STEP = Step("people", __name__)
 
 def people_key(job: Job, run: Key) -> Key:
     """Returns the key of who is in the classes of a chunk's run."""
-    return STEP.key(run, job.columns.person)
+    return STEP.key(run, job.columns.person, job.columns.linking)
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
@@ -32,24 +35,33 @@ def digests_in(job: Job, chunk: Chunk) -> Digests:
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
 
 
-def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[np.int32]], store: Store) -> Artifact:
-    """Keeps the persons of each class of a chunk's records, with their records; those of nobody too.
+def keep_people(
+    job: Job, chunk: Chunk, run: Key, assigned: Callable[[], tuple[NDArray[np.int32], Sequence[pa.Array]]], store: Store
+) -> Artifact:
+    """Keeps the persons of each class of a chunk's records, with their records and linking pseudonyms; those of nobody too.
 
     Args:
         job: Names the person.
         chunk: Whose records they are.
         run: Key of the chunk's run.
-        classes: Returns the class of each record of the chunk, shape (n,), negative for one that is not released.
+        assigned: Returns the class of each record of the chunk, shape (n,), negative for one that is not released, and what those that
+            are publish in each column of ``columns.linking``, shape (released,).
         store: Gets them.
     """
 
     def write(path: Path) -> int:
-        assigned, digests = classes(), digests_in(job, chunk)
-        kept = np.flatnonzero(assigned >= 0)
+        classes, links = assigned()
+        digests = digests_in(job, chunk)
+        kept = np.flatnonzero(classes >= 0)
         known, numbers = np.unique(digests[kept], return_inverse=True)
-        (key,), records = count_cells((assigned[kept].astype(np.int64) * len(known) + numbers,), 1 << 62)
-        table = pa.table({"class": key // max(len(known), 1), "person": known[key % max(len(known), 1)], "records": records})
-        pq.write_table(table, path, compression="lz4", write_statistics=False)
+        coded = [link if isinstance(link, pa.DictionaryArray) else link.dictionary_encode() for link in links]
+        codes = [link.indices.cast(pa.int64()).fill_null(-1).to_numpy() for link in coded]
+        words = (classes[kept].astype(np.int64) * len(known) + numbers, *codes)
+        (key, *found), records = count_cells(words, 1 << 62)
+        columns = {"class": key // max(len(known), 1), "person": known[key % max(len(known), 1)], "records": records}
+        for number, (link, places) in enumerate(zip(coded, found, strict=True)):
+            columns[f"link_{number}"] = link.dictionary.take(pa.array(places, mask=places < 0))
+        pq.write_table(table := pa.table(columns), path, compression="lz4", write_statistics=False)
         return len(table)
 
     return store.make("people", people_key(job, run), ".parquet", write)
