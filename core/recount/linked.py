@@ -67,7 +67,9 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
     )"""
 
 
-def linked_sql(source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "") -> str:
+def linked_sql(
+    source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
+) -> str:
     """Returns the statement that counts people by their sets of combinations, in the order of the fields of ``LinkCount``.
 
     It is right because a set is known by its size and by a 128-bit digest of its members in any order: no list of members is held, and
@@ -80,13 +82,14 @@ def linked_sql(source: str, qids: Sequence[str], combinations: str, links: Seque
         combinations: The table of the published combinations.
         links: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
         k: How many people must share each set.
-        owners: From ``owners_sql``; without it, every pseudonym is a person, and so is every record without one.
+        owners: From ``owners_sql``; without it, every pseudonym is a person.
+        records: Whether every record without a pseudonym is a person then too; else it is nobody's.
     """
     keys = ", ".join(f"link_{number}" for number in range(len(links)))
     named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(links))
     same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(links)))
-    person, whose, loose, strange = _owned(keys, there, owners) if owners else _alone(keys, there)
+    person, whose, loose, strange = _owned(keys, there, owners) if owners else _alone(keys, there, records)
     return f"""
         WITH records AS (
             SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL
@@ -107,9 +110,9 @@ def linked_sql(source: str, qids: Sequence[str], combinations: str, links: Seque
     """
 
 
-def _alone(keys: str, there: str) -> tuple[str, str, str, str]:
+def _alone(keys: str, there: str, records: bool) -> tuple[str, str, str, str]:
     """Returns who has a pseudonym, what tells it, who else has a record, and what is strange, where every pseudonym is a person."""
-    loose = f"SELECT 1, {DIGEST}, NULL, false, sum(records) FROM records WHERE NOT ({there}) GROUP BY combination"
+    loose = f"SELECT 1, {DIGEST}, NULL, false, sum(records) FROM records WHERE {records} AND NOT ({there}) GROUP BY combination"
     return f"row({keys})", "", loose, "0"
 
 

@@ -54,7 +54,7 @@ def count_linked(
     counted = []
     for one in columns.links:
         owners = owners_sql(COMBINATIONS, *_read(known), len(qids), [columns.linking.index(name) for name in one]) if known else ""
-        statement = linked_sql(source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners)
+        statement = linked_sql(source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, records=not columns.person)
         [row] = connection.execute(statement).fetchall()
         counted.append(LinkCount(one, known is not None or tells_people(job, one), *row))
     return tuple(counted)
