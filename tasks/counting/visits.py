@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import places_in
+from core.persons.pairs import Pairs, merge_pairs
 from core.persons.visits import Share, Visits, share_of
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.chunk_people import read_pairs
@@ -89,6 +91,22 @@ def _visited(known: People, root: Histogram) -> Visited:
         persons, most = persons + made.size, max(most, made.most_records)
         visits.append(_held(made.visits) if holds else _laid_aside(known, known.key(root, "visits", number, shares), made.visits))
     return Visited(Visits(per_cell, _Shares(visits)), persons, most)
+
+
+def pairs_by_share(known: People, root: Histogram) -> list[Callable[[], Pairs]]:
+    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once."""
+    shares = max(-(-known.size * BYTES_PER_PAIR // (known.memory // PART)), 1)
+    places = list(_places(known, root, kept=shares > 1))
+    if shares > 1:
+        return [partial(_pairs, known, places, number, shares) for number in range(shares)]
+    made = _pairs(known, places, 0, 1)
+    return [lambda: made]
+
+
+def _pairs(known: People, places: Sequence[Callable[[], NDArray[np.int32]]], number: int, shares: int) -> Pairs:
+    return merge_pairs(
+        [read_pairs(part, known.store, number, shares).moved(place()) for part, place in zip(known.pairs, places, strict=True)]
+    )
 
 
 def _share(known: People, places: Sequence[Callable[[], NDArray[np.int32]]], cells: int, number: int, shares: int) -> Share:
