@@ -12,7 +12,7 @@ they are or of the order in which they come.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,7 +108,7 @@ def lost(pairs: Pairs, ends: Nodes, settled: Settled) -> Pairs:
 
 
 @kernel
-def _slot_of(parent: np.int32, item: np.int32, parents: Nodes, classes: Nodes, slots: Nodes) -> int:
+def _slot_of(parent: np.int32, item: np.int32, parents: Nodes, classes: Nodes, slots: Nodes) -> Any:
     """Returns the slot of a node, or the free one where it would be."""
     mask = np.uint64(slots.shape[0] - 1)
     slot = mix(np.uint64(parent) << np.uint64(32) | np.uint64(item)) & mask

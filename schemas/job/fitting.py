@@ -74,6 +74,24 @@ def person_faults(
     return faults
 
 
+def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns what stands in the way of a method that keeps k people for every set of classes, each with its place.
+
+    Args:
+        job: Columns, method, suppression and privacy, read or not yet read.
+    """
+    if job["method"].get("linked") != "keep":
+        return []
+    faults = [] if named_persons(job["columns"]) else ["method.linked: whose records belong together must be named; set columns.person"]
+    if job["suppression"].get("treatment", "drop") != "drop":
+        faults.append("method.linked: people lose single records, and a mask would show these; use suppression.treatment: drop")
+    faults += [
+        f"method.linked: privacy.{kind.section}.{column} would have to hold for what is left of each class, which is not looked at yet"
+        for kind, column, _ in models_asked(job["privacy"])
+    ]
+    return faults
+
+
 def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
     """Returns which columns may link records, as the job says, that publish no pseudonyms which do, each with its place."""
     named = columns.get("linkable")

@@ -175,6 +175,8 @@ def _linked(job: Job, recount: Recount) -> tuple[Linked, ...]:
 def optimality(outcome: Outcome) -> str:
     """Returns ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
     unexamined, roots = outcome.unexamined, outcome.roots
+    if outcome.linked:
+        return f"best of {counted(outcome.linked, 'node')} tried, a step at a time from the best for single records; others could be better"
     if not unexamined:
         return "certified"
     if outcome.bound is not None:

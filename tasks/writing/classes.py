@@ -21,18 +21,19 @@ from pyarrow import ipc
 from core.columns.coding import smallest_type
 from core.columns.column_types import plain_type, restored, working_type
 from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
+from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.release.manifest import MASK
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.domains import qid_names
-from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
+from tasks.lattice.kept_recodings import RecodingArtifacts, Withheld, load_recoding, load_withheld
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step, fingerprint_of
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import keep_people
+from tasks.writing.people import digests_in, keep_people
 
 RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
@@ -61,7 +62,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
 
     def write(path: Path) -> int:
         recoding = load_recoding(job, coding, artifacts, store)
-        classes, payload = _assigned(job, coding, recoding, source, chunk)
+        classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
         if job.columns.person:
             keep_people(job, chunk, key, lambda: (classes, _links(job, source, recoding, classes, payload)), store)
         return set_apart(path, job, source, recoding.labels, recoding.sizes, classes[classes >= 0], payload)
@@ -78,7 +79,7 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
 
     def assigned() -> tuple[NDArray[np.int32], list[pa.Array]]:
         recoding = load_recoding(job, coding, artifacts, store)
-        classes, payload = _assigned(job, coding, recoding, source, chunk)
+        classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
         return classes, _links(job, source, recoding, classes, payload)
 
     return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
@@ -92,14 +93,20 @@ def _links(job: Job, source: Source, recoding: Recoding, classes: NDArray[np.int
     return [published.column(source.payload.index(name)) for name in job.columns.linking]
 
 
-def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+def _assigned(
+    job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk, withheld: Withheld | None
+) -> tuple[NDArray[np.int32], pa.RecordBatch]:
     """Returns the class of each record of a chunk, and the payload of the released ones."""
+    digests, start = (None if withheld is None else digests_in(job, chunk)), 0
     stages = [(CellCoder.at(coding, stage.node), stage.assigner) for stage in recoding.stages]
     names = qid_names(job)
     classes, parts = [np.empty(0, np.int32)], []
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload]):
             assigned = assign(stages, batch.columns[: len(names)])
+            if withheld is not None and digests is not None:
+                withhold(assigned, digests[start : start + len(assigned)], withheld["person"], withheld["class"], int(SUPPRESSED))
+                start += len(assigned)
             kept = assigned >= 0
             classes.append(assigned)
             parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
