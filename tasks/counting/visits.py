@@ -98,7 +98,11 @@ def _visited(known: People, root: Histogram) -> Visited:
 
 
 def pairs_by_share(known: People, root: Histogram) -> list[Callable[[], Pairs]]:
-    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once."""
+    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
     shares = max(-(-known.size * BYTES_PER_PAIR // (known.memory // PART)), 1)
     places = list(_places(known, root, kept=shares > 1))
     if shares > 1:

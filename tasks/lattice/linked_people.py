@@ -86,6 +86,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted:
 
     Raises:
         PrivacyError: a replayed node would suppress more than the limit.
+        StorageError: an artefact is not what its step promises.
     """
     assert sought.people is not None
     shares, most = pairs_by_share(sought.people, counted), most_suppressed(job, sought.records)
@@ -105,14 +106,15 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted:
     best = found.node[: len(coding.hierarchies)]
     if job.replay is not None and not allowed(best):
         raise PrivacyError.replay_fails(job.replay.name, at(best).suppressed, sought.records, most)
-    # The top is one class of all: everybody has the same set.
+    better = at(best).suppressed > found.loss.suppressed and job.replay is None
+    # The top is one class of all, where everybody has the same set.
     while not allowed(best):
         best = min(_steps(coding, counted, best, 1), key=dearness)
-    lower = best != found.node[: len(best)]
-    while lower:
-        better = [node for node in _steps(coding, counted, best, -1) if allowed(node) and at(node).dm_star < at(best).dm_star]
-        lower = bool(better)
-        best = min(better, key=dearness, default=best)
+    while better:
+        near = [node for step in (1, -1) for node in _steps(coding, counted, best, step) if allowed(node)]
+        nearest = min(near, key=dearness, default=best)
+        better = at(nearest).dm_star < at(best).dm_star
+        best = nearest if better else best
     return replace(linked_at(job, coding, sought, counted, best, shares), evaluated=len(known))
 
 
