@@ -122,7 +122,8 @@ def check_linked(job: Job, counted: Recount) -> None:
     """
     for one in exposing(job, counted.linked):
         unit = "person" if job.columns.person else "pseudonym"
-        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit)
+        keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
+        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
 
 
 def _told(done: Published) -> Published:

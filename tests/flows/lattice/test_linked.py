@@ -56,6 +56,7 @@ def test_a_run_that_shows_whose_records_belong_together_ends_with_three(anonymis
     assert refused.value.exit_code == 3
     assert f"fewer than k = {K}" in str(refused.value)
     assert "persons of" in str(refused.value)
+    assert "ask for method.linked: keep" in str(refused.value)
     assert not list((tmp_path / "releases").glob("*"))
     made = anonymise(tmp_path / "job.yaml", "columns.linkable=person")
     [one] = made.manifest.linked or ()
