@@ -1,7 +1,7 @@
 """Visits of the synthetic patients: a table in which people have several records, as claims, stays and payments do.
 
-Of four visits three are further ones of somebody: some people come once, some often. Between two visits somebody grows older, gains or loses
-weight, and may move or change the profession, so that the visits of one person differ in their quasi-identifiers.
+Of four visits three are further ones of somebody: some people come once, some often. Between two visits somebody grows older, gains or
+loses weight, and may move or change the profession, so that the visits of one person differ in their quasi-identifiers.
 """
 
 from __future__ import annotations
