@@ -131,6 +131,19 @@ def test_a_node_is_found_though_all_coarser_ones_suppress_too_many() -> None:
     assert (found.node, found.loss.suppressed) == ((0, 0), 10)
 
 
+def test_a_node_is_found_though_finer_ones_publish_larger_classes_on_average_than_all_records_make() -> None:
+    """Thirty records with one disease are lost at every level but the last; two single ones are a class of their own at width 8."""
+    rows = [(-4096, 7)] * 30 + [(4096, 7)] * 5 + [(4096, 8)] * 5 + [(0, 7), (7, 8)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    axes = (built({"widths": [1, 2, 4, 8, 16, 32, 64]}, domains[0]), unchanged(domains[1]))
+    model = AllOf((KAnonymity(2), DistinctDiversity("qid 1", 2)))
+    search = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 32, "c_avg", sensitive=[domains[1]])
+    found = search.run()
+    assert found is not None
+    assert (found.node, found.loss.suppressed) == ((3, 0), 30)
+    assert {level: search.values[level, 0] for level in (0, 3)} == {0: 10, 3: 6}
+
+
 @given(st.data(), OBJECTIVES, st.integers(0, 30))
 @tried(60)
 def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: str, kept_cells: int) -> None:
