@@ -12,10 +12,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.recount.spreads import hierarchical_sql
+from core.recount.spreads import hierarchical_sql, ordered_sql
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
-from schemas.privacy.sensitive import HierarchicalSpec
+from schemas.privacy.sensitive import HierarchicalSpec, OrderedSpec
 from tasks.recount.closeness import make_whole
 from tasks.recount.original import Original
 from tests.jobs import job_of
@@ -99,3 +99,15 @@ def test_a_value_that_the_hierarchy_lacks_is_refused(connection: duckdb.DuckDBPy
     spec = HierarchicalSpec.model_validate({"t": 1, "distance": "hierarchical", "hierarchy": {"tree": TREE}})
     with pytest.raises(HierarchyError, match="1 of 2 values are not in its hierarchy"):
         measured(connection, [("a", "flu")], ["flu", "plague"], spec)
+
+
+def test_a_null_is_the_last_in_the_order_of_values(connection: duckdb.DuckDBPyConnection) -> None:
+    spec = OrderedSpec.model_validate({"t": 1, "distance": "ordered"})
+    connection.register("rows", pa.table({"q": ["a", "b"], "s": pa.array([1, None])}))
+    connection.register("source", pa.table({"s": pa.array([1, 2, None, None])}))
+    make_whole(Job.model_validate(job_of()), connection, "s", None, Original("source", pa.schema([("s", pa.int64())])))
+    worst = [connection.execute(ordered_sql(f"(FROM rows WHERE q = '{q}')", ['"q"'], '"s"', spec)).fetchall()[0][2] for q in ("a", "b")]
+    # Of 1: three quarters pass the first step, a half the second. Of null: a quarter and a half.
+    assert worst == [pytest.approx(5 / 8), pytest.approx(3 / 8)]
+    connection.unregister("rows")
+    connection.unregister("source")
