@@ -26,6 +26,7 @@ from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
 BRANCHED = 1 << 15
+"""Nodes beyond which a lattice above the finest root is not tagged as a whole, which takes longer than branch and bound."""
 
 
 class Sought(NamedTuple):

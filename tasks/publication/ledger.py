@@ -18,6 +18,7 @@ from tasks.store.keys import Step, fingerprint_of
 from tasks.store.store import Artifact, Store
 
 FOLDER = "releases"
+# Of the code that reads recodings and not of this module: only by that could an old one be misread.
 STEP = Step("release", "tasks.lattice.kept_recodings")
 
 

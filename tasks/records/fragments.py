@@ -48,6 +48,7 @@ def published_fragment(
         What is published, with losses that add up over fragments, and the class of each record, shape (records,).
     """
     qids = len(coding.hierarchies)
+    # Ties are decided by the order of the records, and that by what they hold: chunks come here in any order.
     order = canonical(list(codes[:, :qids].T), [domain.size for domain in coding.domains], marks(payload.columns, len(codes)))
     mine = np.ascontiguousarray(codes[order])
     records = Records(np.ascontiguousarray(mine[:, :qids]), tuple(mine[:, qids:].T), order, (len(codes),))

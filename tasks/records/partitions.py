@@ -53,6 +53,7 @@ def partition(job: Job, codes: Codes, coding: Coding) -> Partitioned:
     """
     by = METHODS[job.method.name].partition
     if by is None:
+        # No job's fault: only flows of methods whose entry has a partition come here.
         msg = f"method '{job.method.name}' does not recode single records"
         raise TypeError(msg)
     made: Partitioned = by(job, codes, coding)

@@ -71,6 +71,7 @@ def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chun
     if not source.payload:
         return classes[kept], pa.RecordBatch.from_arrays([], names=[])
     table = pa.Table.from_batches(read_published(job, source, chunk, list(source.payload))).unify_dictionaries()
+    # Classes were kept when the records were coded, and only the place of a record ties it to its class.
     if len(table) != len(classes):
         raise SourceError.changed(chunk.file.name)
     released = table.filter(pa.array(kept)).combine_chunks()

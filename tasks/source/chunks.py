@@ -53,6 +53,7 @@ class Chunk(BaseModel):
     @property
     def key(self) -> tuple[str | int, ...]:
         """What the chunk's content depends on."""
+        # Another reading makes other rows of the same bytes, such as CSV with other types.
         converted = [self.file.converted] if self.file.converted else []
         drift = self.file.drift or ()
         return self.file.digest, self.first, self.rows, *converted, *(f"{field.name}: {field.type}" for field in drift)
@@ -91,6 +92,7 @@ class Source(BaseModel):
     @property
     def payload_key(self) -> object:
         """What the published columns depend on besides the records: names and types, and how and with which keys some are treated."""
+        # What a program noted beside the schema, as pandas does, changes no byte of a release.
         columns = self.columns.to_string(show_field_metadata=False, show_schema_metadata=False)
         return self.payload, columns, self.treatments, self.keys
 
