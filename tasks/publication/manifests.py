@@ -8,7 +8,7 @@ from typing import Any
 
 from core.lattice.map import LatticeMap
 from core.losses.losses import united
-from core.privacy.risk import Figures, release_risk
+from core.privacy.risk import Figures, release_risk, without_masked
 from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.job.digest import job_digest
@@ -152,6 +152,7 @@ def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Per
         released=found.released,
         smallest_class=found.smallest,
         most_records=found.most_records,
+        bands=bands(without_masked(found.sizes, *recount.starred(outcome.masked)), job.privacy.k),
     )
 
 

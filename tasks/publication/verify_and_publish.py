@@ -9,6 +9,7 @@ from pathlib import Path
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
 from schemas.release.manifest import Manifest, PublishedFile
+from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
@@ -79,6 +80,8 @@ def verify_and_publish(
         SkaldError: the source changed, or the target cannot be written.
     """
     job, release = run.job, release_id(run.job, source)
+    with run.phase("identifiers"):
+        repeats = find_repeats(run, source)
     with run.phase("verify"):
         staging = staging_folder(job, release)
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
@@ -96,7 +99,7 @@ def verify_and_publish(
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types), "repeats": repeats})
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store, people)
 
