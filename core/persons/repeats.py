@@ -89,9 +89,7 @@ def repeats_together(parts: Iterable[Repeats]) -> Repeats:
     return _put_together(bits, values, counts, records, seen)
 
 
-def _put_together(
-    bits: int, values: Sequence[Digests], counts: Sequence[NDArray[np.int64]], records: int, seen: int
-) -> Repeats:
+def _put_together(bits: int, values: Sequence[Digests], counts: Sequence[NDArray[np.int64]], records: int, seen: int) -> Repeats:
     found, place = np.unique(np.concatenate([np.empty(0, np.uint64), *values]), return_inverse=True)
     summed = np.zeros(len(found), np.int64)
     np.add.at(summed, place, np.concatenate([np.empty(0, np.int64), *counts]))
@@ -104,4 +102,5 @@ def _put_together(
 
 def _ends(digests: Digests, bits: int) -> NDArray[np.bool_]:
     """Tells which digests end with so many zero bits, shape (n,)."""
-    return digests & np.uint64((1 << bits) - 1) == 0
+    ends: NDArray[np.bool_] = digests & np.uint64((1 << bits) - 1) == 0
+    return ends

@@ -188,10 +188,10 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
 
 def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:
     """Returns whether a manifest's classes by persons are not those that were counted."""
-    if manifest.persons is None or recount.persons is None:
+    if recount.persons is None:
         return []
     sizes = unmasked(recount.persons.sizes, *recount.starred(manifest.masked))
-    for band in manifest.persons.bands:
+    for band in manifest.person_sizes:
         mine = {size: classes for size, classes in sizes.items() if band.least <= size <= (band.most or size)}
         if (band.classes, band.records) != (sum(mine.values()), sum(size * classes for size, classes in mine.items())):
             return ["the manifest's classes by persons are not those of the files"]

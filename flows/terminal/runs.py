@@ -117,8 +117,10 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> Iter
 def _risk(figures: Mapping[str, int | float], unit: Unit) -> str:
     if not figures["records"]:
         return f"no {unit.one} in a class"
+    # Said where it matters that people are counted, or are not.
+    least = counted(int(figures["min_class"]), unit.one) if unit.of_persons or unit.repeats else f"{figures['min_class']:,}"
     told = [
-        f"at most 1 in {figures['min_class']:,}{' persons' if unit.of_persons else ''} ({figures['prosecutor_max']:.4f})",
+        f"at most 1 in {least} ({figures['prosecutor_max']:.4f})",
         f"mean {figures['prosecutor_mean']:.4f}",
         f"{figures['uniqueness']:.2%} unique",
     ]
@@ -210,9 +212,11 @@ def driver_words(plan: Plan) -> str:
     if not whole:
         return f"Every combination is shared by k {plan.unit}s or more as it is: a release can keep the values."
     if whole - least < WORTH * whole:
-        return f"No quasi-identifier drives the risk alone: without any of them nearly as many as {whole:,} {plan.unit}s are in classes below k."
+        many = f"nearly as many as {whole:,} {plan.unit}s"
+        return f"No quasi-identifier drives the risk alone: without any of them {many} are in classes below k."
+    instead = f"{_share(least, plan)} instead of {_share(whole, plan)} {plan.unit}s"
     return (
-        f"'{name}' drives the risk most: without it {_share(least, plan)} instead of {_share(whole, plan)} {plan.unit}s would be in classes "
+        f"'{name}' drives the risk most: without it {instead} would be in classes "
         "below k. A hierarchy with more steps, or leaving the column out, keeps the others finer."
     )
 
@@ -241,7 +245,7 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} (k = {k:,})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
-    unit = Unit(recount.unit, manifest.repeats if manifest else {})
+    unit = Unit("person" if recount.persons else "record", manifest.repeats if manifest else {})
     # Where persons could not be counted, the sizes of classes say nothing of a risk.
     risk = before | {"after": risk_after(recount, suppressed, masked)} if not manifest or manifest.unit == unit.one else {}
     for name, text in risk_rows(risk, unit):

@@ -27,4 +27,6 @@ def person_columns(value: object) -> list[str]:
 
 
 NAME = {"type": "string", "minLength": 1}
-Person = Annotated[list[str], BeforeValidator(person_columns), WithJsonSchema({"anyOf": [NAME, {"type": "array", "items": NAME}, {"const": NONE}]})]
+Person = Annotated[
+    list[str], BeforeValidator(person_columns), WithJsonSchema({"anyOf": [NAME, {"type": "array", "items": NAME}, {"const": NONE}]})
+]

@@ -69,7 +69,6 @@ class Persons(BaseModel):
         released: How many have a record in the data files.
         smallest_class: How many the smallest class has.
         most_records: How many records in the data files the one has who has most.
-        bands: Classes of the data files by persons, as recounted, the masked ones not among them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,7 +78,6 @@ class Persons(BaseModel):
     released: int
     smallest_class: int
     most_records: int
-    bands: tuple[Band, ...] = ()
 
 
 class Manifest(BaseModel):
@@ -129,6 +127,7 @@ class Manifest(BaseModel):
         remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
             the suppressed ones.
         persons: Of jobs that name them; null where every record counts as a person of its own.
+        person_sizes: Classes of the data files by persons, as recounted, that of masked records not among them; empty where none are named.
         repeats: Identifiers whose values repeat although the job names no person, so that classes of k records may be of fewer than k
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
         replay_of: The release whose recoding was applied; None where one was looked for.
@@ -177,6 +176,7 @@ class Manifest(BaseModel):
     replay_of: str | None = None
     remainder: Remainder | None = None
     persons: Persons | None = None
+    person_sizes: tuple[Band, ...] = ()
     repeats: dict[str, RepeatedColumn] = {}
 
     @property

@@ -26,19 +26,19 @@ class RepeatedColumn(BaseModel):
 
     @property
     def words(self) -> str:
-        """The figures in words."""
-        least = "at least " if self.share < 1 else ""
-        return f"{self.mean:,.2f} records for each value on average, {least}{self.most:,} for one of them"
+        """Both figures."""
+        return f"{self.mean:,.2f} and {self.most:,}{' or more' if self.share < 1 else ''}"
 
 
 def repeats_sentence(repeats: Mapping[str, RepeatedColumn]) -> str:
     """Returns the warning of a release whose classes are counted in records although its identifiers repeat; nothing where none does."""
     if not repeats:
         return ""
-    told = "; ".join(f"'{name}' has {one.words}" for name, one in repeats.items())
-    which = "the column" if len(repeats) == 1 else "one of them"
+    told = ", ".join(f"'{name}' {one.words}" for name, one in repeats.items())
+    which = "it" if len(repeats) == 1 else "one of them"
+    several = f"{counted(len(repeats), 'identifier')} {'repeats' if len(repeats) == 1 else 'repeat'}"
     return (
-        f"{counted(len(repeats), 'identifier')} {'repeats' if len(repeats) == 1 else 'repeat'}: {told}. If {which} says whose a record is, a "
-        "class of k records may be that of fewer than k persons, even of one: name it as columns.person, or say person: none if every "
-        "record is a person of its own. No maximum risk is claimed."
+        f"{several}, with so many records for each value on average and at most: {told}. If {which} says whose a record is, a class of k "
+        "records may be that of fewer than k persons, even of one: name it as columns.person, or say person: none if every record is a "
+        "person of its own. No maximum risk is claimed."
     )

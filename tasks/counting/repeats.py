@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyarrow.types as pt
-from numpy.typing import NDArray
 
 from core.columns.column_types import working_type
 from core.persons.digests import digests_of
@@ -53,13 +53,11 @@ def count_repeats(columns: Sequence[str], chunk: Chunk, store: Store) -> Artifac
     """
 
     def write(path: Path) -> int:
-        found = _counted(columns, chunk)
-        with path.open("wb") as file:
-            arrays = {f"{part}_{number}": array for number, one in enumerate(found) for part, array in _arrays(one)}
-            np.savez(file, **arrays)
-        return sum(len(one.values) for one in found)
+        table = _table(_counted(columns, chunk))
+        pq.write_table(table, path, compression="lz4", write_statistics=False)
+        return len(table)
 
-    return store.make("repeats", repeats_key(columns, chunk), ".npz", write)
+    return store.make("repeats", repeats_key(columns, chunk), ".parquet", write)
 
 
 def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
@@ -76,8 +74,20 @@ def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
     return list(found.values())
 
 
-def _arrays(one: Repeats) -> Iterator[tuple[str, NDArray[Any]]]:
-    yield from (("values", one.values), ("counts", one.counts), ("totals", np.array([one.bits, one.records, one.seen])))
+def _table(found: Sequence[Repeats]) -> pa.Table:
+    """Returns a row for each value that was looked at, with what else is known of its column beside them."""
+    places = np.concatenate([np.full(len(one.values), number, np.int32) for number, one in enumerate(found)])
+    values, counts = np.concatenate([one.values for one in found]), np.concatenate([one.counts for one in found])
+    totals = json.dumps([(one.bits, one.records, one.seen) for one in found])
+    return pa.table({"column": places, "value": values, "count": counts}).replace_schema_metadata({"totals": totals})
+
+
+def _read(table: pa.Table) -> list[Repeats]:
+    """Inverse of ``_table``."""
+    column, values, counts = (table[name].to_numpy() for name in ("column", "value", "count"))
+    totals = json.loads(table.schema.metadata[b"totals"])
+    mine = [column == number for number in range(len(totals))]
+    return [Repeats(bits, values[of], counts[of], records, seen) for of, (bits, records, seen) in zip(mine, totals, strict=True)]
 
 
 def repeated_columns(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -> dict[str, RepeatedColumn]:
@@ -90,13 +100,6 @@ def repeated_columns(columns: Sequence[str], parts: Iterable[Artifact], store: S
     """
     found = [NOTHING] * len(columns)
     for part in parts:
-        with np.load(store.path(part)) as arrays:
-            mine = [_read(arrays, number) for number in range(len(columns))]
-        found = [repeats_together(pair) for pair in zip(found, mine, strict=True)]
+        found = [repeats_together(pair) for pair in zip(found, _read(pq.read_table(store.path(part))), strict=True)]
     told = {name: one for name, one in zip(columns, found, strict=True) if one.most > 1}
     return {name: RepeatedColumn(mean=one.mean, most=one.most, share=one.share) for name, one in told.items()}
-
-
-def _read(arrays: Mapping[str, NDArray[Any]], number: int) -> Repeats:
-    bits, records, seen = arrays[f"totals_{number}"].tolist()
-    return Repeats(bits, arrays[f"values_{number}"], arrays[f"counts_{number}"], records, seen)

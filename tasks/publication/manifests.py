@@ -109,6 +109,7 @@ def _manifest(
 ) -> Manifest:
     """Returns what the manifests of all methods have in common, with what is a method's own."""
     job, known = run.job, before.risk()
+    left = without_masked(recount.unit_sizes, *recount.starred(outcome.masked))
     return Manifest(
         release=release_id(job, source),
         name=job.name,
@@ -132,6 +133,7 @@ def _manifest(
         source_sizes=bands(before.by_size, job.privacy.k),
         pseudonyms=pseudonym_words(job),
         persons=_persons(job, outcome, recount),
+        person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         **own,
     )
 
@@ -152,7 +154,6 @@ def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Per
         released=found.released,
         smallest_class=found.smallest,
         most_records=found.most_records,
-        bands=bands(without_masked(found.sizes, *recount.starred(outcome.masked)), job.privacy.k),
     )
 
 

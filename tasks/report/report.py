@@ -16,7 +16,17 @@ from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile,
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.remainder import remainder_words
-from tasks.report.sentences import certificate, increment_sentences, limits, overlap_limits, promises, proofs, repeat_warnings, suppression, verification
+from tasks.report.sentences import (
+    certificate,
+    increment_sentences,
+    limits,
+    overlap_limits,
+    promises,
+    proofs,
+    repeat_warnings,
+    suppression,
+    verification,
+)
 from tasks.report.units import Unit
 from tasks.report.words import losses
 
@@ -84,7 +94,11 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
 def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
     # In the files masked records are one class; in the report they are suppressed and in no class. Persons are not in the files, so that
     # a report that is made again has them from the manifest.
-    held = manifest.persons.bands if manifest.persons else bands(without_masked(recount.sizes, recount.masked, manifest.masked), manifest.privacy["k"])
+    held = (
+        manifest.person_sizes
+        if manifest.persons
+        else bands(without_masked(recount.sizes, recount.masked, manifest.masked), manifest.privacy["k"])
+    )
     classes = sum(band.classes for band in held)
     return CameOut(
         records=manifest.records,
