@@ -2,7 +2,7 @@
 
 A value is looked at if its digest ends with so many zero bits; the more values there are, the more bits (Gibbons, Distinct sampling for
 highly-accurate answers, VLDB 2001). So all records of a value are counted or none, chunks add up in whatever order, and how many
-different values there are is the number of those looked at times two for every bit: off by half a percent where many are. A value that
+different values there are is the number of those looked at times two for every bit: off by a percent or less where many are. A value that
 has more than a thousandth of the records may not be among them, so some records of every batch are looked at beside that.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from core.persons.digests import NOBODY, Digests
 
-MOST_VALUES = 1 << 16
+MOST_VALUES = 1 << 15
 """Values that are looked at, at most."""
 LOOKS = 4096
 """Records of a batch that are looked at, whatever their value."""

@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 from core.columns.compiled import kept_kernels
 from core.losses.losses import c_avg
-from core.privacy.risk import without_masked
+from core.privacy.risk import release_risk, without_masked
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
@@ -31,7 +31,6 @@ from schemas.release.method_comparison import Figures, MethodRun
 from tasks.counting.coding import load_coding
 from tasks.engine.flows import SWITCH
 from tasks.publication.ledger import people_of_release
-from tasks.publication.manifests import risk_after
 from tasks.recount.recount import verify_release
 from tasks.store.files import private_folder
 from tasks.store.store import Artifact, Store
@@ -181,7 +180,8 @@ def _figures(
     """
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
     recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
-    risk = risk_after(recount, manifest.suppressed, manifest.masked)
+    starred, masked = recount.starred(manifest.masked)
+    risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
     held = manifest.loss.get("gcp_set")
     # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.

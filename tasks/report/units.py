@@ -50,13 +50,12 @@ class Unit:
 
     def promise(self, k: int) -> str:
         """Returns what k-anonymity asks of every class."""
-        shared = "is that of records of" if self.of_persons else "is shared by"
-        return f"Every published combination of quasi-identifiers {shared} at least {counted(k, self.one)} (k-anonymity)."
+        return f"Every published combination of quasi-identifiers is shared by at least {counted(k, self.one)} (k-anonymity)."
 
     def lacking(self, k: int) -> str:
         """Returns what suppressed records lacked, to be said after their number."""
-        whose = f"the records of a combination are of fewer than k = {k:,} persons" if self.of_persons else ""
-        return f"at the published levels {whose or f'fewer than k = {k:,} share their combination'}."
+        persons = " persons" if self.of_persons else ""
+        return f"at the published levels fewer than k = {k:,}{persons} share their combination."
 
     def warning(self) -> str:
         """Returns what to say of identifiers that repeat; nothing where none does."""
