@@ -43,7 +43,7 @@ class MethodEntry:
         replays: Whether its releases can be applied to other data.
         counts_persons: Whether k is of persons where the job names them.
         compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
-        partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
+        partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding, crowd)`` to a
             `tasks.records.partitions.Partitioned`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
     """
@@ -88,6 +88,7 @@ METHODS = Registry(
         Code("flows.records:rayden"),
         "RAYDEN: a tree of nearest records under Gower's distance; outliers are parted among themselves.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_rayden"),
     ),
     MethodEntry(
@@ -96,6 +97,7 @@ METHODS = Registry(
         Code("flows.records:canon"),
         "CANON: a tree of nearest records under the distance of the numerical quasi-identifiers.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_canon"),
     ),
     MethodEntry(
@@ -112,6 +114,7 @@ METHODS = Registry(
         Code("flows.records:clustering"),
         "Semantic clustering: records with equal groups are taken together, level by level.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_clustering"),
     ),
 )

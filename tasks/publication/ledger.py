@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -16,6 +16,7 @@ from tasks.source.chunks import Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import Whose
 
 FOLDER = "releases"
 STEP = Step("release", "tasks.lattice.kept_recodings")
@@ -43,7 +44,7 @@ class Entry(BaseModel):
         settings: Fingerprint of what its classes had to keep and of the method's settings.
         recoded: Its recoding; None for methods that recode single records.
         code: Key of the code that reads its recoding.
-        people: Who is in which class of each chunk's records; nothing where the job named no person.
+        whose: Who is in its classes; None where the job named no person.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -56,7 +57,7 @@ class Entry(BaseModel):
     settings: str
     recoded: Recoded | None
     code: str = ""
-    people: tuple[Artifact, ...] = ()
+    whose: Whose | None = None
 
     @property
     def is_readable(self) -> bool:
@@ -79,7 +80,7 @@ def write_entry(
     source: Source,
     recoded: tuple[Artifact, RecodingArtifacts] | None,
     store: Store,
-    people: Sequence[Artifact] = (),
+    whose: Whose | None = None,
 ) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
 
@@ -96,7 +97,7 @@ def write_entry(
         settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
         code=STEP.key(),
-        people=tuple(people),
+        whose=whose,
     )
     path = private_folder(store.folder / FOLDER) / f"{release}.record"
     write_whole(path, lambda part: part.write_text(entry.model_dump_json()))
@@ -123,14 +124,14 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
             yield entry
 
 
-def people_files(people: Sequence[Artifact], recoding: RecodingArtifacts | None, store: Store) -> tuple[list[Path], Path] | None:
+def people_files(whose: Whose | None, store: Store) -> tuple[list[Path], Path] | None:
     """Returns where the persons of a release are kept, by chunk, and what their classes publish; None where any of it is gone."""
-    if not people or recoding is None or not all(map(store.whole, (*people, recoding.classes))):
+    if whose is None or not all(map(store.whole, (*whose.people, whose.classes))):
         return None
-    return [store.path(part) for part in people], store.path(recoding.classes)
+    return [store.path(part) for part in whose.people], store.path(whose.classes)
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], Path] | None:
     """Returns where the run folder keeps the persons of a release, if it does."""
     entry = read_entry(release, store)
-    return people_files(entry.people, entry.recoded.recoding, store) if entry and entry.recoded else None
+    return people_files(entry.whose, store) if entry else None

@@ -26,6 +26,7 @@ from tasks.recount.recount import recount
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
+from tasks.writing.people import Whose
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def verify_and_publish(
     source: Source,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    people: Sequence[Artifact] = (),
+    whose: Whose | None = None,
 ) -> Published:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
 
@@ -72,7 +73,7 @@ def verify_and_publish(
         source: What they were made of; it must be unchanged.
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.
-        people: Who is in which class of each chunk's records; nothing where the job names no person.
+        whose: Who is in the classes of the release; None where the job names no person.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
@@ -84,8 +85,7 @@ def verify_and_publish(
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
         original = Original(source.relation, source.columns)
-        whose = people_files(people, run.recoded[1] if run.recoded else None, run.store)
-        recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
+        recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", people_files(whose, run.store))
         try:
             counted = step_here("verify", "recount", lambda: recount(*recounted))
         except VerificationError:
@@ -98,7 +98,7 @@ def verify_and_publish(
         related = relations(run, source, release)
     manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-    write_entry(job, release, source, run.recoded, run.store, people)
+    write_entry(job, release, source, run.recoded, run.store, whose)
 
     def finish() -> None:
         publish(job, staging, manifest, counted)

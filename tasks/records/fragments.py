@@ -6,14 +6,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.records import canonical, marks
+from core.columns.records import marks
 from core.mondrian.recoding import Published
 from core.recoding.labels import Sets
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import check_promise
+from tasks.lattice.promises import check_promise, whole_counts
 from tasks.records.coding import Records, bytes_of_records
 from tasks.records.recodings import recoded
 
@@ -26,9 +26,9 @@ def need_fragments(job: Job, coding: Coding) -> bool:
             pool of all of them.
     """
     check_promise(job, coding)
-    needed = bytes_of_records(coding, coding.records)
+    needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
-    if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":
+    if (asked or needed > job.memory) and (getattr(job.method, "pool", "join") == "suppress" or job.columns.person):
         raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
     return asked or needed > job.memory
 
@@ -47,17 +47,15 @@ def published_fragment(
     Returns:
         What is published, with losses that add up over fragments, and the class of each record, shape (records,).
     """
-    qids = len(coding.hierarchies)
-    order = canonical(list(codes[:, :qids].T), [domain.size for domain in coding.domains], marks(payload.columns, len(codes)))
-    mine = np.ascontiguousarray(codes[order])
-    records = Records(np.ascontiguousarray(mine[:, :qids]), tuple(mine[:, qids:].T), order, (len(codes),))
+    wholes = tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))
+    records = Records.of(coding, list(codes.T), marks(payload.columns, len(codes)), None, (len(codes),), wholes)
     made, found = recoded(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0
     for position, domain in enumerate(coding.domains):
         values = sets.distinct(records.codes[:, position], domain.size)
         distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), sets.sizes))
-    cells = len(codes) * qids
+    cells = records.codes.size
     losses = {
         "dm": made.loss["dm"],
         "dm_partitions": made.loss["dm_partitions"],
@@ -68,6 +66,6 @@ def published_fragment(
         "ncp_distinct": distinct,
     }
     classes = np.empty(len(codes), np.int32)
-    classes[order] = made.classes
+    classes[records.order] = made.classes
     penalties = {qid: penalty * len(codes) for qid, penalty in made.ncp.items()}
     return Published(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties, found.figures), classes

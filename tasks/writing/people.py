@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
 from core.histograms.histogram import count_cells
 from core.persons.digests import Digests, digests_of
@@ -19,6 +20,20 @@ from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("people", __name__)
+
+
+class Whose(BaseModel):
+    """Who is in the classes of a release.
+
+    Attributes:
+        people: The persons of each class, in parts, such as the chunks of the source.
+        classes: A row for each class: what it publishes, in ``label_0`` and so on.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    people: tuple[Artifact, ...]
+    classes: Artifact
 
 
 def people_key(job: Job, run: Key) -> Key:
