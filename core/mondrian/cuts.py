@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.mondrian.halves import allowed
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,
     NO_CUT,
@@ -14,7 +15,6 @@ from core.mondrian.rows import (  # fmt: skip
     Room,
     Rows,
     Scale,
-    allowed,
     forget,
     split,
     take_in,

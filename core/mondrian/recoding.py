@@ -15,6 +15,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
+from core.mondrian.people import RowPeople
 from core.privacy.class_tables import without_sensitive
 from core.recoding.generalisation import generalise
 from core.recoding.labels import Sets, same_labels
@@ -54,17 +55,19 @@ class Cutting:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
         return ranks_of(codes, self.axes)
 
-    def cut(self, codes: Codes, weights: NDArray[np.int64]) -> Partition:
+    def cut(self, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None = None) -> Partition:
         """Cuts rows into classes.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
             weights: Shape (rows,), records per row.
+            people: Whose these are, for rules that are of persons.
         """
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
         scale = narrowed(self.axes, ranks) if self.of_fragment else None
-        return partition(ranks, weights.copy(), self.axes, self.rules, self.score, mode=self.mode, sensitive=sensitive, scale=scale)
+        how = {"mode": self.mode, "sensitive": sensitive, "scale": scale, "people": people}
+        return partition(ranks, weights.copy(), self.axes, self.rules, self.score, **how)
 
 
 @dataclass(frozen=True, eq=False)

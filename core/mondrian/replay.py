@@ -16,6 +16,7 @@ from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.fragments import Tree
+from core.mondrian.people import RowPeople
 from core.mondrian.partition import MODES, SCORES, Axis, Partition, axes_scale, narrowed, prices_for, room_for
 from core.mondrian.recoding import Codes, Cutting, Published, publish, total_losses
 from core.mondrian.rows import Rows
@@ -27,12 +28,13 @@ from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
 from schemas.job.suppression import SUPPRESSIONS
 
 
-def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64]) -> Tree:
+def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None = None) -> Tree:
     """Returns the cuts that ``Cutting.cut`` makes of rows; arguments as there."""
     axes, rules = cutting.axes, cutting.rules
     ranks, demands = cutting.ranks(codes), rules.demands
     sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
-    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
+    whose = None if people is None else people.listed(sensitive)
+    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32), whose)
     scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
     prices = prices_for(axes, len(codes)) if cutting.score == "ncp" else None
     besides = demands if rules.columns else None

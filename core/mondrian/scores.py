@@ -6,7 +6,8 @@ from math import log
 
 import numpy as np
 
-from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, Prices, Room, Rows, Scale, allowed, weigh, whole  # fmt: skip
+from core.mondrian.halves import allowed
+from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, Prices, Room, Rows, Scale, weigh, whole
 from core.privacy.kernels import Demands, kernel
 
 REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)

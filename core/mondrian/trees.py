@@ -10,7 +10,7 @@ from core.mondrian.rows import Numbers, Prices, Room, Rows, Scale, split, whole
 from core.privacy.kernels import Demands
 
 LEAF = -1
-kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.scores", "mondrian.cuts", "mondrian.trees")
+kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts", "mondrian.trees")
 
 
 @kernel
