@@ -47,8 +47,7 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None)
         half = whole(1) if goes_left(rows, row, cut) else whole(2)
         for visit in range(people.starts[number], people.starts[number + 1]):
             person = people.persons[visit]
-            if people.seen[person] < stamp:
-                people.seen[person] = stamp
+            people.seen[person] = max(people.seen[person], stamp)
             if people.seen[person] & half == 0:
                 people.seen[person] |= half
                 if half == 1:
@@ -114,8 +113,7 @@ def _told(rows: Rows, row: int, column: int, stamp: int, half: int, people: Peop
     added, number = whole(0), rows.order[row]
     for visit in range(people.starts[number], people.starts[number + 1]):
         told = people.values[column, visit]
-        if people.seen_values[told] < stamp:
-            people.seen_values[told] = stamp
+        people.seen_values[told] = max(people.seen_values[told], stamp)
         if people.seen_values[told] & half == 0:
             people.seen_values[told] |= half
             added += 1

@@ -16,8 +16,8 @@ from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.fragments import Tree
-from core.mondrian.people import RowPeople
 from core.mondrian.partition import MODES, SCORES, Axis, Partition, axes_scale, narrowed, prices_for, room_for
+from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Codes, Cutting, Published, publish, total_losses
 from core.mondrian.rows import Rows
 from core.mondrian.trees import cut_tree

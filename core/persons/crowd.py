@@ -83,6 +83,13 @@ class Crowd:
         """Returns whose some of the records are."""
         return self if self.people is None else Crowd(self.people[rows])
 
+    def dense(self) -> Crowd:
+        """Returns the same persons numbered without gaps: what counts a few of many takes no room for the others."""
+        if self.people is None:
+            return self
+        known, numbers = np.unique(self.people, return_inverse=True)
+        return Crowd((numbers - np.count_nonzero(known < 0)).astype(np.int32))
+
     def figures(self) -> tuple[int, int] | None:
         """Returns how many persons there are, and how many records the one has who has most; None where no person is named."""
         if self.people is None:

@@ -106,6 +106,7 @@ METHODS = Registry(
         Code("flows.records:mondrian_cof"),
         "Mondrian, then outliers of its classes are parted among themselves.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_mondrian_cof"),
     ),
     MethodEntry(

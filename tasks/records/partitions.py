@@ -97,7 +97,7 @@ def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, crowd: Cro
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
-    cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k)
+    cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k, crowd)
     return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut, crowd)
 
 
