@@ -69,7 +69,11 @@ class People:
 
 
 def visits_of(known: People, root: Histogram) -> Visited:
-    """Returns the visits to the cells of a root; those to the last one are remembered."""
+    """Returns the visits to the cells of a root; those to the last one are remembered.
+
+    Raises:
+        StorageError: they are gone.
+    """
     if root.node not in known.made:
         made = _visited(known, root)
         known.made.clear()

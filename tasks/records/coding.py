@@ -151,7 +151,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     """
     count = sum(part.rows for part in parts)
     if count < job.privacy.k:
-        raise PrivacyError.too_few_records(job.privacy.k, count)
+        raise PrivacyError.too_few(job.privacy.k, count)
     needed = bytes_of_records(job, coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
@@ -169,5 +169,5 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     records = Records.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
     whose = records.crowd.figures()
     if whose and whose[0] < job.privacy.k:
-        raise PrivacyError.too_few_persons(job.privacy.k, whose[0])
+        raise PrivacyError.too_few(job.privacy.k, whose[0], "person")
     return records
