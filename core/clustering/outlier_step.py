@@ -149,7 +149,7 @@ def leaving_persons(
     leaving = np.zeros(classes.shape[0], np.bool_)
     for record in found:
         last = people[record] >= 0 and records[pairs[record]] == 1
-        if last and persons[classes[record]] <= k:
+        if persons[classes[record]] - last < k:
             continue
         leaving[record] = True
         records[pairs[record]] -= 1
