@@ -24,7 +24,7 @@ from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.source.opening import open_run
 from tasks.store.store import Artifact
-from tasks.writing.people import Whose
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 
 def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
@@ -46,15 +46,19 @@ def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Publish
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source))
             many = need_fragments(job, load_coding(job, domain, run.store))
-        files, outcome, whose = (*anonymise_fragments(run, source, domain), None) if many else _anonymise_whole(run, source, domain)
+        people = NONE_KEPT
+        if many:
+            files, outcome = anonymise_fragments(run, source, domain)
+        else:
+            files, outcome, people = _anonymise_whole(run, source, domain)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_local_manifest(run, source, outcome, staged, counted)
 
-        return verify_and_publish(run, source, files, describe, whose)
+        return verify_and_publish(run, source, files, describe, people)
 
 
-def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, Whose | None]:
+def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
     """Recodes all records at once; returns the files of the release, what it cost, and who is in its classes."""
     with run.phase("records"):
         coded = code_records(run, source, domain)
@@ -62,8 +66,8 @@ def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[A
         recoding = recode_records(run, domain, coded)
     with run.phase("rewrite"):
         files = write_record_files(run, source, domain, recoding, rewrite_records(run, source, domain, recoding))
-        whose = keep_record_people(run, source, recoding)
-    return files, read_local_outcome(recoding, run.store), whose
+        people = keep_record_people(run, source, recoding)
+    return files, read_local_outcome(recoding, run.store), people
 
 
 def record_flow(method: str) -> Any:

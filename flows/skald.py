@@ -50,7 +50,7 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             recoding = search_lattice(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 3: rewrite"):
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-            whose = people_kept(run, source, domain, recoding)
+            people = people_kept(run, source, domain, recoding)
         before = read_sizes(sizes, run.store)
         outcome, tops = read_outcome(recoding, run.store), [hierarchy.top for hierarchy in coding.hierarchies]
         drawn = read_map(recoding.outcome, run.store)
@@ -58,4 +58,4 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_manifest(run, source, outcome, staged, counted, before, tops, drawn)
 
-        return verify_and_publish(run, source, files, describe, whose)
+        return verify_and_publish(run, source, files, describe, people)

@@ -43,8 +43,8 @@ class MethodEntry:
         replays: Whether its releases can be applied to other data.
         counts_persons: Whether k is of persons where the job names them.
         compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
-        partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding, crowd)`` to a
-            `tasks.records.partitions.Partitioned`.
+        partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
+            `tasks.records.partitions.Partitioned`; if it counts persons, ``(job, codes, coding, crowd)``, a `core.persons.crowd.Crowd`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
     """
 

@@ -26,7 +26,7 @@ from tasks.recount.recount import recount
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
-from tasks.writing.people import Whose
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def verify_and_publish(
     source: Source,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    whose: Whose | None = None,
+    people: KeptPeople = NONE_KEPT,
 ) -> Published:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
 
@@ -73,7 +73,7 @@ def verify_and_publish(
         source: What they were made of; it must be unchanged.
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.
-        whose: Who is in the classes of the release; None where the job names no person.
+        people: Who is in which class; nothing where the job names no person.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
@@ -85,7 +85,8 @@ def verify_and_publish(
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
         original = Original(source.relation, source.columns)
-        recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", people_files(whose, run.store))
+        whose = people_files(people, run.store)
+        recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
         try:
             counted = step_here("verify", "recount", lambda: recount(*recounted))
         except VerificationError:
@@ -98,7 +99,7 @@ def verify_and_publish(
         related = relations(run, source, release)
     manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-    write_entry(job, release, source, run.recoded, run.store, whose)
+    write_entry(job, release, source, run.recoded, run.store, people)
 
     def finish() -> None:
         publish(job, staging, manifest, counted)

@@ -53,11 +53,12 @@ def partition(job: Job, codes: Codes, coding: Coding, crowd: Crowd = RECORDS) ->
     Raises:
         SourceError: CANON was asked for, and no QID is numerical.
     """
-    by = METHODS[job.method.name].partition
+    entry = METHODS[job.method.name]
+    by = entry.partition
     if by is None:
         msg = f"method '{job.method.name}' does not recode single records"
         raise TypeError(msg)
-    made: Partitioned = by(job, codes, coding, crowd)
+    made: Partitioned = by(job, codes, coding, crowd) if entry.counts_persons else by(job, codes, coding)
     return made
 
 

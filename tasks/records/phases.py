@@ -18,7 +18,7 @@ from tasks.records.rewriting import Place
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import file_keys, write_file
-from tasks.writing.people import Whose
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 Artifacts = list[Artifact]
 
@@ -66,16 +66,16 @@ def _places(source: Source) -> list[Place]:
     return [Place(chunk=chunk, number=number) for number, chunk in enumerate(source.chunks)]
 
 
-def keep_record_people(run: Run, source: Source, recoding: RecodingArtifacts) -> Whose | None:
-    """Who is in which class of the records of every chunk, for the recount; None where the job names no person.
+def keep_record_people(run: Run, source: Source, recoding: RecodingArtifacts) -> KeptPeople:
+    """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
 
     Raises:
         SourceError: a file changed since it was coded.
     """
     if not run.job.columns.person:
-        return None
+        return NONE_KEPT
     kept = [record_releases.people_of_place(run.job, recoding, source, place, run.store) for place in _places(source)]
-    return Whose(people=tuple(kept), classes=recoding.classes)
+    return KeptPeople(tuple(kept), (recoding.classes,))
 
 
 def _rewrite(job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, places: Sequence[Place]) -> Artifacts:

@@ -13,7 +13,7 @@ from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing import classes as releases
-from tasks.writing.people import Whose
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
@@ -37,18 +37,18 @@ def _rewrite(
     return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store) for chunk in chunks]
 
 
-def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Whose | None:
-    """Who is in which class of the records of every chunk, for the recount; None where the job names no person.
+def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> KeptPeople:
+    """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
 
     Raises:
         SkaldError: whatever is wrong with job, source, store or release, in one sentence.
     """
     job, store = run.job, run.store
     if not job.columns.person:
-        return None
+        return NONE_KEPT
     coding = load_coding(job, domain, store)
-    kept = [releases.people_of_chunk(job, coding, recoding, source, chunk, store) for chunk in source.chunks]
-    return Whose(people=tuple(kept), classes=recoding.classes)
+    kept = (releases.people_of_chunk(job, coding, recoding, source, chunk, store) for chunk in source.chunks)
+    return KeptPeople(tuple(kept), (recoding.classes,))
 
 
 def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: list[Artifact]) -> list[Artifact]:
