@@ -49,14 +49,17 @@ def repeats(codes: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.diff(np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]]))
 
 
-def canonical(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64]) -> NDArray[np.intp]:
+def canonical(
+    codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
+) -> NDArray[np.intp]:
     """Returns the permutation that sorts records by their QIDs in job order and then by their marks, shape (n,).
 
     Args:
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
         marked: Shape (n,), from ``marks``.
+        digests: Shape (n,), of the persons, which order what else is equal; left out where no person is named.
     """
     words = Packing(tuple(sizes)).pack(codes)
     # lexsort sorts by its last key first.
-    return np.lexsort((marked, *reversed(words)))
+    return np.lexsort((*(() if digests is None else (digests,)), marked, *reversed(words)))
