@@ -24,7 +24,7 @@ from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.source.opening import open_run
 from tasks.store.store import Artifact
-from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.people import KeptPeople
 
 
 def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
@@ -46,11 +46,7 @@ def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Publish
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source))
             many = need_fragments(job, load_coding(job, domain, run.store))
-        people = NONE_KEPT
-        if many:
-            files, outcome = anonymise_fragments(run, source, domain)
-        else:
-            files, outcome, people = _anonymise_whole(run, source, domain)
+        files, outcome, people = (anonymise_fragments if many else _anonymise_whole)(run, source, domain)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_local_manifest(run, source, outcome, staged, counted)

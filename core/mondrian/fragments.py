@@ -107,7 +107,7 @@ def multidimensional(
     rules = cutting.rules if whole else Rules(max(int(cutting.rules.k * share), 1))
     sensitive = codes[:, len(cutting.axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
     # Cuts swap rows where they stand; the sample is still the caller's.
-    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32), None)
+    rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
     room, prices = room_for(cutting.axes, demands), prices_for(cutting.axes, len(codes)) if cutting.score == "ncp" else None
@@ -120,7 +120,7 @@ def multidimensional(
         node, first, end, level = stack.pop()
         if level >= depth and int(rows.weights[first:end].sum()) / share <= most:
             continue
-        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, besides, room, prices)
+        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, besides, None, room, prices)
         if qid < 0:
             continue
         middle = split(rows, (first, end), (qid, rank, ALL_TIES))

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from core.mondrian.rows import Bounds, Cut, People, Room, Rows, goes_left, whole
 from core.privacy.kernels import Demands, keeps, kernel
 
+Spreads = tuple[int, int, int, int]
+
 
 @kernel
-def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, room: Room) -> bool:
+def allowed(
+    rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, people: People | None, room: Room
+) -> bool:
     """Tells whether both halves of a cut keep the privacy model.
 
     Args:
@@ -23,13 +29,13 @@ def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int
     # Two comparisons before a pass over all rows: nobody is more persons than there are records.
     if left < k or weight - left < k:
         return False
-    if not _enough(rows, bounds, cut, k, rows.people):
+    if not _enough(rows, bounds, cut, k, people):
         return False
     if demands is None:
         return True
     kept = True
     for column in range(rows.sensitive.shape[1]):
-        kept = _spread_enough(rows, bounds, cut, column, demands, room)
+        kept = _spread_enough(rows, bounds, cut, column, demands, people, room)
         if not kept:
             break
     return kept
@@ -40,16 +46,20 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None)
     """Tells whether both halves have records of k different persons."""
     if people is None:
         return True
+    # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
+    starts, persons, seen, order, ranks = people.starts, people.persons, people.seen, rows.order, rows.ranks
+    qid, most, last = cut
     stamp = _next_stamp(people)
     left = right = whole(0)
     for row in range(bounds[0], bounds[1]):
-        number = rows.order[row]
-        half = whole(1) if goes_left(rows, row, cut) else whole(2)
-        for visit in range(people.starts[number], people.starts[number + 1]):
-            person = people.persons[visit]
-            people.seen[person] = max(people.seen[person], stamp)
-            if people.seen[person] & half == 0:
-                people.seen[person] |= half
+        number = order[row]
+        rank = np.int64(ranks[row, qid])
+        half = whole(1) if rank < most or (rank == most and number <= last) else whole(2)
+        for visit in range(starts[number], starts[number + 1]):
+            person = persons[visit]
+            met = max(seen[person], stamp)
+            if met & half == 0:
+                seen[person] = met | half
                 if half == 1:
                     left += 1
                 else:
@@ -64,30 +74,16 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None)
 def _next_stamp(people: People) -> int:
     """Begins a pass over persons; its stamp is above all earlier ones, and its two lowest bits are free for the halves."""
     people.passes[0] += 1
-    return people.passes[0] << 2
+    return int(people.passes[0]) << 2
 
 
 @kernel
-def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, room: Room) -> bool:
+def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: People | None, room: Room) -> bool:
     """Tells whether both halves keep the privacy model in one sensitive column."""
-    left = right = left_size = right_size = whole(0)
-    stamp = _stamped(rows.people)
-    for row in range(bounds[0], bounds[1]):
-        code = rows.sensitive[row, column]
-        if goes_left(rows, row, cut):
-            added = _told(rows, row, column, stamp, whole(1), rows.people)
-            if added > 0 and room.counts[0, code] == 0:
-                room.present[0, left_size] = code
-                left_size += 1
-            room.counts[0, code] += added
-            left += added
-        else:
-            added = _told(rows, row, column, stamp, whole(2), rows.people)
-            if added > 0 and room.counts[1, code] == 0:
-                room.present[1, right_size] = code
-                right_size += 1
-            room.counts[1, code] += added
-            right += added
+    if people is None:
+        left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
+    else:
+        left, left_size, right, right_size = _spread_of_people(rows, bounds, cut, column, people, room)
     kept = keeps(left, room.counts[0], room.present[0], left_size, column, demands)
     kept = kept and keeps(right, room.counts[1], room.present[1], right_size, column, demands)
     # Only what was touched: a node of ten rows must not pay for a column of a thousand values.
@@ -99,22 +95,47 @@ def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: D
 
 
 @kernel
-def _stamped(people: People | None) -> int:
-    if people is None:
-        return whole(0)
-    return _next_stamp(people)
+def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> Spreads:
+    """Counts the records of each value in both halves; returns all counts of a half together and its values, left and right."""
+    left = left_size = right = right_size = whole(0)
+    for row in range(bounds[0], bounds[1]):
+        code = np.int64(rows.sensitive[row, column])
+        if goes_left(rows, row, cut):
+            if room.counts[0, code] == 0:
+                room.present[0, left_size] = code
+                left_size += 1
+            room.counts[0, code] += rows.weights[row]
+            left += rows.weights[row]
+        else:
+            if room.counts[1, code] == 0:
+                room.present[1, right_size] = code
+                right_size += 1
+            room.counts[1, code] += rows.weights[row]
+            right += rows.weights[row]
+    return left, left_size, right, right_size
 
 
 @kernel
-def _told(rows: Rows, row: int, column: int, stamp: int, half: int, people: People | None) -> int:
-    """Returns by how much a row adds to the count of its value in a half: its records, or the persons who had not told it there yet."""
-    if people is None:
-        return rows.weights[row]
-    added, number = whole(0), rows.order[row]
-    for visit in range(people.starts[number], people.starts[number + 1]):
-        told = people.values[column, visit]
-        people.seen_values[told] = max(people.seen_values[told], stamp)
-        if people.seen_values[told] & half == 0:
-            people.seen_values[told] |= half
-            added += 1
-    return added
+def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: People, room: Room) -> Spreads:
+    """Does the same with everybody counted once for each of their values in a half."""
+    starts, values, seen, order = people.starts, people.values, people.seen_values, rows.order
+    sensitive, counts, present, ranks = rows.sensitive, room.counts, room.present, rows.ranks
+    qid, most, last = cut
+    stamp = _next_stamp(people)
+    left = left_size = right = right_size = whole(0)
+    for row in range(bounds[0], bounds[1]):
+        number, code, rank = order[row], np.int64(sensitive[row, column]), np.int64(ranks[row, qid])
+        half = whole(0) if rank < most or (rank == most and number <= last) else whole(1)
+        for visit in range(starts[number], starts[number + 1]):
+            value = values[column, visit]
+            met = max(seen[value], stamp)
+            if met & (half + 1) == 0:
+                seen[value] = met | (half + 1)
+                if counts[half, code] == 0:
+                    present[half, right_size if half else left_size] = code
+                    left_size += 1 - half
+                    right_size += half
+                counts[half, code] += 1
+                left += 1 - half
+                right += half
+    return left, left_size, right, right_size

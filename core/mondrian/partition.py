@@ -199,9 +199,9 @@ def partition(
     order = np.arange(rows, dtype=np.int32)
     # What is None is not compiled, which takes seconds.
     whose = None if people is None else people.listed(codes)
-    given, demands = Rows(ranks, weights, codes, order, whose), rules.demands
+    given, demands = Rows(ranks, weights, codes, order), rules.demands
     room, prices = room_for(axes, demands), prices_for(axes, rows) if score == "ncp" else None
     measured = axes_scale(axes) if scale is None else scale
     besides = demands if rules.columns else None
-    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, room, prices)
+    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, whose, room, prices)
     return Partition(order, starts)

@@ -53,14 +53,12 @@ class Rows(NamedTuple):
         weights: Shape (rows,), int64: records.
         sensitive: Shape (rows, sensitive columns), int32 codes; no columns where the privacy model needs none.
         order: Shape (rows,), int32: the number that a row was given; the order among equal ranks.
-        people: Whose their records are; None where every record counts, and then what counts persons is not even compiled.
     """
 
     ranks: NDArray[np.unsignedinteger[Any]]
     weights: Numbers
     sensitive: NDArray[np.int32]
     order: NDArray[np.int32]
-    people: People | None
 
 
 class Scale(NamedTuple):

@@ -79,6 +79,7 @@ METHODS = Registry(
         Code("flows.mondrian:mondrian"),
         "Mondrian: the records are cut again and again along one quasi-identifier, as long as both sides keep the promise.",
         replays=True,
+        counts_persons=True,
         compiled=True,
         faults=mondrian_faults,
     ),

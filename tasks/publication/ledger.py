@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -11,7 +12,6 @@ from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.recount.people import PeopleFiles
 from tasks.source.chunks import Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
@@ -127,14 +127,14 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
             yield entry
 
 
-def people_files(kept: KeptPeople, store: Store) -> PeopleFiles | None:
+def people_files(kept: KeptPeople, store: Store) -> tuple[list[Path], list[Path]] | None:
     """Returns where the persons of a release are kept, and what their classes publish; None where any of it is gone."""
     if not kept.people or not all(map(store.whole, (*kept.people, *kept.classes))):
         return None
     return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
 
 
-def people_of_release(release: str, store: Store) -> PeopleFiles | None:
+def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
     """Returns where the run folder keeps the persons of a release, if it does."""
     entry = read_entry(release, store)
     return people_files(KeptPeople(entry.people, entry.classes), store) if entry else None

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from core.columns.records import marks
 from core.mondrian.recoding import Published
+from core.persons.digests import Digests
 from core.recoding.labels import Sets
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
@@ -28,13 +29,13 @@ def need_fragments(job: Job, coding: Coding) -> bool:
     check_promise(job, coding)
     needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
-    if (asked or needed > job.memory) and (getattr(job.method, "pool", "join") == "suppress" or job.columns.person):
+    if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":
         raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
     return asked or needed > job.memory
 
 
 def published_fragment(
-    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch
+    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
 ) -> tuple[Published, NDArray[np.int32]]:
     """Anonymises the records of a fragment.
 
@@ -43,12 +44,14 @@ def published_fragment(
         coding: Of the whole source, so that distances and losses are relative to that.
         codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
         payload: What else the records publish.
+        digests: Shape (records,), the digests of their persons; None where no person is named.
 
     Returns:
         What is published, with losses that add up over fragments, and the class of each record, shape (records,).
     """
-    wholes = tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))
-    records = Records.of(coding, list(codes.T), marks(payload.columns, len(codes)), None, (len(codes),), wholes)
+    # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
+    wholes = None if digests is not None else tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))
+    records = Records.of(coding, list(codes.T), marks(payload.columns, len(codes)), digests, (len(codes),), wholes)
     made, found = recoded(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0

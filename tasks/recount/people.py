@@ -34,8 +34,8 @@ def count_people(connection: duckdb.DuckDBPyConnection, source: str, qids: Seque
     listed = f"[{', '.join(literal(str(path)) for path in labels)}]"
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
     named = all("class" in pq.read_schema(path).names for path in labels)
-    every = "*" if named else "file_row_number AS class, * EXCLUDE (file_row_number)"
-    classes = f"(SELECT {every} FROM read_parquet({listed}, file_row_number = {not named}))"
+    numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
+    classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({listed}, file_row_number = {not named}))"
     people = f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
     [row] = connection.execute(people_sql("combinations", classes, people, len(qids), k)).fetchall()
     return PersonCount(*row)

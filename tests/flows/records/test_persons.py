@@ -222,3 +222,22 @@ def test_another_person_codes_the_records_again_and_another_k_does_not(run: Anon
     assert set(coded.iterdir()) == before
     run(job, "columns.person=[person, zip]")
     assert len(set(coded.iterdir())) == 2 * len(before)
+
+
+SHARED = ("rows_per_file=100", "method.fragments={count: 4, sample: 1}")
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_fragments_keep_k_people_each_and_count_those_who_are_in_several_once(run: Anonymise, tmp_path: Path, method: str) -> None:
+    made = run(job_for(tmp_path / "one", method), *SHARED)
+    found, manifest = classes_of(made), made.manifest
+    sizes = [len(persons_of(rows)) for rows in found.values()]
+    assert manifest.search["fragments"] > 1
+    assert min(sizes) == manifest.min_class >= K
+    assert manifest.persons is not None
+    assert (manifest.persons.source, manifest.released) == (len(set(TABLE["person"].to_pylist()) - {None}), len(TABLE))
+    assert manifest.persons.released == len(set.union(*map(persons_of, found.values())))
+    rows = np.random.default_rng(1).permutation(len(TABLE))
+    again = run(job_for(tmp_path / "two", method, TABLE.take(rows), files=3), *SHARED, "chunk_rows=77")
+    assert digests(again.folder) == digests(made.folder)
+    assert again.manifest.persons == manifest.persons
