@@ -37,11 +37,12 @@ def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
     return [(name, str(columns.field(name).type)) for name in job.columns.person]
 
 
-def count_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+def count_chunk_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
     """Counts the persons of each cell of one chunk, and its cells with them: the chunk is read once for both.
 
     Raises:
         SourceError: the file changed since phase 1.
+        StorageError: it is not what its step promises.
     """
 
     def write(path: Path) -> int:
@@ -59,7 +60,11 @@ def count_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Art
 
 
 def write_pairs(path: Path, pairs: Pairs) -> int:
-    """Writes pairs and returns how many there are."""
+    """Writes pairs and returns how many there are.
+
+    Raises:
+        StorageError: they are malformed.
+    """
     table = pa.table({"person": pairs.persons, "cell": pairs.cells.astype(np.uint32), "count": pairs.counts.astype(np.uint32)})
     pq.write_table(
         checked(table, pairs_schema(), "pairs"), path, ROW_GROUP, compression="lz4", write_statistics=["person"],

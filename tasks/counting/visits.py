@@ -69,7 +69,11 @@ class People:
 
 
 def visits_of(known: People, root: Histogram) -> Visited:
-    """Returns the visits to the cells of a root; those to the last one are remembered."""
+    """Returns the visits to the cells of a root; those to the last one are remembered.
+
+    Raises:
+        StorageError: they are gone.
+    """
     if root.node not in known.made:
         made = _visited(known, root)
         known.made.clear()
@@ -124,7 +128,11 @@ def shared_visits(
 
 
 def pairs_at(known: People, root: Histogram) -> list[Pairs]:
-    """Returns the pairs of all chunks with the cells of a root; all of them are held."""
+    """Returns the pairs of all chunks with the cells of a root; all of them are held.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
     return _pairs_of(known.pairs, list(_places(known, root, kept=False)), known.store, 0, 1)
 
 

@@ -204,7 +204,7 @@ def cutting_by(job: Job, cutting: Cutting, codes: Codes, people: RowPeople | Non
     if people is None:
         return cutting
     if people.size < job.privacy.k:
-        raise PrivacyError.too_few_persons(job.privacy.k, people.size)
+        raise PrivacyError.too_few(job.privacy.k, people.size, "person")
     found = of_people(cutting, codes, people)
     if not whole_keeps(found, codes, people):
         raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])

@@ -112,5 +112,5 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
 
     found = shared_visits(pairs, None, leaves, shares, store, keep)
     if found.persons < job.privacy.k:
-        raise PrivacyError.too_few_persons(job.privacy.k, found.persons)
+        raise PrivacyError.too_few(job.privacy.k, found.persons, "person")
     return found

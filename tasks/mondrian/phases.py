@@ -27,7 +27,7 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 from tasks.writing.people import KeptPeople
-from tasks.writing.phases import keep_people, rewrite, write_files
+from tasks.writing.phases import people_kept, rewrite, write_files
 
 Artifacts = list[Artifact]
 ATTEMPTS = 4
@@ -56,7 +56,7 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
         recoding = run_step(run, "cuts", mondrian.cut_all_cells, Call(key, "cut cells", arguments))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-        people = keep_people(run, source, domain, recoding)
+        people = people_kept(run, source, domain, recoding)
     return files, read_local_outcome(recoding, run.store), people
 
 

@@ -37,7 +37,7 @@ from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import KeptPeople
-from tasks.writing.phases import keep_people, rewrite, write_files
+from tasks.writing.phases import people_kept, rewrite, write_files
 
 STEP = Step("replayed cuts", __name__)
 
@@ -80,7 +80,7 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
         recoding = run_step(run, "cuts", recode_by_replayed_cuts, Call(key, "apply earlier cuts", arguments))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-        people = keep_people(run, source, domain, recoding)
+        people = people_kept(run, source, domain, recoding)
     return files, read_local_outcome(recoding, store), people
 
 

@@ -43,7 +43,14 @@ def people_key(job: Job, run: Key) -> Key:
 
 
 def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Returns the digest of the person of each record of a chunk, as the source names them."""
+    """Returns the digest of the person of each record of a chunk, as the source names them.
+
+    Raises:
+        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
+            end of the chunk before it is raised.
+        ValuesError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
+            end of the chunk before it is raised.
+    """
     person = job.columns.person
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
 
@@ -57,6 +64,12 @@ def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[
         run: Key of the chunk's run.
         classes: Returns the class of each record of the chunk, shape (n,), negative for one that is not released.
         store: Gets them.
+
+    Raises:
+        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
+            end of the chunk before it is raised.
+        ValuesError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
+            end of the chunk before it is raised.
     """
 
     def write(path: Path) -> int:
