@@ -63,7 +63,7 @@ def write_pairs(path: Path, pairs: Pairs) -> int:
     """Writes pairs and returns how many there are.
 
     Raises:
-        StorageError: the table is not what its step promises.
+        StorageError: they are malformed.
     """
     table = pa.table({"person": pairs.persons, "cell": pairs.cells.astype(np.uint32), "count": pairs.counts.astype(np.uint32)})
     pq.write_table(
