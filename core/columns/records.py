@@ -49,14 +49,20 @@ def repeats(codes: NDArray[np.integer]) -> NDArray[np.int64]:
     return np.diff(np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]]))
 
 
-def canonical(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Returns the permutation that sorts records by their QIDs in job order and then by their marks, shape (n,).
+def canonical(
+    codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
+) -> NDArray[np.intp]:
+    """Returns the permutation that sorts records by their QIDs in job order, then by their marks and, last of all, by whose they are.
 
     Args:
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
         marked: Shape (n,), from ``marks``.
+        digests: Shape (n,), the digest of each record's person; None where no person is named.
+
+    Returns:
+        Shape (n,).
     """
     words = Packing(tuple(sizes)).pack(codes)
     # lexsort sorts by its last key first.
-    return np.lexsort((marked, *reversed(words)))
+    return np.lexsort((*([] if digests is None else [digests]), marked, *reversed(words)))

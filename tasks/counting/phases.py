@@ -60,7 +60,7 @@ def count_pairs(run: Run, source: Source) -> Artifacts:
         return []
 
     def key(chunk: Chunk) -> Key:
-        return chunk_people.pairs_key(run.job, source.columns, chunk)
+        return chunk_people.pairs_key(run.job, source.columns, chunk.key)
 
     return map_groups(run, "pairs", _count_pairs, source.chunks, key, run.job, source.columns, run.store)
 

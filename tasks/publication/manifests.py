@@ -81,7 +81,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         JobError: hierarchy files that cannot be read, all at once.
     """
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
-    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, run.job.privacy.k)
+    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(
         run,
         source,
