@@ -39,14 +39,14 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column.view(_BITS[column.type.bit_width]) if pa.types.is_floating(column.type) else column
 
 
-def repeats(codes: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Returns how many records share each combination of values, shape (combinations,).
+def combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Returns the combination of values of each record, by number from 0, shape (n,).
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical`` puts them.
     """
     new = (codes[1:] != codes[:-1]).any(axis=1)
-    return np.diff(np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]]))
+    return np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
 
 
 def canonical(

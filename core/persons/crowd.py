@@ -37,7 +37,8 @@ class Crowd:
         return cls(np.where(digests == NOBODY, np.int32(-1), numbers))
 
     @cached_property
-    def _visits(self) -> Visits:
+    def visits(self) -> Visits:
+        """The records as cells that persons have; only where persons are named."""
         assert self.people is not None
         return Visits.of_records(self.people)
 
@@ -50,7 +51,7 @@ class Crowd:
         if self.people is None:
             return np.bincount(classes[classes >= 0])
         owners, size = _with_rest(classes)
-        return self._visits.count(owners, size + 1)[:size]
+        return self.visits.count(owners, size + 1)[:size]
 
     def spread(self, classes: NDArray[np.int32], codes: NDArray[np.integer[Any]], whole: Counts) -> Spread:
         """Returns how the values of a sensitive column are spread over classes: persons, each once for each of their values, or records.
@@ -65,7 +66,7 @@ class Crowd:
             pairs, counts = np.unique(classes[kept].astype(np.int64) * len(whole) + codes[kept], return_counts=True)
             return Spread(pairs // len(whole), pairs % len(whole), counts.astype(np.int64), whole)
         owners, size = _with_rest(classes)
-        found = spread_of_people(self._visits, owners, codes.astype(np.int64), whole)
+        found = spread_of_people(self.visits, owners, codes.astype(np.int64), whole)
         # Ascending by class: what is in none comes last.
         end = int(np.searchsorted(found.owners, size))
         return replace(found, owners=found.owners[:end], values=found.values[:end], counts=found.counts[:end])
@@ -77,7 +78,7 @@ class Crowd:
             codes: Shape (n,), the value of each record.
             size: How many values there are.
         """
-        return np.bincount(codes, minlength=size) if self.people is None else self._visits.count(codes.astype(np.int64), size)
+        return np.bincount(codes, minlength=size) if self.people is None else self.visits.count(codes.astype(np.int64), size)
 
     def take(self, rows: NDArray[np.intp]) -> Crowd:
         """Returns whose some of the records are."""

@@ -155,36 +155,24 @@ def count_class_sizes(
     return store.make("sizes", sizes_key(coding, files, pairs), ".json", write)
 
 
-def sizes_of_words(
-    coding: Coding, words: Words, counts: NDArray[np.int64] | None = None, persons: NDArray[np.int32] | None = None
-) -> Sizes:
+def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None, visits: Visits | None = None) -> Sizes:
     """Counts the combinations of QID values of some records by these, or by their persons.
 
     Args:
         coding: Of the run.
         words: Cells at the finest node, arrays of shape (n,).
         counts: Shape (n,), records per cell; one each if left out.
-        persons: Shape (n,), the number of each row's person, from 0, negative for nobody; left out where no person is named.
+        visits: Of persons to these cells; left out where no person is named.
     """
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     parts = [word // packing.weights[mine[-1]] for word, mine in zip(words, _qids_of_words(packing, qids), strict=True) if mine]
     key = single_word(tuple(parts))
-    if persons is not None:
-        return sizes_of_persons(np.unique(key, return_inverse=True)[1], persons)
+    if visits is not None:
+        found, owners = np.unique(key, return_inverse=True)
+        return Sizes.of(visits.count(owners, len(found)))
     if counts is None:
         return Sizes.of(np.unique(key, return_counts=True)[1])
     return Sizes.of(np.bincount(np.unique(key, return_inverse=True)[1], weights=counts).astype(np.int64))
-
-
-def sizes_of_persons(combinations: NDArray[np.int64], persons: NDArray[np.int32]) -> Sizes:
-    """Counts combinations by their different persons.
-
-    Args:
-        combinations: Shape (n,), the number of each row's combination, from 0.
-        persons: Shape (n,), the number of each row's person, from 0; negative for nobody.
-    """
-    counted = Visits.of_records(persons).count(combinations, int(combinations.max(initial=-1)) + 1)
-    return Sizes.of(counted)
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:

@@ -49,7 +49,7 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
         histogram = merge_histograms(run, domain, coding.finest, parts)
-        sizes = count_sizes(run, domain, coding.finest, histogram, parts)
+        sizes = count_sizes(run, domain, coding.finest, histogram, parts, pairs)
     with run.phase("mondrian"):
         key = mondrian.cuts_key(run.job, coding, histogram, sizes, pairs)
         arguments = (run.job, domain, histogram, sizes, parts, pairs, run.store)

@@ -70,7 +70,7 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
         histogram = merged_histogram(run, domain, coding.finest, parts)
-        sizes = count_sizes(run, domain, coding.finest, histogram, parts)
+        sizes = count_sizes(run, domain, coding.finest, histogram, parts, pairs)
     with run.phase("mondrian"):
         earlier, before = _earlier(job, source, store)
         assert earlier.recoded is not None

@@ -23,6 +23,7 @@ from core.mondrian.classes import cut_and_publish
 from core.mondrian.fragments import Group
 from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Published
+from core.persons.crowd import Crowd
 from core.persons.digests import Digests
 from core.persons.pairs import Pairs
 from core.recoding.recoding import Recoding
@@ -165,7 +166,8 @@ def _classified(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[
     if len(lots) > 1:
         return _classified_cells(job, coding, group, lots)
     lot = _gathered(job, coding, group, lots[0])
-    before = sizes_of_words(coding, lot.words)
+    visits = None if lot.digests is None else Crowd.of(lot.digests).visits
+    before = sizes_of_words(coding, lot.words, visits=visits)
     published, classes = _published(job, coding, lot)
     return published, before, [(classes, lot)]
 
@@ -246,4 +248,5 @@ def _classified_cells(job: Job, coding: Coding, group: Group, lots: Sequence[Seq
     made, published = cut_and_publish(cutting_by(job, cutting_of(job, coding), rows, people), rows, counts, people)
     classes = published.numbers[made.of_rows()].astype(np.int32)
     assigner = Recoding(coding.finest, packing, words, classes, published.labels, published.sizes).assigner
-    return published, sizes_of_words(coding, words, counts), ((assigner.assign(lot.words), lot) for lot in gathered())
+    before = sizes_of_words(coding, words, counts, people.visits if people else None)
+    return published, before, ((assigner.assign(lot.words), lot) for lot in gathered())

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
-from core.columns.records import repeats
+from core.columns.records import combinations
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
@@ -107,7 +107,7 @@ def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Sto
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise nothing_left(job, coding)
-    outcome = _outcome(made, found, Sizes.of(repeats(records.codes)), records.crowd.figures())
+    outcome = _outcome(made, found, Sizes.of(records.crowd.count(combinations(records.codes))), records.crowd.figures())
     return RecodingArtifacts(
         outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
         cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),

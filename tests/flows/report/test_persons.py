@@ -27,6 +27,7 @@ from tests.flows.lattice.test_persons import QIDS, TABLE, WHOSE, columns, job, p
 from tests.jobs import people
 
 UNIQUE = people(400, seed=2)
+COUNTING = [name for name, method in METHODS.items() if method.counts_persons]
 SOURCES = [str(source).split(":")[0] for source in PRESETS.values()]
 
 
@@ -88,6 +89,28 @@ def test_risk_before_and_after_is_that_of_persons(
         check(manifest.risk["after"], after)
         banded(after, report_of(made.folder).came_out.bands)
         assert report_of(made.folder).came_out.mean_class == pytest.approx(sum(after) / len(after))
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        *({"name": name} for name in COUNTING),
+        {"name": "mondrian", "mode": "relaxed"},
+        {"name": "mondrian", "fragments": {"count": 3}},
+        {"name": "rayden", "fragments": {"count": 2}},
+    ],
+    ids=str,
+)
+def test_risk_and_c_avg_are_of_persons_whatever_the_method(direct: CommandLine, method: dict[str, Any]) -> None:
+    path = job(direct.folder, files=2, row_group=70, method=method, chunk_rows=70, suppression={"limit": 0.5})
+    ended = direct("run", path)
+    assert ended.returncode == 0, ended.stderr
+    manifest = Manifest.model_validate_json((current(direct) / "manifest.json").read_text())
+    check(manifest.risk["before"], sizes_before())
+    banded(sizes_before(), manifest.source_sizes)
+    risk = manifest.risk["after"]
+    assert sum(band.records for band in manifest.person_sizes) == risk["records"]
+    assert manifest.loss["c_avg"] == pytest.approx(risk["records"] / risk["classes"] / manifest.privacy["k"])
 
 
 def test_a_report_of_persons_says_persons_and_claims_what_they_keep(anonymise: Anonymise, tmp_path: Path) -> None:
