@@ -18,10 +18,12 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.report import Report
+from tasks.engine.run_summary import summary
 from tasks.publication.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.report.again import report_again
 from tasks.store.store import Store
+from tasks.utility.utility import measure
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.lattice.test_persons import QIDS, TABLE, WHOSE, columns, job, people_in
 from tests.jobs import people
@@ -214,6 +216,21 @@ def test_no_warning_where_the_job_says_who_is_who(anonymise: Anonymise, tmp_path
     assert (made.manifest.persons is None) == (said == "none")
     assert "0.09" in report_of(made.folder).maximum_risk
     assert not list((tmp_path / ".skald").rglob("repeats*"))
+
+
+def test_what_watchers_of_runs_read_speaks_of_persons_and_warns(anonymise: Anonymise, tmp_path: Path) -> None:
+    named, unnamed = anonymise(job(tmp_path / "named")), anonymise(repeating(tmp_path / "unnamed"))
+    told = [summary(report_of(made.folder), made.folder, "link", new=True) for made in (named, unnamed)]
+    assert f"the smallest of {named.manifest.min_class} persons" in told[0]
+    assert "identifier repeats" not in told[0]
+    assert f"the smallest of {unnamed.manifest.min_class} records" in told[1]
+    assert "1 identifier repeats" in told[1]
+
+
+def test_utility_is_measured_of_a_release_of_persons(anonymise: Anonymise, tmp_path: Path) -> None:
+    made = anonymise(job(tmp_path))
+    found = measure(load_job(tmp_path / "job.yaml"), made.folder, 50, 0, None)
+    assert (found.records, found.released, found.suppressed) == (len(TABLE), made.manifest.released, made.manifest.suppressed)
 
 
 def test_an_empty_list_says_nothing_of_who_is_who(anonymise: Anonymise, tmp_path: Path) -> None:
