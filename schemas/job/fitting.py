@@ -6,6 +6,7 @@ from typing import Any
 from schemas.errors.base import listed
 from schemas.job.columns import hidden, names
 from schemas.job.method import METHODS, one_level
+from schemas.job.person import NONE
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 
@@ -49,7 +50,9 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
 def named_persons(columns: Mapping[str, Any]) -> list[str]:
     """Returns the columns that name a person, of ``columns`` that are read or not yet read."""
     person = columns.get("person")
-    return list(names([person] if isinstance(person, str) else person))
+    if isinstance(person, str):
+        return [] if person == NONE else [person]
+    return list(names(person))
 
 
 def person_faults(

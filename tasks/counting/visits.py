@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import places_in
-from core.persons.visits import Share, Visits, share_of
+from core.persons.pairs import Pairs
+from core.persons.visits import Visits, share_of
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
@@ -28,6 +29,10 @@ STEP = Step("visits", __name__)
 BYTES_PER_PAIR, BYTES_PER_VISIT = 64, 4
 PART = 4
 """One part in so many of the memory is for persons."""
+
+
+Numbers = Callable[[], NDArray[np.int32]]
+"""What returns numbers, from memory or from the store."""
 
 
 class Visited(NamedTuple):
@@ -58,11 +63,6 @@ class People:
     memory: int
     made: dict[Node, Visited] = field(default_factory=dict)
 
-    @property
-    def size(self) -> int:
-        """Pairs of all chunks together."""
-        return sum(part.rows for part in self.pairs)
-
     def key(self, root: Histogram, *parts: object) -> Key:
         """Returns the key of what is made of them for a root."""
         return STEP.key(self.coding.key, root.node, fingerprints(self.cells), fingerprints(self.pairs), *parts)
@@ -82,25 +82,66 @@ def visits_of(known: People, root: Histogram) -> Visited:
 
 
 def _visited(known: People, root: Histogram) -> Visited:
-    room = known.memory // PART
-    shares = max(-(-known.size * BYTES_PER_PAIR // room), 1)
-    holds = known.size * BYTES_PER_VISIT <= room
+    shares, holds = shares_of(known.pairs, known.memory)
     places = list(_places(known, root, kept=shares > 1))
-    per_cell, visits, persons, most = np.zeros(root.cells, np.int64), list[Callable[[], NDArray[np.int32]]](), 0, 0
+    return shared_visits(
+        known.pairs,
+        places,
+        root.cells,
+        shares,
+        known.store,
+        lambda number, visits: held(visits) if holds else laid_aside(known.store, known.key(root, "visits", number, shares), visits),
+    )
+
+
+def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
+    """Returns into how many shares persons come, so that the pairs of one fit into their part of the memory, and whether all visits do."""
+    room, size = memory // PART, sum(part.rows for part in pairs)
+    return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
+
+
+def shared_visits(
+    pairs: Sequence[Artifact],
+    places: Sequence[Numbers] | None,
+    cells: int,
+    shares: int,
+    store: Store,
+    keep: Callable[[int, NDArray[np.int32]], Numbers],
+) -> Visited:
+    """Makes visits share after share of the persons.
+
+    Args:
+        pairs: Of all chunks.
+        places: What returns the cell that each cell of a chunk falls into, in the same order; None where chunks have their cells in common.
+        cells: How many cells there are.
+        shares: How many shares.
+        store: Has the pairs.
+        keep: Keeps the visits of a share, by its number, and returns what returns them.
+    """
+    per_cell, visits, persons, most = np.zeros(cells, np.int64), list[Numbers](), 0, 0
     for number in range(shares):
-        made = _share(known, places, root.cells, number, shares)
+        made = share_of(_pairs_of(pairs, places, store, number, shares), cells)
         per_cell += made.per_cell
         persons, most = persons + made.size, max(most, made.most_records)
-        visits.append(_held(made.visits) if holds else _laid_aside(known, known.key(root, "visits", number, shares), made.visits))
+        visits.append(keep(number, made.visits))
     return Visited(Visits(per_cell, _Shares(visits)), persons, most)
 
 
-def _share(known: People, places: Sequence[Callable[[], NDArray[np.int32]]], cells: int, number: int, shares: int) -> Share:
-    parts = (read_pairs(part, known.store, number, shares).moved(place()) for part, place in zip(known.pairs, places, strict=True))
-    return share_of(list(parts), cells)
+def pairs_at(known: People, root: Histogram) -> list[Pairs]:
+    """Returns the pairs of all chunks with the cells of a root; all of them are held.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
+    return _pairs_of(known.pairs, list(_places(known, root, kept=False)), known.store, 0, 1)
 
 
-def _places(known: People, root: Histogram, *, kept: bool) -> Iterator[Callable[[], NDArray[np.int32]]]:
+def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store: Store, number: int, shares: int) -> list[Pairs]:
+    found = [read_pairs(part, store, number, shares) for part in pairs]
+    return found if places is None else [part.moved(place()) for part, place in zip(found, places, strict=True)]
+
+
+def _places(known: People, root: Histogram, *, kept: bool) -> Iterator[Numbers]:
     """Yields what returns, for each chunk, the cell of the root that each of its cells falls into."""
     for part in known.cells:
 
@@ -108,27 +149,28 @@ def _places(known: People, root: Histogram, *, kept: bool) -> Iterator[Callable[
             codes = known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0])
             return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
 
-        yield _laid_aside(known, known.key(root, "places", part.key), made()) if kept else made
+        yield laid_aside(known.store, known.key(root, "places", part.key), made()) if kept else made
 
 
 class _Shares:
     """Shares of visits, each fetched when its turn comes."""
 
-    def __init__(self, shares: Sequence[Callable[[], NDArray[np.int32]]]) -> None:
+    def __init__(self, shares: Sequence[Numbers]) -> None:
         self._shares = shares
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (share() for share in self._shares)
 
 
-def _held(numbers: NDArray[np.int32]) -> Callable[[], NDArray[np.int32]]:
+def held(numbers: NDArray[np.int32]) -> Numbers:
+    """Returns what returns numbers that stay in memory."""
     return lambda: numbers
 
 
-def _laid_aside(known: People, key: Key, numbers: NDArray[np.int32]) -> Callable[[], NDArray[np.int32]]:
+def laid_aside(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
     """Keeps numbers as an artefact; returns what reads them."""
-    artifact = known.store.make("visits", key, ".npy", lambda path: _write(path, numbers))
-    return lambda: np.load(known.store.path(artifact))
+    artifact = store.make("visits", key, ".npy", lambda path: _write(path, numbers))
+    return lambda: np.load(store.path(artifact))
 
 
 def _write(path: Path, numbers: NDArray[np.int32]) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
 from schemas.release.manifest import Manifest, PublishedFile
+from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
@@ -26,6 +27,7 @@ from tasks.recount.recount import recount
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ def verify_and_publish(
     source: Source,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    people: Sequence[Artifact] = (),
+    people: KeptPeople = NONE_KEPT,
 ) -> Published:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
 
@@ -72,19 +74,21 @@ def verify_and_publish(
         source: What they were made of; it must be unchanged.
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.
-        people: Who is in which class of each chunk's records; nothing where the job names no person.
+        people: Who is in which class; nothing where the job names no person.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
         SkaldError: the source changed, or the target cannot be written.
     """
     job, release = run.job, release_id(run.job, source)
+    with run.phase("identifiers"):
+        repeats = find_repeats(run, source)
     with run.phase("verify"):
         staging = staging_folder(job, release)
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
         original = Original(source.relation, source.columns)
-        whose = people_files(people, run.recoded[1] if run.recoded else None, run.store)
+        whose = people_files(people, run.store)
         recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
         try:
             counted = step_here("verify", "recount", lambda: recount(*recounted))
@@ -96,7 +100,7 @@ def verify_and_publish(
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types), "repeats": repeats})
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store, people)
 

@@ -20,6 +20,7 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import set_apart
+from tasks.writing.people import keep_people
 
 RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
@@ -63,6 +64,16 @@ def rewrite_records_of(job: Job, coding: Coding, artifacts: RecodingArtifacts, s
         return set_apart(path, job, source, labels, sizes, classes, payload)
 
     return store.make("runs", record_run_key(job, source, artifacts, place), ".arrow", write)
+
+
+def people_of_place(job: Job, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
+    """Keeps who is in which class of a chunk's records.
+
+    Raises:
+        SourceError: the file changed since it was coded.
+    """
+    run = record_run_key(job, source, artifacts, place)
+    return keep_people(job, place.chunk, run, lambda: assigned(artifacts, place.number, store), store)
 
 
 def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:

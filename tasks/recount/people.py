@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import pyarrow.parquet as pq
 
 from core.recount.people import PersonCount, combinations_sql, people_sql
 from tasks.store.database import literal
@@ -13,9 +14,9 @@ from tasks.store.database import literal
 NOT_COUNTED = "The people in each class were not counted: what the run folder kept of them is not there any more."
 
 
-PeopleFiles = tuple[Sequence[Path], Path]
+PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
 """Where a release's persons are kept: files of ``class``, ``person`` and ``records``, and one with a row for each class, in whose columns
-``label_0`` and so on is what it publishes."""
+``label_0`` and so on is what it publishes, or several, whose column ``class`` says of which."""
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], k: int, files: PeopleFiles) -> PersonCount:
@@ -30,7 +31,11 @@ def count_people(connection: duckdb.DuckDBPyConnection, source: str, qids: Seque
     """
     kept, labels = files
     connection.execute(combinations_sql(source, qids, "combinations"))
-    classes = f"(SELECT file_row_number AS class, * FROM read_parquet({literal(str(labels))}, file_row_number = true))"
+    listed = f"[{', '.join(literal(str(path)) for path in labels)}]"
+    # Parts of a release number their classes each by itself, and say so; else a class is a row.
+    named = all("class" in pq.read_schema(path).names for path in labels)
+    numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
+    classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({listed}, file_row_number = {not named}))"
     people = f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
     [row] = connection.execute(people_sql("combinations", classes, people, len(qids), k)).fetchall()
     return PersonCount(*row)

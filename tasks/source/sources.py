@@ -36,7 +36,7 @@ def read_source(job: Job, store: Store) -> Source:
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
         readable = as_parquet(job, one, store)
-        schema, rows = _footer(readable.path, one.name)
+        schema, rows = footer(readable.path, one.name)
         digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
         read = readable._asdict() | {"digest": digest}
         files.append(SourceFile(name=one.name, rows=rows, partition=partition, **read))
@@ -75,7 +75,12 @@ def check_unchanged(source: Source) -> None:
             raise SourceError.changed(file.name)
 
 
-def _footer(path: Path, name: str) -> tuple[pa.Schema, int]:
+def footer(path: Path, name: str) -> tuple[pa.Schema, int]:
+    """Returns the columns of a Parquet file and how many records it holds.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
     try:
         with pq.ParquetFile(path) as file:
             # Metadata may hold anything, an index or a value; nothing of it goes on from here.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +20,22 @@ from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("people", __name__)
+
+
+class KeptPeople(NamedTuple):
+    """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
+
+    Attributes:
+        people: Tables of ``class``, ``person`` and ``records``.
+        classes: Tables of what the classes publish: one with a row for each, or several that name them in ``class``.
+    """
+
+    people: tuple[Artifact, ...] = ()
+    classes: tuple[Artifact, ...] = ()
+
+
+NONE_KEPT = KeptPeople()
+"""Of a job that names no person."""
 
 
 def people_key(job: Job, run: Key) -> Key:
@@ -57,12 +74,20 @@ def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[
     """
 
     def write(path: Path) -> int:
-        assigned, digests = classes(), digests_in(job, chunk)
-        kept = np.flatnonzero(assigned >= 0)
-        known, numbers = np.unique(digests[kept], return_inverse=True)
-        (key,), records = count_cells((assigned[kept].astype(np.int64) * len(known) + numbers,), 1 << 62)
-        table = pa.table({"class": key // max(len(known), 1), "person": known[key % max(len(known), 1)], "records": records})
-        pq.write_table(table, path, compression="lz4", write_statistics=False)
-        return len(table)
+        return write_people(path, people_table(classes(), digests_in(job, chunk)))
 
     return store.make("people", people_key(job, run), ".parquet", write)
+
+
+def people_table(classes: NDArray[np.int32], digests: Digests) -> pa.Table:
+    """Returns who is in which class with how many records, from the class of each record, negative for none, and its person's digest."""
+    kept = np.flatnonzero(classes >= 0)
+    known, numbers = np.unique(digests[kept], return_inverse=True)
+    (key,), records = count_cells((classes[kept].astype(np.int64) * len(known) + numbers,), 1 << 62)
+    return pa.table({"class": key // max(len(known), 1), "person": known[key % max(len(known), 1)], "records": records})
+
+
+def write_people(path: Path, table: pa.Table) -> int:
+    """Writes such a table and returns its number of rows."""
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from schemas.errors.base import JobError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job, load_job
+from schemas.job.method import METHODS
 from tests.schemas.job.test_job import SHORT
 
 
@@ -43,8 +45,12 @@ def test_what_is_no_key_or_would_be_published_is_refused(tmp_path: Path, person:
         loaded(tmp_path, person)
 
 
-@pytest.mark.parametrize("method", ["mondrian", "rayden", "canon", "mondrian_cof", "clustering"])
-def test_a_method_that_would_count_records_refuses_persons(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_counts_persons_and_one_that_would_count_records_refuses_them(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert loaded(tmp_path, "visitor", method={"name": method}).columns.person == ["visitor"]
+    monkeypatch.setattr("schemas.job.fitting.METHODS", {method: replace(METHODS[method], counts_persons=False)})
     with pytest.raises(JobError, match="does not count persons"):
         loaded(tmp_path, "visitor", method={"name": method})
 
