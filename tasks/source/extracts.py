@@ -21,8 +21,9 @@ from pydantic import ValidationError
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
+from tasks.source.at_rest import at_rest, digest_at_rest, file_stat
 from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
-from tasks.source.locations import Located, Readable, source_digest
+from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
@@ -65,8 +66,12 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
-    digest = fingerprint_of(file.digest, source_digest(log)) if log.exists() else file.digest
-    read = extract_duckdb(job, file.path, file.name, digest, store)
+    if not log.exists():
+        read = extract_duckdb(job, file.path, file.name, file.digest, store)
+    else:
+        stat = file_stat(log)
+        digest = fingerprint_of(file.digest, digest_at_rest(log, str(log), stat))
+        read = extract_duckdb(job, file.path, file.name, digest, store.watching(lambda: at_rest(log, str(log), stat)))
     return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content)
 
 

@@ -8,7 +8,8 @@ Artefacts hold raw values: folders are 0700 and files 0600.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Self
 
@@ -43,9 +44,20 @@ class Artifact(BaseModel):
 class Store:
     """Finds, makes and checks artefacts in one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, watch: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self.folder = folder
         self._believed: dict[Path, tuple[int, int]] = {}
+        self._watch = watch
+
+    def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
+        """Returns a view of the store that makes artefacts inside a block only: what the block ends with an error of is not kept."""
+
+        @contextmanager
+        def both() -> Iterator[None]:
+            with self._watch(), watch():
+                yield
+
+        return Store(self.folder, both)
 
     def path(self, artifact: Artifact) -> Path:
         """Returns where an artefact lies."""
@@ -91,7 +103,12 @@ class Store:
         if found := self.find(step, key):
             return found
         path = private_folder(self.folder / step) / f"{key}{suffix}"
-        rows = write_whole(path, write)
+
+        def watched(part: Path) -> int:
+            with self._watch():
+                return write(part)
+
+        rows = write_whole(path, watched)
         stat = path.stat()
         artifact = Artifact(step=step, key=key, file=f"{step}/{path.name}", rows=rows, size=stat.st_size, sha256=file_digest(path))
         # The record goes last: killed between the two, a file is left that nothing names, and it is written once more.
