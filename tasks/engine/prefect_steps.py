@@ -68,14 +68,14 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     tasks = [_task(phase, function, call, records, stopped, made_by) for call in calls]
     futures = [task.submit() for task in tasks]
     try:
-        for task, future in zip(tasks, futures, strict=True):
-            result = _result(phase, task, future)
-            # A record of an earlier run may outlive what it speaks of.
-            if all(run.store.whole(artifact) for artifact in artifacts_of(result)):
+        for call, task, future in zip(calls, tasks, futures, strict=True):
+            key, result = _result(phase, task, future)
+            # A record of an earlier run may outlive what it speaks of, or have been put in another's place.
+            if key == call.key and all(run.store.whole(artifact) for artifact in artifacts_of(result)):
                 yield result
             else:
                 again = _keyed(task.with_options(refresh_cache=True), phase)
-                yield _result(phase, again, again.submit())
+                yield _result(phase, again, again.submit())[1]
     except BaseException:
         stopped.set()
         made_by.withdraw()
@@ -99,7 +99,7 @@ def _task(
         # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
-        return guarded(lambda: made_by(function, call))()
+        return [call.key, guarded(lambda: made_by(function, call))()]
 
     chunks = call.elsewhere
     task: Task[[], Any] = Task(

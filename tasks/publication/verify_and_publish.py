@@ -15,7 +15,7 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.increments import increment_of
-from tasks.publication.ledger import people_files, write_entry
+from tasks.publication.ledger import forget_older, people_files, write_entry
 from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
@@ -51,6 +51,8 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         manifest = recall(run.job, release)
         if manifest is None:
             run.increment = increment_of(run, source)
+        else:
+            run.published()
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
@@ -104,7 +106,7 @@ def verify_and_publish(
         deliver(job, manifest)
 
     step_here("publish", "publish", finish, lineage_of(job, manifest))
-    run.published()
+    run.published(forget_older(run.store))
     return _told(Published(manifest, job.target_path / release, new=True))
 
 

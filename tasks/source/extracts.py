@@ -7,7 +7,6 @@ rows that it began with, so that what it counted and what it publishes are of on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from tasks.source.postgresql import address, rows_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Key, Step, fingerprint_of
+from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = Step("duckdb", __name__), Step("postgresql", __name__), Step("contents", __name__)
@@ -187,7 +187,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
             left.unlink()
     record = {"key": key, "content": content, "artifact": artifact.model_dump()}
     # Last: a run that is cut off before has counted nothing yet and may ask again.
-    write_whole(store.folder / PENDING, lambda part: part.write_text(json.dumps(record)))
+    write_whole(store.folder / PENDING, lambda part: part.write_text(seal(record)))
     return Extract(artifact, content)
 
 
@@ -198,11 +198,11 @@ def _ask(job: Job, part: Path) -> int:
 
 def _pending(key: Key, store: Store) -> Extract | None:
     try:
-        record = json.loads((store.folder / PENDING).read_bytes())
+        record = unsealed(store.folder / PENDING)
         artifact = Artifact.model_validate(record["artifact"])
         known = record["key"] == key and store.whole(artifact)
         return Extract(artifact, str(record["content"])) if known else None
-    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+    except (KeyError, TypeError, ValidationError):
         return None
 
 
