@@ -42,12 +42,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON as the last th
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
-        with _terminated_like_interrupted() as told:
+        with _terminated_like_interrupted() as signals:
             # Typer turns an interrupt into this exit code, and returns it.
             code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
             _say("Interrupted. What is finished stays, and the same command continues from there.")
-        sys.exit(TERMINATED if code == INTERRUPTED and told else code)
+        sys.exit(TERMINATED if code == INTERRUPTED and signals else code)
     except SkaldError as error:
         _say(str(error))
         if isinstance(error, ServerError):  # Prefect's threads would try to reach it for minutes; everything of ours is closed
@@ -70,17 +70,17 @@ def main() -> None:
 @contextmanager
 def _terminated_like_interrupted() -> Iterator[list[int]]:
     """Lets SIGTERM, which services and containers send, end a run as Ctrl-C does; yields the signals that came."""
-    told: list[int] = []
+    came: list[int] = []
 
     def interrupt(number: int, _frame: object) -> None:
         # Once: what has begun comes to its end, and whoever cannot wait for that has SIGKILL.
         signal.signal(number, signal.SIG_IGN)
-        told.append(number)
+        came.append(number)
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
-        yield told
+        yield came
     finally:
         signal.signal(signal.SIGTERM, before)
 
