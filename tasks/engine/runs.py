@@ -37,6 +37,7 @@ class Run:
         seconds: Wall time per phase.
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
+        asked: Names of the records of Prefect that this run asked for.
     """
 
     job: Job
@@ -45,6 +46,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
+    asked: set[str] = field(default_factory=set)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -67,6 +69,9 @@ class Run:
         self.store.remove(*AFTER_PUBLICATION)
         if kept is not None:
             self.store.prune(OF_ALL_CHUNKS, kept)
+            for record in (self.job.work_path / "results").glob("*"):
+                if record.name not in self.asked:
+                    record.unlink(missing_ok=True)
         if self.job.artifacts == "delete":
             shutil.rmtree(self.store.folder, ignore_errors=True)
             # Prefect's records too: they would speak of artefacts that are gone.
