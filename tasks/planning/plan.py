@@ -156,6 +156,7 @@ def published_already(job: Job) -> Manifest | None:
         found = recall(job, release_id(job, with_keys(job, read_source(job, run.store))))
         if found:
             forget_extract(job, run.store)
+            run.published()
         return found
 
 

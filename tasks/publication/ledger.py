@@ -11,14 +11,18 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
+from tasks.engine.calls import artifacts_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
+from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
 from tasks.writing.people import NONE_KEPT, KeptPeople
 
 FOLDER = "releases"
+MOST_KEPT = 10
+"""Releases that something is kept of, the newest: each costs as much as its recoding, and three at most are compared with."""
 # Of the code that reads recodings and not of this module: only by that could an old one be misread.
 STEP = Step("release", "tasks.lattice.kept_recodings")
 
@@ -104,15 +108,17 @@ def write_entry(
         classes=kept.classes,
     )
     path = private_folder(store.folder / FOLDER) / f"{release}.record"
-    write_whole(path, lambda part: part.write_text(entry.model_dump_json()))
+    write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
 def read_entry(release: str, store: Store) -> Entry | None:
     """Returns what is kept of a release, if anything is."""
     try:
-        return Entry.model_validate_json((store.folder / FOLDER / f"{release}.record").read_bytes())
-    except (OSError, ValidationError):
+        entry = Entry.model_validate(unsealed(store.folder / FOLDER / f"{release}.record"))
+    except ValidationError:
         return None
+    # One that was put there from another release speaks of that one.
+    return entry if entry.release == release else None
 
 
 def last_entry(job: Job, store: Store) -> Entry | None:
@@ -126,6 +132,15 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
         # An entry is written before its release is published: without the folder a kill came between, or somebody removed it.
         if (job.target_path / record.stem).is_dir() and (entry := read_entry(record.stem, store)):
             yield entry
+
+
+def forget_older(store: Store) -> set[tuple[str, str]]:
+    """Forgets all releases of this run folder but the newest; returns step and key of the artefacts that these need."""
+    records = sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for record in records[MOST_KEPT:]:
+        record.unlink(missing_ok=True)
+    entries = [entry for record in records[:MOST_KEPT] if (entry := read_entry(record.stem, store))]
+    return {(artifact.step, artifact.key) for entry in entries for artifact in artifacts_of(entry)}
 
 
 def people_files(kept: KeptPeople, store: Store) -> tuple[list[Path], list[Path]] | None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
-from schemas.errors.base import VerificationError
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
@@ -17,7 +16,7 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.increments import increment_of
-from tasks.publication.ledger import people_files, write_entry
+from tasks.publication.ledger import forget_older, people_files, write_entry
 from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
@@ -54,6 +53,8 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         manifest = recall(run.job, release)
         if manifest is None:
             run.increment = increment_of(run, source)
+        else:
+            run.published()
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
@@ -92,7 +93,7 @@ def verify_and_publish(
         recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
         try:
             counted = step_here("verify", "recount", lambda: recount(*recounted))
-        except VerificationError:
+        except Exception:
             # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
             check_unchanged(source)
             raise
@@ -109,7 +110,7 @@ def verify_and_publish(
         deliver(job, manifest)
 
     step_here("publish", "publish", finish, lineage_of(job, manifest))
-    run.published()
+    run.published(forget_older(run.store))
     return _told(Published(manifest, job.target_path / release, new=True))
 
 

@@ -20,7 +20,8 @@ class SourceFile(BaseModel):
         name: Path or address as the user knows it.
         path: The Parquet file to read: the file itself, or the artefact that it was fetched, converted or extracted to.
         digest: BLAKE3 of the user's file, in hex; with what its folders say of its records where they are partitions.
-        stat: Size, mtime in ns and inode of the user's file when it was digested; None for rows of a database, which are kept as they were.
+        stat: What changes when the user's file does, as it was when it was digested; None for rows of a database, which are kept as they
+            were.
         rows: Number of records.
         partition: Columns that the file's folders name.
         content: Digest of the rows whatever their order, where they come in none.

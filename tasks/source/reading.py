@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
+from tasks.source.at_rest import at_rest
 from tasks.source.chunks import Chunk
 from tasks.source.evolving import batches
 from tasks.source.partitions import partition_column
@@ -32,9 +33,14 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, as_written: bool = False
             what is not published may hold any bytes.
 
     Raises:
-        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the end of
-            the chunk before it is raised.
+        SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
+            UTF-8; they are counted to the end of the chunk before it is raised.
     """
+    with at_rest(chunk.file.path, chunk.file.name, chunk.file.stat):
+        yield from _rows(chunk, columns, as_written=as_written)
+
+
+def _rows(chunk: Chunk, columns: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
     named = {name for name, *_ in chunk.file.partition}
     held = [name for name in columns if name not in named]
     try:
