@@ -206,7 +206,7 @@ def test_a_replay_counts_the_people_of_both_sources(cut: Cut, tmp_path: Path) ->
 
 
 def test_small_memory_shares_people_out_by_itself(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 100_000)
-    made = cut(job(tmp_path, numbered(visits(3000)), memory="64MB", chunk_rows=500))
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 400_000)
+    made = cut(job(tmp_path, numbered(visits(3000)), memory="256MB", chunk_rows=500))
     assert made.manifest.search["fragments"] > 3
     assert min(map(len, persons(made.folder, of_source(visits(3000))).values())) >= K
