@@ -7,7 +7,6 @@ from schemas.errors.base import listed
 from schemas.job.columns import hidden, names
 from schemas.job.method import METHODS, one_level
 from schemas.job.suppression import SUPPRESSIONS
-from schemas.privacy.kinds import models_asked
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
@@ -52,9 +51,7 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
     return list(names([person] if isinstance(person, str) else person))
 
 
-def person_faults(
-    columns: Mapping[str, Any], method: Mapping[str, Any], suppression: Mapping[str, Any], privacy: Mapping[str, Any]
-) -> list[str]:
+def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], suppression: Mapping[str, Any]) -> list[str]:
     """Returns where persons would be told by what is published, and where they are not counted yet, each with its place."""
     person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
@@ -66,7 +63,4 @@ def person_faults(
     treatment = SUPPRESSIONS.get(str(suppression.get("treatment", "drop")))
     if person and (suppression.get("rounds") or (treatment and treatment.stars)):
         faults.append("columns.person: rounds and stars do not count persons yet; use treatment drop or mask, without rounds")
-    for kind, column, _ in models_asked(privacy) if person else ():
-        if not kind.of_presence:
-            faults.append(f"columns.person: the recount of privacy.{kind.section}.{column} does not count persons yet; use distinct")
     return faults

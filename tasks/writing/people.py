@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.histograms.histogram import count_cells
-from core.persons.digests import Digests, digests_of
+from core.persons.digests import digests_of
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
@@ -23,20 +22,14 @@ STEP = Step("people", __name__)
 
 def people_key(job: Job, run: Key) -> Key:
     """Returns the key of who is in the classes of a chunk's run."""
-    return STEP.key(run, job.columns.person)
-
-
-def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Returns the digest of the person of each record of a chunk, as the source names them."""
-    person = job.columns.person
-    return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
+    return STEP.key(run, job.columns.person, job.privacy.columns)
 
 
 def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[np.int32]], store: Store) -> Artifact:
-    """Keeps the persons of each class of a chunk's records, with their records; those of nobody too.
+    """Keeps the persons of each class of a chunk's records with their records, those of nobody too, by the sensitive values of these.
 
     Args:
-        job: Names the person.
+        job: Names the person, and promises something of sensitive values.
         chunk: Whose records they are.
         run: Key of the chunk's run.
         classes: Returns the class of each record of the chunk, shape (n,), negative for one that is not released.
@@ -44,12 +37,23 @@ def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[
     """
 
     def write(path: Path) -> int:
-        assigned, digests = classes(), digests_in(job, chunk)
-        kept = np.flatnonzero(assigned >= 0)
-        known, numbers = np.unique(digests[kept], return_inverse=True)
-        (key,), records = count_cells((assigned[kept].astype(np.int64) * len(known) + numbers,), 1 << 62)
-        table = pa.table({"class": key // max(len(known), 1), "person": known[key % max(len(known), 1)], "records": records})
-        pq.write_table(table, path, compression="lz4", write_statistics=False)
-        return len(table)
+        assigned = classes()
+        kept = pa.array(np.flatnonzero(assigned >= 0))
+        held = _held_in(job, chunk).append_column("class", pa.array(assigned)).take(kept)
+        counted = held.group_by(held.column_names, use_threads=False).aggregate([([], "count_all")])
+        pq.write_table(counted.rename_columns({"count_all": "records"}), path, compression="lz4", write_statistics=False)
+        return len(counted)
 
     return store.make("people", people_key(job, run), ".parquet", write)
+
+
+def _held_in(job: Job, chunk: Chunk) -> pa.Table:
+    """Returns the digest of the person of each record of a chunk, as the source names them, and its sensitive values as they are."""
+    person, sensitive = job.columns.person, job.privacy.columns
+    values = [f"value_{number}" for number in range(len(sensitive))]
+    parts = []
+    for batch in read_chunk(chunk, list(dict.fromkeys([*person, *sensitive]))):
+        digests = digests_of([batch.column(name) for name in person], batch.num_rows)
+        # By number: a column of the source may have any name, ours included.
+        parts.append(pa.table([pa.array(digests), *map(batch.column, sensitive)], names=["person", *values]))
+    return pa.concat_tables(parts).unify_dictionaries()

@@ -53,10 +53,3 @@ def test_a_method_that_would_count_records_refuses_persons(tmp_path: Path, metho
 def test_so_do_rounds_and_stars(tmp_path: Path, suppression: dict[str, Any]) -> None:
     with pytest.raises(JobError, match="do not count persons"):
         loaded(tmp_path, "visitor", suppression=suppression)
-
-
-@pytest.mark.parametrize("diversity", [{"entropy": 2}, {"recursive": {"c": 2, "l": 2}}])
-def test_so_do_promises_that_the_recount_would_count_in_records(tmp_path: Path, diversity: dict[str, Any]) -> None:
-    with pytest.raises(JobError, match="does not count persons"):
-        loaded(tmp_path, "visitor", privacy={"k": 2, "l": {"illness": diversity}})
-    assert loaded(tmp_path, "visitor", privacy={"k": 2, "l": {"illness": {"distinct": 2}}}).columns.person
