@@ -51,7 +51,7 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
     return list(names([person] if isinstance(person, str) else person))
 
 
-def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], suppression: Mapping[str, Any]) -> list[str]:
+def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any]) -> list[str]:
     """Returns where persons would be told by what is published, and where they are not counted yet, each with its place."""
     person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
@@ -60,7 +60,4 @@ def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], suppres
     entry = METHODS.get(str(method.get("name", "skald")))
     if person and entry and not entry.counts_persons:
         faults.append(f"columns.person: method {entry.name} does not count persons yet; use skald, or leave it out and count records")
-    treatment = SUPPRESSIONS.get(str(suppression.get("treatment", "drop")))
-    if person and (suppression.get("rounds") or (treatment and treatment.stars)):
-        faults.append("columns.person: rounds and stars do not count persons yet; use treatment drop or mask, without rounds")
     return faults

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,31 +63,59 @@ class People:
         """Pairs of all chunks together."""
         return sum(part.rows for part in self.pairs)
 
-    def key(self, root: Histogram, *parts: object) -> Key:
-        """Returns the key of what is made of them for a root."""
-        return STEP.key(self.coding.key, root.node, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+    def key(self, places: Places, *parts: object) -> Key:
+        """Returns the key of what is made of them for some cells."""
+        return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Cells that the cells of all chunks fall into.
+
+    Attributes:
+        cells: How many there are.
+        of: Returns where cells of the finest node fall, shape (n,), int32, given their codes, shape (n, axes).
+        named: What tells them from others: anything that JSON can say.
+    """
+
+    cells: int
+    of: Callable[[NDArray[np.unsignedinteger[Any]]], NDArray[np.int32]]
+    named: object
 
 
 def visits_of(known: People, root: Histogram) -> Visited:
-    """Returns the visits to the cells of a root; those to the last one are remembered."""
+    """Returns the visits to the cells of a root; those to the last one are remembered.
+
+    Raises:
+        StorageError: artefacts are gone, or cannot be written.
+    """
     if root.node not in known.made:
-        made = _visited(known, root)
+
+        def places(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
+            return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+
+        made = visits_among(known, Places(root.cells, places, root.node))
         known.made.clear()
         known.made[root.node] = made
     return known.made[root.node]
 
 
-def _visited(known: People, root: Histogram) -> Visited:
+def visits_among(known: People, wanted: Places) -> Visited:
+    """Returns the visits to some cells.
+
+    Raises:
+        StorageError: artefacts are gone, or cannot be written.
+    """
     room = known.memory // PART
     shares = max(-(-known.size * BYTES_PER_PAIR // room), 1)
     holds = known.size * BYTES_PER_VISIT <= room
-    places = list(_places(known, root, kept=shares > 1))
-    per_cell, visits, persons, most = np.zeros(root.cells, np.int64), list[Callable[[], NDArray[np.int32]]](), 0, 0
+    places = list(_places(known, wanted, kept=shares > 1))
+    per_cell, visits, persons, most = np.zeros(wanted.cells, np.int64), list[Callable[[], NDArray[np.int32]]](), 0, 0
     for number in range(shares):
-        made = _share(known, places, root.cells, number, shares)
+        made = _share(known, places, wanted.cells, number, shares)
         per_cell += made.per_cell
         persons, most = persons + made.size, max(most, made.most_records)
-        visits.append(_held(made.visits) if holds else _laid_aside(known, known.key(root, "visits", number, shares), made.visits))
+        visits.append(_held(made.visits) if holds else _laid_aside(known, known.key(wanted, "visits", number, shares), made.visits))
     return Visited(Visits(per_cell, _Shares(visits)), persons, most)
 
 
@@ -96,15 +124,14 @@ def _share(known: People, places: Sequence[Callable[[], NDArray[np.int32]]], cel
     return share_of(list(parts), cells)
 
 
-def _places(known: People, root: Histogram, *, kept: bool) -> Iterator[Callable[[], NDArray[np.int32]]]:
-    """Yields what returns, for each chunk, the cell of the root that each of its cells falls into."""
+def _places(known: People, wanted: Places, *, kept: bool) -> Iterator[Callable[[], NDArray[np.int32]]]:
+    """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part in known.cells:
 
         def made(part: Artifact = part) -> NDArray[np.int32]:
-            codes = known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0])
-            return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+            return wanted.of(known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0]))
 
-        yield _laid_aside(known, known.key(root, "places", part.key), made()) if kept else made
+        yield _laid_aside(known, known.key(wanted, "places", part.key), made()) if kept else made
 
 
 class _Shares:

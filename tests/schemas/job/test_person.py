@@ -47,9 +47,3 @@ def test_what_is_no_key_or_would_be_published_is_refused(tmp_path: Path, person:
 def test_a_method_that_would_count_records_refuses_persons(tmp_path: Path, method: str) -> None:
     with pytest.raises(JobError, match="does not count persons"):
         loaded(tmp_path, "visitor", method={"name": method})
-
-
-@pytest.mark.parametrize("suppression", [{"limit": 0.1, "treatment": "cell"}, {"limit": 0.1, "rounds": 1}])
-def test_so_do_rounds_and_stars(tmp_path: Path, suppression: dict[str, Any]) -> None:
-    with pytest.raises(JobError, match="do not count persons"):
-        loaded(tmp_path, "visitor", suppression=suppression)
