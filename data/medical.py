@@ -39,19 +39,23 @@ def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) 
     Raises:
         ValueError: an argument is out of range, or ``out`` holds files of a data set of more files, which would mix with this one.
     """
-    ends = _file_ends(rows, files)
+    ends = file_ends(rows, files)
     if seed < 0:
         raise ValueError(f"the seed is {seed}; give 0 or a greater number")
     paths = [out / f"medical-{number:05d}.parquet" for number in range(1, len(ends))]
-    _refuse_strangers(out, paths)
+    refuse_strangers(out, paths)
     out.mkdir(parents=True, exist_ok=True)
     for path, (first, end) in zip(paths, pairwise(ends), strict=True):
         _write(path, _records(seed, first, end))
     return paths
 
 
-def _file_ends(rows: int, files: int | None) -> list[int]:
-    """Returns where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``."""
+def file_ends(rows: int, files: int | None) -> list[int]:
+    """Returns where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``.
+
+    Raises:
+        ValueError: there are too few or too many records or files.
+    """
     if not 1 <= rows <= MAX_NUMBER:
         raise ValueError(f"{rows:,} records are asked for; the medical data set has 1 to {MAX_NUMBER:,}")
     if files is None:
@@ -61,9 +65,14 @@ def _file_ends(rows: int, files: int | None) -> list[int]:
     return [rows * number // files for number in range(files + 1)]
 
 
-def _refuse_strangers(out: Path, paths: list[Path]) -> None:
-    """Raises ValueError if a file would stay beside ``paths`` that a reader of ``medical-*.parquet`` takes for one of them."""
-    strangers = sorted({path.name for path in out.glob("medical-*.parquet")} - {path.name for path in paths})
+def refuse_strangers(out: Path, paths: list[Path]) -> None:
+    """Refuses a folder where files would stay beside ``paths`` that a reader of ``medical-*.parquet`` or the like takes for some of them.
+
+    Raises:
+        ValueError: there are such files.
+    """
+    kind = paths[0].name.partition("-")[0]
+    strangers = sorted({path.name for path in out.glob(f"{kind}-*.parquet")} - {path.name for path in paths})
     if strangers:
         raise ValueError(
             f"{out} holds {counted(len(strangers), 'file')} of another data set ({listed(strangers)}); choose another folder or remove them"

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from data.medical import make_medical
 from data.poker import make_poker
+from data.visits import make_visits
 from schemas.errors.base import listed, nearest
 
 # jobs/<name>.yaml, with the hierarchies that it names in jobs/hierarchies/
@@ -23,7 +24,7 @@ class Maker(Protocol):
         ...
 
 
-MAKERS: Mapping[str, Maker] = MappingProxyType({"medical": make_medical, "poker": make_poker})
+MAKERS: Mapping[str, Maker] = MappingProxyType({"medical": make_medical, "poker": make_poker, "visits": make_visits})
 
 
 def maker(name: str) -> Maker:

@@ -208,13 +208,13 @@ def clean(job: JobFile, settings: Settings = None) -> None:
 
 @app.command()
 def make_data(
-    name: Annotated[str, typer.Argument(help="Which data set: medical (patients) or poker (hands).", show_default=False)],
+    name: Annotated[str, typer.Argument(help="Which data set: medical (patients), visits or poker (hands).", show_default=False)],
     rows: Annotated[int, typer.Option(help="Number of records.")],
     out: Annotated[Path, typer.Option(help="Folder to write to.")],
     files: Annotated[int | None, typer.Option(help="Number of files; one per million records if left out.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed makes the same data.")] = 0,
 ) -> None:
-    """Makes synthetic example data: patients (medical) or random poker hands (poker)."""
+    """Makes synthetic example data: patients (medical), visits of patients (visits) or random poker hands (poker)."""
     from data.tables import maker
 
     try:

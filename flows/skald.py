@@ -16,7 +16,7 @@ from tasks.lattice.recodings import check_hierarchies, choose_root, read_outcome
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.source.opening import open_run
-from tasks.writing.phases import keep_people, rewrite, write_files
+from tasks.writing.phases import people_kept, rewrite, write_files
 
 
 @as_job_flow
@@ -50,7 +50,7 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             recoding = search_lattice(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 3: rewrite"):
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-            people = keep_people(run, source, domain, recoding)
+            people = people_kept(run, source, domain, recoding)
         before = read_sizes(sizes, run.store)
         outcome, tops = read_outcome(recoding, run.store), [hierarchy.top for hierarchy in coding.hierarchies]
         drawn = read_map(recoding.outcome, run.store)

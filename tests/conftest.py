@@ -78,12 +78,12 @@ def prefect(tmp_path: Path, prefect_home: Path) -> CommandLine:
 
 @pytest.fixture(scope="session")
 def anonymise() -> Anonymise:
-    """Runs a job in this process, without Prefect: ``anonymise(job_path, "privacy.k=3")``."""
-    from flows import skald as module
-
-    flow: Any = module.skald
+    """Runs a job in this process by its own method, without Prefect: ``anonymise(job_path, "privacy.k=3")``."""
+    from schemas.job.job import load_job
+    from schemas.job.method import METHODS
 
     def run(job_path: Path, *settings: str) -> Published:
+        flow: Any = METHODS[load_job(job_path, settings).method.name].flow.load()
         return getattr(flow, "fn", flow)(job_path, tuple(settings))
 
     return run

@@ -97,8 +97,8 @@ def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Pa
     moments = local_moments(values)
     days = moments.astype("datetime64[D]")
     units = [unit for unit in spec.date if unit != "day" or bool(np.any(days != moments))]
-    # From the year 0 and not from 1970, so that whole divisions fall on calendar decades.
-    months = days.astype("datetime64[M]").astype(np.int64) + 12 * 1970
+    # Counted from 1970, which a quarter, a year and a decade begin with: whole divisions fall on the calendar's.
+    months = days.astype("datetime64[M]").astype(np.int64)
     numbers = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12, "decade": months // 120}
     return [numbers[unit].tolist() for unit in units]
 

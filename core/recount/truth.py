@@ -130,7 +130,7 @@ def released_counts_sql(release: str, columns: Sequence[str], labels: str, parts
     """Returns the statement that counts the records of each label (``place``), apart by what they publish beside it (``part``)."""
     names = ", ".join(f"r.{column} AS label_{number}" for number, column in enumerate(columns))
     same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(len(columns)))
-    part = _part([one.released for one in beside], parts)
+    part = part_of([one.released for one in beside], parts)
     return f"""
         SELECT g.part, l.number AS place, g.records
         FROM (SELECT {names}, {part} AS part, count(*) AS records FROM {release} AS r GROUP BY ALL) AS g
@@ -140,7 +140,7 @@ def released_counts_sql(release: str, columns: Sequence[str], labels: str, parts
 
 def source_counts_sql(source: str, column: str, values: str, parts: int, beside: Sequence[Part]) -> str:
     """Returns the statement that counts the records of each value (``place``), apart by what is published beside it (``part``)."""
-    part = _part([one.source for one in beside], parts)
+    part = part_of([one.source for one in beside], parts)
     return f"""
         SELECT g.part, v.place, g.records
         FROM (SELECT s.{column} AS value, {part} AS part, count(*) AS records FROM {source} AS s GROUP BY ALL) AS g
@@ -148,7 +148,8 @@ def source_counts_sql(source: str, column: str, values: str, parts: int, beside:
     """
 
 
-def _part(columns: Sequence[str], parts: int) -> str:
+def part_of(columns: Sequence[str], parts: int) -> str:
+    """Returns the expression for the part that a record belongs to by some of its columns; one part where there are none."""
     return f"(hash({', '.join(columns)}) & {parts - 1})::INTEGER" if columns and parts > 1 else "0"
 
 
@@ -170,21 +171,26 @@ def joint_faults(more: int, unlike: int, columns: Sequence[str], alone: Mapping[
     return [f"at least {counted(more + unlike, 'record')} of the data files {together}"]
 
 
-def label_faults(name: str, empty: int, wrong: int, beside: int, columns: Sequence[str]) -> list[str]:
+def label_faults(name: str, empty: int, wrong: int) -> list[str]:
     """Returns what is wrong with the labels of a quasi-identifier.
 
     Args:
         name: The quasi-identifier.
         empty: Labels that cover no value of the source.
         wrong: Records, at least, whose labels cover too few values.
-        beside: The same, of records with equal values in other columns.
-        columns: These.
     """
     if empty:
         return [f"{counted(empty, 'label')} of '{name}' {'covers' if empty == 1 else 'cover'} no value of the source"]
-    if wrong:
-        return [f"at least {counted(wrong, 'record')} with labels of '{name}' that cover too few values of the source"]
-    if beside:
-        others = f"do not cover its values in the records with the same {listed(columns)}"
-        return [f"at least {counted(beside, 'record')} with labels of '{name}' that {others}"]
-    return []
+    return [f"at least {counted(wrong, 'record')} with labels of '{name}' that cover too few values of the source"] if wrong else []
+
+
+def beside_faults(name: str, wrong: int, columns: Sequence[str]) -> list[str]:
+    """Returns what is wrong with the labels of a quasi-identifier beside other columns.
+
+    Args:
+        name: The quasi-identifier.
+        wrong: Records, at least, whose labels cover too few values in the records with the same in the other columns.
+        columns: The other columns.
+    """
+    others = f"do not cover its values in the records with the same {listed(columns)}"
+    return [f"at least {counted(wrong, 'record')} with labels of '{name}' that {others}"] if wrong else []

@@ -157,14 +157,9 @@ class PrivacyError(SkaldError):
     exit_code = 3
 
     @classmethod
-    def too_few_records(cls, k: int, records: int) -> PrivacyError:
-        """k is larger than the number of records."""
-        return cls(f"k = {k:,} cannot be met by {counted(records, 'record')}. Lower privacy.k or add data; nothing was published.")
-
-    @classmethod
-    def too_few_persons(cls, k: int, persons: int) -> PrivacyError:
-        """k is larger than the number of persons."""
-        return cls(f"k = {k:,} cannot be met by {counted(persons, 'person')}. Lower privacy.k or add data; nothing was published.")
+    def too_few(cls, k: int, there: int, unit: str = "record") -> PrivacyError:
+        """k is larger than the number of records, or of persons."""
+        return cls(f"k = {k:,} cannot be met by {counted(there, unit)}. Lower privacy.k or add data; nothing was published.")
 
     @classmethod
     def memory_too_small(cls, memory: int) -> PrivacyError:

@@ -130,7 +130,7 @@ def check_experiment(source: Source, chunks: Sequence[int], ks: Sequence[int], *
     if cut and (odd := [number for number in chunks if most % number]):
         raise ComparisonError.not_dividing(odd[0], most)
     if max(ks) > source.records:
-        raise PrivacyError.too_few_records(max(ks), source.records)
+        raise PrivacyError.too_few(max(ks), source.records)
 
 
 def cut_source(source: Source, units: int) -> list[list[Chunk]]:

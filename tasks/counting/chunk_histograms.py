@@ -46,7 +46,11 @@ def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) ->
 
 
 def write_cells(path: Path, words: Words, counts: NDArray[np.int64]) -> int:
-    """Writes the histogram of a chunk and returns its number of cells."""
+    """Writes the histogram of a chunk and returns its number of cells.
+
+    Raises:
+        StorageError: it does not; names the checks, never a value.
+    """
     return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
 
 
@@ -67,6 +71,7 @@ def packed_records(
 
     Raises:
         SourceError: the file changed since phase 1, while batches are drawn.
+        StorageError: it is not what its step promises.
     """
     names = axis_names(job)
     # Phase 1 left them; asked for by the step, they are made again if they are damaged.

@@ -32,11 +32,12 @@ def pairs_key(job: Job, columns: pa.Schema, chunk: Chunk) -> Key:
     return STEP.key(chunk_key(job, chunk.key), person, [str(columns.field(name).type) for name in person])
 
 
-def count_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+def count_chunk_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
     """Counts the persons of each cell of one chunk, and its cells with them: the chunk is read once for both.
 
     Raises:
         SourceError: the file changed since phase 1.
+        StorageError: it is not what its step promises.
     """
 
     def write(path: Path) -> int:

@@ -49,7 +49,12 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
 
 
 def count_pairs(run: Run, source: Source) -> Artifacts:
-    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person."""
+    """Phase 2: the pairs of person and cell of all chunks, and their histograms with them; none where the job names no person.
+
+    Raises:
+        StorageError: whatever a step raises.
+        WithdrawnError: whatever a step raises.
+    """
     if not run.job.columns.person:
         return []
 
@@ -60,7 +65,7 @@ def count_pairs(run: Run, source: Source) -> Artifacts:
 
 
 def _count_pairs(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
-    return [chunk_people.count_pairs(job, columns, chunk, store) for chunk in chunks]
+    return [chunk_people.count_chunk_pairs(job, columns, chunk, store) for chunk in chunks]
 
 
 def count_histograms(run: Run, source: Source) -> Artifacts:

@@ -45,7 +45,11 @@ class Sought(NamedTuple):
     people: People | None = None
 
     def visits_to(self, root: Histogram) -> Visits | None:
-        """Returns the visits to the cells of a root; None where no person is named."""
+        """Returns the visits to the cells of a root; None where no person is named.
+
+        Raises:
+            StorageError: they are gone.
+        """
         return visits_of(self.people, root).visits if self.people else None
 
 

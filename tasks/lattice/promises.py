@@ -57,7 +57,7 @@ def check_promise(job: Job, coding: Coding) -> None:
         PrivacyError: fewer than k records, or all of them together break a privacy model.
     """
     if coding.records < job.privacy.k:
-        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+        raise PrivacyError.too_few(job.privacy.k, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
         whole = whole_counts(coding, position)

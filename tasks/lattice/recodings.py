@@ -105,7 +105,7 @@ def choose_root(job: Job, coding: Coding) -> Node:
         StorageError: the folder is not a release.
     """
     if coding.records < job.privacy.k:
-        raise PrivacyError.too_few_records(job.privacy.k, coding.records)
+        raise PrivacyError.too_few(job.privacy.k, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
     memory = memory_for_cells(job)
@@ -182,12 +182,13 @@ def check_persons(job: Job, people: People | None, root: Histogram) -> tuple[int
 
     Raises:
         PrivacyError: there are fewer persons than k.
+        StorageError: they are gone.
     """
     if people is None:
         return None
     whose = visits_of(people, root)
     if whose.persons < job.privacy.k:
-        raise PrivacyError.too_few_persons(job.privacy.k, whose.persons)
+        raise PrivacyError.too_few(job.privacy.k, whose.persons, "person")
     return whose.persons, whose.most_records
 
 

@@ -152,5 +152,11 @@ def point_current(job: Job, release: str) -> None:
     Raises:
         StorageError: the disk is full or the folder cannot be written.
     """
-    pointer = job.target_path / "CURRENT"
-    write_whole(pointer, lambda part: part.write_text(f"{release}\n"), 0o666 & ~USER_UMASK)
+
+    def write(part: Path) -> int:
+        written = part.write_text(f"{release}\n")
+        # Unlike an artefact it has no digest by which a power cut that emptied it would be noticed.
+        flush(part)
+        return written
+
+    write_whole(job.target_path / "CURRENT", write, 0o666 & ~USER_UMASK)

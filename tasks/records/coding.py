@@ -94,7 +94,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     """
     count = sum(part.rows for part in parts)
     if count < job.privacy.k:
-        raise PrivacyError.too_few_records(job.privacy.k, count)
+        raise PrivacyError.too_few(job.privacy.k, count)
     domains, qids = (*coding.domains, *coding.sensitive), len(coding.domains)
     needed = bytes_of_records(coding, count)
     if needed > job.memory:

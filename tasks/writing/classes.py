@@ -74,6 +74,9 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
 
     Raises:
         SourceError: the file changed since phase 1.
+        FolderError: the disk is full, or more memory is needed than there is.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
     """
 
     def classes() -> NDArray[np.int32]:

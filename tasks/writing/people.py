@@ -34,6 +34,12 @@ def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[
         run: Key of the chunk's run.
         classes: Returns the class of each record of the chunk, shape (n,), negative for one that is not released.
         store: Gets them.
+
+    Raises:
+        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
+            end of the chunk before it is raised.
+        ValuesError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
+            end of the chunk before it is raised.
     """
 
     def write(path: Path) -> int:

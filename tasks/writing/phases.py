@@ -36,8 +36,12 @@ def _rewrite(
     return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store) for chunk in chunks]
 
 
-def keep_people(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
-    """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person."""
+def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
+    """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
+
+    Raises:
+        SkaldError: whatever is wrong with job, source, store or release, in one sentence.
+    """
     job, store = run.job, run.store
     if not job.columns.person:
         return []

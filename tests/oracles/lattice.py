@@ -66,12 +66,13 @@ def precision(ladders: Sequence[Ladder], node: Node) -> Fraction:
 
 
 def best_node(rows: Rows, ladders: Sequence[Ladder], k: int, limit: Fraction, objective: str, root: Node | None = None) -> Node | None:
-    """The passing node that publishes something; then of lowest objective, fewest suppressed, most precise, finest in job order."""
+    """The passing node of lowest rank."""
+    return min(passing_nodes(rows, ladders, k, limit, root), key=lambda node: rank(rows, ladders, k, objective, node), default=None)
 
-    def rank(node: Node) -> tuple[bool, int, int, Fraction, Node]:
-        loss = losses(rows, ladders, node, k)
-        nothing = loss.suppressed == len(rows)
-        # Of nodes that publish nothing the objective means nothing.
-        return nothing, 0 if nothing else getattr(loss, objective), loss.suppressed, -precision(ladders, node), node
 
-    return min(passing_nodes(rows, ladders, k, limit, root), key=rank, default=None)
+def rank(rows: Rows, ladders: Sequence[Ladder], k: int, objective: str, node: Node) -> tuple[bool, int, int, Fraction, Node]:
+    """What nodes are compared by: publishing something, lowest objective, fewest suppressed, most precise, finest in job order."""
+    loss = losses(rows, ladders, node, k)
+    nothing = loss.suppressed == len(rows)
+    # Of nodes that publish nothing the objective means nothing.
+    return nothing, 0 if nothing else getattr(loss, objective), loss.suppressed, -precision(ladders, node), node

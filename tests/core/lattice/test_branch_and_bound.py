@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import floor, inf
 from unittest.mock import patch
@@ -18,8 +19,8 @@ from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 from tests.laws import tried
 from tests.oracles.hierarchies import built
-from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes
-from tests.oracles.tables import Example, examples, nodes_of, observed
+from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes, rank
+from tests.oracles.tables import Example, Row, examples, nodes_of, observed
 
 OBJECTIVES = st.sampled_from(["dm_star", "dm_all"])
 FURTHER = st.sampled_from(["c_avg", "precision", "gcp", "gcp_covered", "entropy"])
@@ -116,10 +117,44 @@ def test_ended_early_the_bound_is_never_above_the_optimum_nor_the_best_found_bel
     assert found.bound <= value(optimum, objective) <= value(mine, objective)
     if found.gap is not None:
         assert value(mine, objective) <= (1 + found.gap) * value(optimum, objective) * (1 + 1e-9)
-    better = sum(value(losses(example.rows, example.ladders, node, k), objective) < value(mine, objective) for node in passing)
-    assert better <= found.unexamined
+    ranks = {node: rank(example.rows, example.ladders, k, objective, node) for node in passing}
+    assert sum(other < ranks[found.node] for other in ranks.values()) <= found.unexamined
     if found.unexamined == 0:
         assert found.node == best
+
+
+def widths_over(rows: Sequence[Row], *widths: Sequence[int]) -> Example:
+    """A table of whole numbers, each column with bins of its own."""
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(len(widths)))
+    return Example(list(rows), domains, tuple(built({"widths": list(own)}, domain) for own, domain in zip(widths, domains, strict=True)))
+
+
+def test_ended_early_a_node_of_the_same_value_that_is_more_precise_counts_among_those_that_could_be_better() -> None:
+    example = widths_over([(5, 3, 3), (3, 0, 3), (5, 1, 4), (1, 4, 4)], [1, 3], [2, 4], [1])
+    case = (example, 3, Fraction(3, 8), "dm_star")
+    early, best = searched(*case, effort=3), searched(*case)
+    assert early is not None
+    assert best is not None
+    assert (early.loss.dm_star, early.bound) == (best.loss.dm_star, best.loss.dm_star)
+    assert early.node != best.node
+    assert early.unexamined > 0
+
+
+def test_ended_early_the_bound_is_the_least_of_all_that_is_left() -> None:
+    rows = [(5, 1), (2, 1), (5, 5), (1, 2), (5, 5), (1, 1), (5, 4), (4, 4), (2, 3), (1, 2), (3, 2), (4, 4)]
+    case = (widths_over(rows, [1, 2, 4], [2, 4]), 4, Fraction(1, 2), "dm_all")
+    early, best = searched(*case, effort=11), searched(*case)
+    assert early is not None
+    assert best is not None
+    assert early.bound is not None
+    assert early.bound <= best.loss.dm_all < early.loss.dm_all
+
+
+def test_regions_that_tie_with_the_best_stay_where_there_is_room_for_few() -> None:
+    rows = [(5, 3, 4), (5, 4, 2), (2, 0, 3), (4, 3, 5), (5, 4, 1), (1, 0, 0), (2, 4, 3), (2, 0, 1)]
+    example, limit = widths_over(rows, [1, 3], [1, 2, 4], [1, 2, 4]), Fraction(1, 4)
+    with patch("core.lattice.branch_and_bound.MOST_REGIONS", 1):
+        check_optimum(searched(example, 3, limit, "dm_star"), example, 3, limit, "dm_star")
 
 
 @given(st.data(), OBJECTIVES, st.integers(1, 60))

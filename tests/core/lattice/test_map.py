@@ -78,3 +78,17 @@ def test_a_picture_fits_its_frame(shape: tuple[int, ...]) -> None:
     boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", picture)]
     assert all(x >= 0 and x + size <= width for x, size in boxes)
     assert max(sum(sum(one.node) == height for one in drawn.drawn) for height in range(99)) <= MOST_ABREAST
+
+
+@pytest.mark.parametrize(("size", "whole"), [(MOST_ABREAST, True), (MOST_ABREAST + 1, False)])
+def test_a_lattice_is_drawn_whole_if_every_height_fits(size: int, whole: bool) -> None:
+    drawn = map_of("job", ["a", "b"], np.zeros((size, size), np.int8), (0, 0))
+    assert drawn.whole == whole
+    assert (len(drawn.drawn) == size**2) == whole
+
+
+def test_the_next_nodes_are_drawn_however_many_they_are() -> None:
+    axes = MOST_ABREAST + 1
+    drawn = map_of("job", [f"q{axis}" for axis in range(axes)], np.zeros((2,) * axes, np.int8), (0,) * axes)
+    assert sum(sum(one.node) == 1 for one in drawn.drawn) == axes
+    assert not any(sum(one.node) > 1 for one in drawn.drawn)

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from core.histograms.projections import Bundles, Crowd, Projection
 from core.histograms.rollups import RollUps, roll_up
 from core.lattice.branch_and_bound import Branching
-from core.lattice.objectives import prices_of
+from core.lattice.lattice import Lattice
+from core.lattice.objectives import Prices, prices_of
 from core.lattice.search import Found, Search
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
@@ -131,6 +132,19 @@ def test_a_node_is_found_though_all_coarser_ones_suppress_too_many() -> None:
     assert (found.node, found.loss.suppressed) == ((0, 0), 10)
 
 
+def test_a_node_is_found_though_finer_ones_publish_larger_classes_on_average_than_all_records_make() -> None:
+    """Thirty records with one disease are lost at every level but the last; two single ones are a class of their own at width 8."""
+    rows = [(-4096, 7)] * 30 + [(4096, 7)] * 5 + [(4096, 8)] * 5 + [(0, 7), (7, 8)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    axes = (built({"widths": [1, 2, 4, 8, 16, 32, 64]}, domains[0]), unchanged(domains[1]))
+    model = AllOf((KAnonymity(2), DistinctDiversity("qid 1", 2)))
+    search = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 32, "c_avg", sensitive=[domains[1]])
+    found = search.run()
+    assert found is not None
+    assert (found.node, found.loss.suppressed) == ((3, 0), 30)
+    assert {level: search.values[level, 0] for level in (0, 3)} == {0: 10, 3: 6}
+
+
 @given(st.data(), OBJECTIVES, st.integers(0, 30))
 @tried(60)
 def test_intermediate_histograms_and_several_words_change_nothing(data: st.DataObject, objective: str, kept_cells: int) -> None:
@@ -227,3 +241,24 @@ def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.
     roomy = Crowd(finest.node, node, example.hierarchies, 1 << 16)
     roomy.add(bundles, codes)
     assert roomy.at_least == example.histogram(node).cells
+
+
+def test_a_cheap_node_that_suppresses_too_many_is_not_the_best_though_all_it_is_tagged_by_allows_it() -> None:
+    """Each value has one disease: its class has k records and no diversity, and ten records are more than may be suppressed."""
+    rows = [(place, place) for place in range(2) for _ in range(5)]
+    domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
+    axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
+    model = AllOf((KAnonymity(2), EntropyDiversity("qid 1", 2)))
+    search = Search(Example(rows, domains, axes).histogram((0, 0)), axes, model, 3, "dm_all", sensitive=[domains[1]])
+    found = search.run()
+    assert found is not None
+    assert (found.node, found.loss.suppressed) == ((1, 0), 0)
+    assert search.evaluate((0, 0)).dm_all < found.loss.dm_all
+
+
+def test_no_bound_of_prices_is_above_their_sum_also_below_nothing() -> None:
+    """What a relative price takes off may leave less than nothing, if only by a rounding: a factor would lift that."""
+    prices = Prices((np.array([-1.0, 2.0]), np.array([-0.5, 0.25, 3.0])))
+    lattice = Lattice.whole((2, 3))
+    floor_of = prices.floor(lattice)
+    assert all(floor_of[node] <= prices.cost(node, np.empty((0, 2), np.uint16), np.empty(0, np.int64)) for node in lattice)

@@ -40,3 +40,9 @@ def test_numbers_ascend_whatever_their_hierarchy(spec: dict) -> None:
 
 def test_text_with_prefixes_stays_in_its_own_order() -> None:
     assert in_order({"prefix": [2, 1]}, domain_of(["10115", "10117", "20095"], pa.string())) == ["10115", "10117", "20095"]
+
+
+def test_text_of_several_lengths_is_cut_where_its_coarsest_groups_end() -> None:
+    """The last level parts texts by length and first letter, and those of a group stand together though others lie between them."""
+    texts = ["1", "10", "100", "11", "110", "2"]
+    assert in_order({"prefix": [2, 1]}, domain_of(texts, pa.string())) == ["1", "10", "11", "100", "110", "2"]

@@ -178,3 +178,19 @@ def test_a_merged_fragment_is_asked_again_whether_it_keeps_the_model(example: Ex
     groups = merge_thin(tree, keeps)
     assert [leaf for group in groups for leaf in group] == list(range(tree.leaves))
     assert len(groups) == 1 or all(map(keeps, groups))
+
+
+def test_a_fragment_is_cut_further_only_if_it_is_larger_than_it_may_be() -> None:
+    values = list(range(8))
+    example = Example([(value,) for value in values], *_uniform(values))
+    cutting, codes = cutting_of(example, 1), records_of(example)
+    leaves = {most: multidimensional(cutting, codes, np.ones(8, np.int64), 1, 1, most).leaves for most in (8, 7, 4, 3)}
+    assert leaves == {8: 1, 7: 2, 4: 2, 3: 4}
+
+
+def test_no_quantile_lies_above_the_greatest_value() -> None:
+    values = [0, *[1] * 9]
+    example = Example([(value,) for value in values], *_uniform(values))
+    cutting, codes = cutting_of(example, 1), records_of(example)
+    assert planted(cutting, codes, 2, "quantile").leaves == 1
+    assert planted(cutting, codes, 20, "quantile").leaves == 2

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.partition import MODES, SCORES, Axis, Mode, Rules, Score, narrowed, partition
+from core.mondrian.partition import MODES, SCORES, Axis, Mode, Rules, Score, narrowed, partition, ranks_of
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from tests.laws import tried
 from tests.oracles.mondrian import Column, Mondrian, Record
@@ -161,3 +161,21 @@ def test_classes_of_a_constant_table_are_one() -> None:
     table: Table = ([(0, 0)] * 20, [Column([7], numerical=True), Column([3], numerical=False)], [0] * 20)
     for mode in MODES:
         assert len(classes_of(table, 2, "representativity", mode)) == 1
+
+
+def test_the_normalised_span_is_of_steps_between_ranks_and_not_of_ranks() -> None:
+    """All of a domain of two is a whole span, seven tenths of one of ten are not: the first is cut, though it has fewer values."""
+    columns = [Column([0, 1], numerical=False), Column(list(range(10)), numerical=True)]
+    records: list[Record] = [(number % 2, number) for number in range(8)]
+    assert classes_of((records, columns, [0] * 8), 4, "normalised_span", "strict") == [[0, 2, 4, 6], [1, 3, 5, 7]]
+
+
+def test_of_cuts_that_save_as_much_the_first_is_made() -> None:
+    table: Table = ([(value,) for value in range(5)], [Column(list(range(5)), numerical=True)], [0] * 5)
+    assert classes_of(table, 2, "ncp", "strict") == [[0, 1], [2, 3, 4]]
+
+
+def test_ranks_beyond_two_bytes_are_kept() -> None:
+    size = (1 << 16) + 1
+    axis = Axis("qid", np.arange(size)[::-1].copy(), None, nulls=False)
+    assert ranks_of(np.array([[0], [1], [size - 1]]), [axis]).tolist() == [[size - 1], [size - 2], [0]]

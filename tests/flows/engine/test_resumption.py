@@ -247,3 +247,22 @@ def test_two_jobs_share_a_target_and_leave_each_other_alone(anonymise: Anonymise
     assert digests(one.folder) == digests(other.folder)
     assert current(tmp_path) == f"{other.manifest.release}\n"
     assert len(released(one.folder)) == len(released(other.folder))
+
+
+@pytest.mark.parametrize("setting", ["rows_per_file=50", "intervals=bounds", "columns.identifiers=[person, visits]"])
+def test_what_a_run_left_that_published_nothing_is_taken_for_no_other_jobs(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    settings = (setting, *(["columns.insensitive=[note, score]"] if "visits" in setting else []))
+    job = people_job(tmp_path / "left", TABLE)
+    with monkeypatch.context() as patch:
+        patch.setattr("tasks.publication.verify_and_publish.publish", dies)
+        with pytest.raises(KeyboardInterrupt):
+            anonymise(job)
+    kept = {name.split("/")[0] for name in artefacts(tmp_path / "left")}
+    assert {"runs", "files"} <= kept
+    fresh = anonymise(people_job(tmp_path / "fresh", TABLE), *settings)
+    assert digests(anonymise(job, *settings).folder) == digests(fresh.folder)

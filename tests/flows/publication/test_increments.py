@@ -228,3 +228,43 @@ def test_the_names_of_columns_that_differ_are_no_ground_for_a_guess(anonymise: A
     assert overlap.shared_at_risk is None
     assert "hierarchies are not those of this job" in overlap.sentence()
     assert QIDS[1] not in overlap.sentence()
+
+
+def test_a_run_is_compared_with_the_last_one(anonymise: Anonymise, tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE, files=2)
+    anonymise(job)
+    with_more(tmp_path)
+    second = anonymise(job)
+    with_more(tmp_path, people(50, seed=5), "later")
+    told = anonymise(job).manifest.increment
+    assert told is not None
+    assert (told.since, told.unchanged, told.new) == (second.manifest.release, 3, 1)
+
+
+def test_an_empty_file_relates_no_releases(anonymise: Anonymise, tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE)
+    with_more(tmp_path, TABLE.slice(0, 0), "empty")
+    anonymise(job)
+    write_parquet(tmp_path / "people", MORE)
+    assert not anonymise(job).manifest.overlaps
+
+
+def test_a_run_that_ends_as_soon_as_its_release_is_there_can_be_compared_with(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.publication import verify_and_publish
+
+    plain = verify_and_publish.publish
+
+    def dies(*arguments: Any) -> None:
+        plain(*arguments)
+        raise KeyboardInterrupt
+
+    job = people_job(tmp_path, TABLE, files=2)
+    with monkeypatch.context() as patch:
+        patch.setattr(verify_and_publish, "publish", dies)
+        with pytest.raises(KeyboardInterrupt):
+            anonymise(job)
+    with_more(tmp_path)
+    [overlap] = anonymise(job).manifest.overlaps
+    assert (overlap.shared, overlap.unmeasured) == (400, "")

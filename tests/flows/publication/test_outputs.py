@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ import pytest
 
 from core.formats.spreadsheets import read_back
 from schemas.errors.base import JobError, SourceError, StorageError, VerificationError
+from schemas.errors.storage import OutputError
 from schemas.job.digest import job_digest
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
 from tasks.report.again import report_again
 from tasks.utility.utility import measure
 from tests.columns_of_types import FAMILIES, columns_of, table_of
-from tests.conftest import Anonymise
+from tests.conftest import Anonymise, CommandLine
 from tests.jobs import PAYLOAD, QIDS, job_of, people, people_job, released, write_job
 
 TABLE = people(400)
@@ -251,3 +253,29 @@ def test_utility_is_measured_of_every_format(anonymise: Anonymise, tmp_path: Pat
         release = anonymise(job, *SETTINGS).folder
         found.append(measure(load_job(job, SETTINGS), release, 20, 0, None).model_copy(update={"release": ""}))
     assert found[0] == found[1] == found[2]
+
+
+def test_as_many_folders_as_are_allowed_are_made_and_no_more(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tasks.publication.outputs.MOST_FOLDERS", 2)
+    assert len(list((anonymise(folders_of(tmp_path / "two", ["a", "b"])).folder / "data").iterdir())) == 2
+    with pytest.raises(OutputError, match="more than 2"):
+        anonymise(folders_of(tmp_path / "three", ["a", "b", "c"]))
+
+
+def test_a_folder_may_be_named_by_as_many_bytes_as_file_systems_take(anonymise: Anonymise, tmp_path: Path) -> None:
+    longest = "a" * (255 - len("q="))
+    [folder] = (anonymise(folders_of(tmp_path / "fits", [longest])).folder / "data").iterdir()
+    assert folder.name == f"q={longest}"
+    with pytest.raises(OutputError):
+        anonymise(folders_of(tmp_path / "not", [f"{longest}a"]))
+
+
+def test_moments_are_written_alike_in_every_time_zone(direct: CommandLine) -> None:
+    moments = pa.array([datetime(2020, 1, 1, tzinfo=UTC)] * 8, pa.timestamp("us", "Europe/Zurich"))
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "insensitive": ["moment"]}
+    table = pa.table({"q": ["a"] * 8, "moment": moments})
+    job = people_job(direct.folder, table, columns=columns, output={"format": "csv"}, suppression={"limit": 0})
+    done = direct.process("run", job, TZ="Asia/Tokyo")
+    assert done.returncode == 0, done.stderr
+    [path] = (direct.folder / "releases").glob("people-*/data/*.csv")
+    assert path.read_text("utf-8-sig").splitlines()[1].endswith("2020-01-01 00:00:00+00")

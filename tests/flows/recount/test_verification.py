@@ -209,3 +209,13 @@ def test_exit_codes_of_the_command(original: Path, direct: CommandLine) -> None:
     strange = direct("verify", folder, "--job", folder / "job.yaml")
     assert (strange.returncode, strange.stdout) == (2, "")
     assert "is not a release" in strange.stderr
+
+
+def test_numbers_where_a_star_may_stand_are_noticed(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Where records may be masked every quasi-identifier is text: a reader that finds numbers would fail at the first star."""
+    job = people_job(tmp_path, people(100))
+    release = anonymise(job, "privacy.k=1").folder
+    assert released(release).schema["age"] == pl.Int64
+    verify_release(load_job(job, ("privacy.k=1",)), release)
+    with pytest.raises(VerificationError, match="columns are not those of the job, in its order and types"):
+        verify_release(load_job(job, ("privacy.k=1", "suppression.treatment=mask")), release)

@@ -45,7 +45,7 @@ with api(prepare()):
     assert skald(RunParameters.of(Path("job.yaml"))).new
     assert len(tries) == 2, tries
 
-    for refusal, raised in (PrivacyError.too_few_records(5, 1), PrivacyError), (OSError(errno.ENOSPC, "full"), StorageError):
+    for refusal, raised in (PrivacyError.too_few(5, 1), PrivacyError), (OSError(errno.ENOSPC, "full"), StorageError):
         tried(refusal)
         try:
             skald(RunParameters.of(Path("job.yaml"), ["work=other", "privacy.k=6"]))

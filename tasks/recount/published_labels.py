@@ -1,0 +1,118 @@
+"""The labels of each quasi-identifier in a release, and the values of the source that they cover."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.recount.label_readers import Axis, label_axis
+from core.recount.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.truth import labels_sql, values_sql
+from core.recount.value_texts import written
+from schemas.hierarchies.hierarchy import WidthsHierarchy
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.job import Job
+from schemas.release.manifest import published_columns
+from tasks.recount.reading import as_given, fetched
+from tasks.recount.sides import Sides
+from tasks.store.database import quote
+
+
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """A quasi-identifier in a release and in its source.
+
+    Attributes:
+        number: Its position in the job.
+        name: Its name in the source.
+        columns: Quoted names of the columns under which it is published.
+        axis: The order of its values.
+        spans: What its labels cover.
+        released: Shape (labels,), records with each label.
+        source: Shape (positions,), records with each value, those with a null last.
+        order: Shape (values,), the position of each value in ascending order, a null last if there is one.
+        owners: Shape (values,), the label of each of these values, -1 for none; None where labels overlap.
+        kept: Whether each label is the value itself, type and all.
+    """
+
+    number: int
+    name: str
+    columns: tuple[str, ...]
+    axis: Axis
+    spans: Spans
+    released: NDArray[np.int64]
+    source: NDArray[np.int64]
+    order: NDArray[np.int64]
+    owners: NDArray[np.int64] | None
+    kept: bool
+
+    @property
+    def values_table(self) -> str:
+        """The table of its values."""
+        return f"values_{self.number}"
+
+    @property
+    def labels_table(self) -> str:
+        """The table of its labels."""
+        return f"labels_{self.number}"
+
+
+def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
+    """Reads the labels of the quasi-identifier at a position of the job, and makes the tables of its values and its labels.
+
+    Raises:
+        HierarchyError: the file of its hierarchy cannot be read.
+    """
+    qid, connection = job.columns.quasi_identifiers[number], sides.connection
+    columns = tuple(map(quote, published_columns(job, qid)))
+    connection.execute(values_sql(sides.source, quote(qid.name), f"values_{number}"))
+    connection.execute(labels_sql(sides.unmasked, columns, f"labels_{number}"))
+    values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
+    labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
+    held = as_given(values["value"], sides.original, qid.name)
+    texts = _texts(job, qid, held.type, [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))])
+    known = held.drop_null()
+    axis = label_axis(qid, known, job.folder, ranges=_has_ranges(texts), beginnings=_way(job, qid) == "prefix")
+    spans = read_labels(axis, texts)
+    order = np.append(axis.positions, len(known))[: len(held)]
+    source = np.zeros(len(known) + 1, np.int64)
+    source[order] = values["records"].to_numpy()
+    owners = spans.owners(len(source))
+    owners = None if owners is None else owners[order]
+    kept = owners is not None and len(columns) == 1 and _is_kept(held, labels["label_0"], owners)
+    return Labels(number, qid.name, columns, axis, spans, labels["records"].to_numpy(), source, order, owners, kept)
+
+
+def _texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
+    """Returns labels as text, whether they are text, values of another type or pairs of bounds."""
+    texts = []
+    for column in columns:
+        known = iter(written(column.drop_null()))
+        texts.append([next(known)[0] if there else None for there in column.is_valid().to_pylist()])
+    if len(texts) == 1:
+        return texts[0]
+    spec, levels = qid.hierarchy, job.method.name == "skald"
+    # Methods without levels publish the greatest value of a class.
+    closed = not levels or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
+    return pair_labels(list(zip(*texts, strict=True)), closed=closed, levels=levels)
+
+
+def _has_ranges(texts: Sequence[str | None]) -> bool:
+    return any(text is not None and text.startswith("[") for text in texts)
+
+
+def _way(job: Job, qid: QuasiIdentifier) -> str | None:
+    """Returns how the job wants the values of a class to be published, if it says so."""
+    ways: Any = getattr(job.method, "generalisation", None)
+    return ways.get(qid.name) if isinstance(ways, dict) else ways
+
+
+def _is_kept(values: pa.Array, labels: pa.Array, owners: NDArray[np.int64]) -> bool:
+    """Tells whether every label is the value that it covers, type and all."""
+    some = np.flatnonzero(owners >= 0)
+    return values.type == labels.type and bool(values.take(pa.array(some)).equals(labels.take(pa.array(owners[some]))))
