@@ -52,9 +52,7 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
     return list(names([person] if isinstance(person, str) else person))
 
 
-def person_faults(
-    columns: Mapping[str, Any], method: Mapping[str, Any], suppression: Mapping[str, Any], privacy: Mapping[str, Any]
-) -> list[str]:
+def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
     """Returns where persons would be told by what is published, and where they are not counted yet, each with its place."""
     person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
@@ -62,21 +60,14 @@ def person_faults(
         faults.append(f"columns.person: {listed(person)} is published as it is, and tells whose record it is; list it under identifiers")
     entry = METHODS.get(str(method.get("name", "skald")))
     if person and entry and not entry.counts_persons:
-        faults.append(
-            f"columns.person: method {entry.name} does not count persons yet; use skald, or leave it out and count records"
-        )
-    treatment = SUPPRESSIONS.get(str(suppression.get("treatment", "drop")))
-    if person and (suppression.get("rounds") or (treatment and treatment.stars)):
-        faults.append("columns.person: rounds and stars do not count persons yet; use treatment drop or mask, without rounds")
-    for kind, column, _ in models_asked(privacy) if person else ():
-        if not kind.of_presence and _in_fragments(method):
+        faults.append(f"columns.person: method {entry.name} does not count persons yet; use skald, or leave it out and count records")
+    for kind, column, _ in models_asked(privacy) if person and _in_fragments(method) else ():
+        if not kind.of_presence:
             # Each fragment is right by itself, and none knows what the others publish.
             faults.append(
                 f"method.fragments: privacy.{kind.section}.{column} cannot be kept of persons in classes that two fragments share; "
                 "use distinct, or leave fragments out"
             )
-        if not kind.of_presence:
-            faults.append(f"columns.person: the recount of privacy.{kind.section}.{column} does not count persons yet; use distinct")
     return faults
 
 

@@ -173,13 +173,15 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
         told.append(f"What {older} of the same source tell together with this one was not measured.")
+    if manifest.persons and manifest.overlaps:
+        told.append("What releases tell together was counted in records: of fewer people than k there can be more than that.")
     return told
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
     """Returns all that a run warns of: files of the source that are equal, and what other releases of it tell."""
-    # By content, because a copy has a name of its own.
-    equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
+    # By content, because a copy has a name of its own. Where persons are named, a copy of their records makes nobody two.
+    equal = 0 if manifest.persons else len(manifest.sources) - len({file.digest for file in manifest.sources})
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, its people count twice in k."]
     return [*(copies if equal else []), *overlap_sentences(manifest)]
 
