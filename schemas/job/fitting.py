@@ -55,9 +55,7 @@ def named_persons(columns: Mapping[str, Any]) -> list[str]:
     return list(names(person))
 
 
-def person_faults(
-    columns: Mapping[str, Any], method: Mapping[str, Any], suppression: Mapping[str, Any], privacy: Mapping[str, Any]
-) -> list[str]:
+def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
     """Returns where persons would be told by what is published, and where they are not counted yet, each with its place."""
     person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
@@ -66,10 +64,18 @@ def person_faults(
     entry = METHODS.get(str(method.get("name", "skald")))
     if person and entry and not entry.counts_persons:
         faults.append(f"columns.person: method {entry.name} does not count persons yet; use skald, or leave it out and count records")
-    treatment = SUPPRESSIONS.get(str(suppression.get("treatment", "drop")))
-    if person and (suppression.get("rounds") or (treatment and treatment.stars)):
-        faults.append("columns.person: rounds and stars do not count persons yet; use treatment drop or mask, without rounds")
-    for kind, column, _ in models_asked(privacy) if person else ():
+    for kind, column, _ in models_asked(privacy) if person and _in_fragments(method) else ():
         if not kind.of_presence:
-            faults.append(f"columns.person: the recount of privacy.{kind.section}.{column} does not count persons yet; use distinct")
+            # Each fragment is right by itself, and none knows what the others publish.
+            faults.append(
+                f"method.fragments: privacy.{kind.section}.{column} cannot be kept of persons in classes that two fragments share; "
+                "use distinct, or leave fragments out"
+            )
     return faults
+
+
+def _in_fragments(method: Mapping[str, Any]) -> bool:
+    """Tells whether a method, read or not yet read, asks for more than one fragment."""
+    fragments = method.get("fragments")
+    count = fragments.get("count") if isinstance(fragments, Mapping) else getattr(fragments, "count", 1)
+    return isinstance(count, int) and count > 1

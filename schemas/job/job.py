@@ -151,7 +151,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
     entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
-    faults += person_faults(columns, _mapping(job.get("method")), suppression, _mapping(job.get("privacy")))
+    faults += person_faults(columns, _mapping(job.get("method")), _mapping(job.get("privacy")))
     known = {name for role in ROLES for name in names(columns.get(role))} | set(named_persons(columns))
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
     for kind in ("l", "t"):

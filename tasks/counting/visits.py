@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,35 +63,59 @@ class People:
     memory: int
     made: dict[Node, Visited] = field(default_factory=dict)
 
-    def key(self, root: Histogram, *parts: object) -> Key:
-        """Returns the key of what is made of them for a root."""
-        return STEP.key(self.coding.key, root.node, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+    def key(self, places: Places, *parts: object) -> Key:
+        """Returns the key of what is made of them for some cells."""
+        return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Cells that the cells of all chunks fall into.
+
+    Attributes:
+        cells: How many there are.
+        of: Returns where cells of the finest node fall, shape (n,), int32, given their codes, shape (n, axes).
+        named: What tells them from others: anything that JSON can say.
+    """
+
+    cells: int
+    of: Callable[[NDArray[np.unsignedinteger[Any]]], NDArray[np.int32]]
+    named: object
 
 
 def visits_of(known: People, root: Histogram) -> Visited:
     """Returns the visits to the cells of a root; those to the last one are remembered.
 
     Raises:
-        StorageError: they are gone.
+        StorageError: artefacts are gone, or cannot be written.
     """
     if root.node not in known.made:
-        made = _visited(known, root)
+        made = visits_among(known, _cells_of(known, root))
         known.made.clear()
         known.made[root.node] = made
     return known.made[root.node]
 
 
-def _visited(known: People, root: Histogram) -> Visited:
+def _cells_of(known: People, root: Histogram) -> Places:
+    def places(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
+        return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+
+    return Places(root.cells, places, root.node)
+
+
+def visits_among(known: People, wanted: Places) -> Visited:
+    """Returns the visits to some cells.
+
+    Raises:
+        StorageError: artefacts are gone, or cannot be written.
+    """
     shares, holds = shares_of(known.pairs, known.memory)
-    places = list(_places(known, root, kept=shares > 1))
-    return shared_visits(
-        known.pairs,
-        places,
-        root.cells,
-        shares,
-        known.store,
-        lambda number, visits: held(visits) if holds else laid_aside(known.store, known.key(root, "visits", number, shares), visits),
-    )
+    places = list(_places(known, wanted, kept=shares > 1))
+
+    def keep(number: int, visits: NDArray[np.int32]) -> Numbers:
+        return held(visits) if holds else laid_aside(known.store, known.key(wanted, "visits", number, shares), visits)
+
+    return shared_visits(known.pairs, places, wanted.cells, shares, known.store, keep)
 
 
 def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
@@ -133,7 +157,7 @@ def pairs_at(known: People, root: Histogram) -> list[Pairs]:
     Raises:
         StorageError: an artefact is not what its step promises.
     """
-    return _pairs_of(known.pairs, list(_places(known, root, kept=False)), known.store, 0, 1)
+    return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
 
 
 def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store: Store, number: int, shares: int) -> list[Pairs]:
@@ -141,15 +165,14 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
     return found if places is None else [part.moved(place()) for part, place in zip(found, places, strict=True)]
 
 
-def _places(known: People, root: Histogram, *, kept: bool) -> Iterator[Numbers]:
-    """Yields what returns, for each chunk, the cell of the root that each of its cells falls into."""
+def _places(known: People, wanted: Places, *, kept: bool) -> Iterator[Numbers]:
+    """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part in known.cells:
 
         def made(part: Artifact = part) -> NDArray[np.int32]:
-            codes = known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0])
-            return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+            return wanted.of(known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0]))
 
-        yield laid_aside(known.store, known.key(root, "places", part.key), made()) if kept else made
+        yield laid_aside(known.store, known.key(wanted, "places", part.key), made()) if kept else made
 
 
 class _Shares:

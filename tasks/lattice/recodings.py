@@ -162,7 +162,7 @@ def search(
         raise nothing_left(job, coding)
     counted = below(job, coding, found, counted, parts, store)
     if job.suppression.is_local:
-        made = recode_locally(job, coding, model, found, counted, parts, store)
+        made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
         made = recode_node(job, coding, model, found, counted, sought.visits_to(counted))
     outcome = _outcome(coding, counted, found, made).model_copy(update={"people": whose})

@@ -130,7 +130,7 @@ def anonymise(
         write = partial(apart, classes=classes, payload=lot.payload)
         runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
         if lot.digests is not None:
-            people.append(people_table(classes, lot.digests))
+            people.append(people_table(classes, lot.digests, _values(coding, lot.words)))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
         losses=dict(published.losses),
@@ -142,6 +142,15 @@ def anonymise(
     kept = _kept_people(key, group, published.labels, people, store) if people else {}
     # Last of all: where it is, the rest is.
     return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(told)), files=files, **kept)
+
+
+def _values(coding: Coding, words: Words) -> list[pa.Array]:
+    """Returns the values of records, given by their cells, in the sensitive columns that promises look at: arrays of shape (n,)."""
+    codes, found = coding.packing.unpack(words), []
+    for column, domain in enumerate(coding.sensitive, start=len(coding.domains)):
+        mine = codes[:, column].astype(np.int32)
+        found.append(pa.DictionaryArray.from_arrays(pa.array(mine, mask=mine >= len(domain.values)), domain.values))
+    return found
 
 
 def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.Table], store: Store) -> dict[str, Artifact]:

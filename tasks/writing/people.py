@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.histograms.histogram import count_cells
 from core.persons.digests import Digests, digests_of
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk
@@ -26,7 +25,7 @@ class KeptPeople(NamedTuple):
     """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
 
     Attributes:
-        people: Tables of ``class``, ``person`` and ``records``.
+        people: Tables of ``class``, ``person``, ``value_0`` … and ``records``.
         classes: Tables of what the classes publish: one with a row for each, or several that name them in ``class``.
     """
 
@@ -40,27 +39,14 @@ NONE_KEPT = KeptPeople()
 
 def people_key(job: Job, run: Key) -> Key:
     """Returns the key of who is in the classes of a chunk's run."""
-    return STEP.key(run, job.columns.person)
-
-
-def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Returns the digest of the person of each record of a chunk, as the source names them.
-
-    Raises:
-        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
-            end of the chunk before it is raised.
-        ValuesError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
-            end of the chunk before it is raised.
-    """
-    person = job.columns.person
-    return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
+    return STEP.key(run, job.columns.person, job.privacy.columns)
 
 
 def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[np.int32]], store: Store) -> Artifact:
-    """Keeps the persons of each class of a chunk's records, with their records; those of nobody too.
+    """Keeps the persons of each class of a chunk's records with their records, those of nobody too, by the sensitive values of these.
 
     Args:
-        job: Names the person.
+        job: Names the person, and promises something of sensitive values.
         chunk: Whose records they are.
         run: Key of the chunk's run.
         classes: Returns the class of each record of the chunk, shape (n,), negative for one that is not released.
@@ -74,17 +60,50 @@ def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[
     """
 
     def write(path: Path) -> int:
-        return write_people(path, people_table(classes(), digests_in(job, chunk)))
+        return write_people(path, people_table(classes(), digests_in(job, chunk), _values_in(job, chunk)))
 
     return store.make("people", people_key(job, run), ".parquet", write)
 
 
-def people_table(classes: NDArray[np.int32], digests: Digests) -> pa.Table:
-    """Returns who is in which class with how many records, from the class of each record, negative for none, and its person's digest."""
-    kept = np.flatnonzero(classes >= 0)
-    known, numbers = np.unique(digests[kept], return_inverse=True)
-    (key,), records = count_cells((classes[kept].astype(np.int64) * len(known) + numbers,), 1 << 62)
-    return pa.table({"class": key // max(len(known), 1), "person": known[key % max(len(known), 1)], "records": records})
+def digests_in(job: Job, chunk: Chunk) -> Digests:
+    """Returns the digest of the person of each record of a chunk, as the source names them.
+
+    Raises:
+        SourceError: the file cannot be read to its end.
+        ValuesError: a column of text holds bytes that are no UTF-8.
+    """
+    person = job.columns.person
+    return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
+
+
+def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
+    """Returns the values of the records of a chunk in the sensitive columns that promises look at: arrays of shape (n,)."""
+    if not job.privacy.columns:
+        return []
+    names = _value_names(len(job.privacy.columns))
+    parts = [pa.RecordBatch.from_arrays(batch.columns, names) for batch in read_chunk(chunk, job.privacy.columns)]
+    values = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
+    return [column.chunk(0) if column.num_chunks else column.combine_chunks() for column in values.columns]
+
+
+def people_table(classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = ()) -> pa.Table:
+    """Returns who is in which class with how many records, by sensitive values.
+
+    Args:
+        classes: Shape (n,), the class of each record, negative for one that is not released.
+        digests: Shape (n,), of its person.
+        values: Its value in each sensitive column that a promise looks at, arrays of shape (n,).
+    """
+    # By number: a column of the source may have any name, ours included.
+    names = ["class", "person", *_value_names(len(values))]
+    held = pa.table([pa.array(classes, pa.int64()), pa.array(digests), *values], names=names).take(pa.array(np.flatnonzero(classes >= 0)))
+    counted = held.group_by(held.column_names, use_threads=False).aggregate([([], "count_all")])
+    return counted.rename_columns({"count_all": "records"})
+
+
+def _value_names(columns: int) -> list[str]:
+    """Returns what the values of so many sensitive columns are called."""
+    return [f"value_{number}" for number in range(columns)]
 
 
 def write_people(path: Path, table: pa.Table) -> int:

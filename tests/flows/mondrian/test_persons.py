@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import PrivacyError, VerificationError
+from schemas.errors.methods import FragmentsError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.mondrian.fragments import lots
@@ -23,6 +24,7 @@ from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.flows.lattice.test_persons import K, columns, visits
 from tests.jobs import people_job, released
+from tests.oracles.persons import values_of
 
 TABLE = visits(600)
 ROWS = "row"
@@ -206,7 +208,45 @@ def test_a_replay_counts_the_people_of_both_sources(cut: Cut, tmp_path: Path) ->
 
 
 def test_small_memory_shares_people_out_by_itself(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 100_000)
-    made = cut(job(tmp_path, numbered(visits(3000)), memory="64MB", chunk_rows=500))
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 400_000)
+    made = cut(job(tmp_path, numbered(visits(3000)), memory="256MB", chunk_rows=500))
     assert made.manifest.search["fragments"] > 3
     assert min(map(len, persons(made.folder, of_source(visits(3000))).values())) >= K
+
+
+PROMISES = [{"l": {"disease": {"entropy": 2}}}, {"l": {"disease": {"recursive": {"c": 2, "l": 2}}}}, {"t": {"disease": {"t": 0.4}}}]
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+@pytest.mark.parametrize("method", [CENTRALISED, CENTRALISED | {"generalisation": "hierarchy"}, RELAXED])
+def test_everybody_counts_once_for_each_of_their_values(cut: Cut, tmp_path: Path, method: dict[str, Any], promise: dict[str, Any]) -> None:
+    asked = {"k": K} | promise
+    made = cut(job(tmp_path, method=method, privacy=asked, columns=columns(sensitive=["disease"], insensitive="rest")))
+    found = persons(made.folder, of_source())
+    assert min(map(len, found.values())) == made.manifest.min_class >= K
+    assert made.manifest.classes > 3
+    frame = released(made.folder)
+    classes = [tuple(row[qid] for qid in ("sex", "age", "smoker")) for row in frame.iter_rows(named=True)]
+    counted = values_of([of_source()[row] for row in frame[ROWS]], classes, frame["disease"].to_list())
+    if "entropy" in str(promise):
+        for values in counted.values():
+            shares = np.array(list(values.values())) / values.total()
+            assert np.exp(-(shares * np.log(shares)).sum()) >= 2 - 1e-6
+
+
+def test_what_unions_may_break_is_refused_where_memory_asks_for_fragments(
+    cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 400_000)
+    asked = {"k": K, "l": {"disease": {"entropy": 2}}}
+    path = job(
+        tmp_path,
+        numbered(visits(3000)),
+        privacy=asked,
+        memory="256MB",
+        chunk_rows=500,
+        columns=columns(sensitive=["disease"], insensitive="rest"),
+    )
+    with pytest.raises(FragmentsError, match="classes that two fragments share") as refused:
+        cut(path)
+    assert refused.value.exit_code == 2
