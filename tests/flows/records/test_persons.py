@@ -221,7 +221,9 @@ def test_another_person_codes_the_records_again_and_another_k_does_not(run: Anon
     run(job, "privacy.k=5")
     assert set(coded.iterdir()) == before
     run(job, "columns.person=[person, zip]")
-    assert len(set(coded.iterdir())) == 2 * len(before)
+    # As many others: what the release before needed goes when it is not of use any more.
+    after = set(coded.iterdir())
+    assert len(after - before) == len(before)
 
 
 SHARED = ("rows_per_file=100", "method.fragments={count: 4, sample: 1}")
