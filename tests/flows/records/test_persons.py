@@ -26,6 +26,8 @@ from tasks.store.store import Store
 from tests.conftest import CommandLine
 from tests.jobs import QIDS, digests, job_of, people, people_job, released
 
+pytestmark = pytest.mark.slow
+
 METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
 K = 4
 UNPUBLISHED = ["person", "zip", "note", "score", "visits"]
