@@ -5,6 +5,7 @@
     python -m benchmarks.decisions cells [--rows 1000000]      strict Mondrian on records and on distinct combinations
     python -m benchmarks.decisions optimum [--rows 1000000]    how much of a lattice the exact search rolls up
     python -m benchmarks.decisions persons                     classes of k records that hold fewer than k persons
+    python -m benchmarks.decisions repeats                     what it costs to see that identifiers repeat, and how right it is
     python -m benchmarks.decisions pictures                    what the charts of a report cost
     python -m benchmarks.decisions keys                        what it costs a run to see its own code
 
@@ -36,7 +37,10 @@ from core.histograms.histogram import Histogram, HistogramCounter, count_cells
 from core.histograms.projections import Bundles, Crowd
 from core.histograms.rollups import RollUps
 from core.lattice.search import Search
+from core.persons.digests import digests_of
+from core.persons.repeats import NOTHING, Repeats
 from core.privacy.models import KAnonymity
+from tasks.source.reading import BATCH_ROWS
 from tasks.store.keys import code_of, reached
 
 REGISTERS = 1 << 14
@@ -234,6 +238,26 @@ def persons(given: argparse.Namespace) -> None:
         print(f"{name:<10}{len(people):>7,} classes, {few} of them of fewer than {k} people, {one:,} of one")
 
 
+def repeats(_: argparse.Namespace) -> None:
+    """Identifiers of a million records: people who come four times on average, and one of a person in each record."""
+    records = 1_000_000
+    random = np.random.default_rng(0)
+    for whose in (random.integers(0, records // 4, records), np.arange(records)):
+        digests = digests_of([pa.array(whose)], records)
+        spent, found = cpu(lambda digests=digests: repeats_of(digests))  # type: ignore[misc]
+        print(
+            f"{records:,} records, {len(np.unique(whose)):,} values: {spent:.2f} CPU s, {found.mean:.2f} records of a value on average, "
+            f"{records / len(np.unique(whose)):.2f} by counting all; {found.most} at most, {np.bincount(whose).max()} by counting all"
+        )
+
+
+def repeats_of(digests: Any) -> Repeats:
+    found = NOTHING
+    for first in range(0, len(digests), BATCH_ROWS):
+        found = found.and_also(digests[first : first + BATCH_ROWS])
+    return found
+
+
 def pictures(_: argparse.Namespace) -> None:
     chart = Chart("NCP", "", {"Source": [0.5] * 8, "Release": [0.25] * 8})
     spent, _drawn = cpu(lambda: [bars(chart, [f"column {number}" for number in range(8)]).inline() for _ in range(1000)])
@@ -251,7 +275,7 @@ def keys(_: argparse.Namespace) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     subjects = {"counting": counting, "crowds": crowds, "cells": cells, "optimum": optimum, "persons": persons}
-    subjects |= {"pictures": pictures, "keys": keys}
+    subjects |= {"pictures": pictures, "keys": keys, "repeats": repeats}
     parser.add_argument("what", choices=subjects)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--data", type=Path, default=DATA)

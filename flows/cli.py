@@ -1,10 +1,12 @@
 """The command line: ``skald run``, ``plan``, ``verify``, ``clean`` and ``make-data``.
 
-Exit codes: 0 published (or as asked), 2 wrong job or data, 3 privacy cannot be met, 4 verification failed, 1 a fault of ours.
+Exit codes: 0 published (or as asked), 2 wrong job or data, 3 privacy cannot be met, 4 verification failed, 1 a fault of ours; 130 after
+Ctrl-C, 143 after SIGTERM.
 """
 
 import json
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +27,7 @@ from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import ServerError
 from tasks.engine.runners import RunnerName, choose_runner
 
-INTERRUPTED = 130
+INTERRUPTED, TERMINATED = 130, 128 + signal.SIGTERM
 
 app = typer.Typer(
     add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Verified k-anonymous releases from a job file."
@@ -40,11 +42,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON as the last th
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
-        # Typer turns an interrupt into this exit code, and returns it.
-        code = app(standalone_mode=False) or 0
+        with _terminated_like_interrupted() as signals:
+            # Typer turns an interrupt into this exit code, and returns it.
+            code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
             _say("Interrupted. What is finished stays, and the same command continues from there.")
-        sys.exit(code)
+        sys.exit(TERMINATED if code == INTERRUPTED and signals else code)
     except SkaldError as error:
         _say(str(error))
         if isinstance(error, ServerError):  # Prefect's threads would try to reach it for minutes; everything of ours is closed
@@ -62,6 +65,24 @@ def main() -> None:
         told = known(error)
         _say(str(told))
         sys.exit(told.exit_code)
+
+
+@contextmanager
+def _terminated_like_interrupted() -> Iterator[list[int]]:
+    """Lets SIGTERM, which services and containers send, end a run as Ctrl-C does; yields the signals that came."""
+    came: list[int] = []
+
+    def interrupt(number: int, _frame: object) -> None:
+        # Once: what has begun comes to its end, and whoever cannot wait for that has SIGKILL.
+        signal.signal(number, signal.SIG_IGN)
+        came.append(number)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield came
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _say(sentence: str) -> None:

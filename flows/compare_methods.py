@@ -10,7 +10,7 @@ from tasks.comparison.method_phases import measure_methods
 from tasks.comparison.method_runs import Asked
 from tasks.comparison.methods import make_method_comparison, write_method_comparison
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.counting.phases import count_domains, count_histograms, find_repeats, merge_domains, merge_histograms
 from tasks.engine.flows import as_flow
 from tasks.lattice.recodings import check_hierarchies
 from tasks.source.opening import open_run
@@ -60,8 +60,9 @@ def compare_methods(
                 histogram = merge_histograms(run, domain, finest, count_histograms(run, source))
         with run.phase("methods"):
             runs = measure_methods(run, source, asked, methods, tuple(sorted(set(ks))) or (job.privacy.k,), domain, histogram)
+        repeats = find_repeats(run, source)
         check_unchanged(source)
-        comparison = make_method_comparison(job, source, runs)
+        comparison = make_method_comparison(job, source, runs, repeats)
     folder = comparison_folder(job, to)
     write_method_comparison(folder, comparison)
     return ComparedMethods(comparison, folder)

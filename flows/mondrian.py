@@ -1,8 +1,11 @@
 """Mondrian, centralised or in fragments (papers/distributed-mondrian.txt, Fig. 3)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from core.recount.classes import Recount
 from schemas.job.job import load_job
+from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
@@ -39,5 +42,9 @@ def mondrian(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
         anonymise = anonymise_fragments if in_fragments(job, coding) else anonymise_cells
         if job.replay is not None:
             anonymise = anonymise_replayed
-        files, outcome = anonymise(run, source, domain)
-        return verify_and_publish(run, source, files, lambda staged, counted: make_local_manifest(run, source, outcome, staged, counted))
+        files, outcome, people = anonymise(run, source, domain)
+
+        def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
+            return make_local_manifest(run, source, outcome, staged, counted)
+
+        return verify_and_publish(run, source, files, describe, people)

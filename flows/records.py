@@ -3,10 +3,13 @@
 RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, and semantic clustering (papers/semantic-clustering.txt).
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from core.recount.classes import Recount
 from schemas.job.job import load_job
+from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
@@ -16,11 +19,12 @@ from tasks.mondrian.phases import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.records.fragments import need_fragments
-from tasks.records.phases import code_records, recode_records, rewrite_records, write_record_files
+from tasks.records.phases import code_records, keep_record_people, recode_records, rewrite_records, write_record_files
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.source.opening import open_run
 from tasks.store.store import Artifact
+from tasks.writing.people import KeptPeople
 
 
 def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
@@ -42,19 +46,24 @@ def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Publish
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source))
             many = need_fragments(job, load_coding(job, domain, run.store))
-        files, outcome = (anonymise_fragments if many else _anonymise_whole)(run, source, domain)
-        return verify_and_publish(run, source, files, lambda staged, counted: make_local_manifest(run, source, outcome, staged, counted))
+        files, outcome, people = (anonymise_fragments if many else _anonymise_whole)(run, source, domain)
+
+        def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
+            return make_local_manifest(run, source, outcome, staged, counted)
+
+        return verify_and_publish(run, source, files, describe, people)
 
 
-def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome]:
-    """Recodes all records at once; returns the files of the release, and what it cost."""
+def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[Artifact], LocalOutcome, KeptPeople]:
+    """Recodes all records at once; returns the files of the release, what it cost, and who is in its classes."""
     with run.phase("records"):
         coded = code_records(run, source, domain)
     with run.phase(run.job.method.name):
         recoding = recode_records(run, domain, coded)
     with run.phase("rewrite"):
         files = write_record_files(run, source, domain, recoding, rewrite_records(run, source, domain, recoding))
-    return files, read_local_outcome(recoding, run.store)
+        people = keep_record_people(run, source, domain, recoding)
+    return files, read_local_outcome(recoding, run.store), people
 
 
 def record_flow(method: str) -> Any:

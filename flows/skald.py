@@ -45,7 +45,7 @@ def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
             pairs = count_pairs(run, source)
             parts = count_histograms(run, source)
             histogram = merge_histograms(run, domain, root, parts)
-            sizes = count_sizes(run, domain, root, histogram, parts)
+            sizes = count_sizes(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 2: search"):
             recoding = search_lattice(run, domain, root, histogram, parts, pairs)
         with run.phase("phase 3: rewrite"):

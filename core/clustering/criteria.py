@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from core.clustering.gower import Points
 from core.clustering.medoids import medoids
 from core.clustering.nearest import nearest
-from core.columns.domains import Domain
-from core.privacy.models import PrivacyModel, Spread
+from core.persons.crowd import RECORDS, Crowd
+from core.privacy.models import PrivacyModel
 from core.recoding.members import members
 from core.recoding.recoding import SUPPRESSED
 
@@ -31,30 +31,24 @@ class Criteria:
     Attributes:
         model: The privacy model.
         values: Shape (n,) per sensitive column that the model looks at: the code of each record.
-        domains: Of these columns, by name.
+        wholes: Shape (values,) per column: how often each value occurs in the whole source.
+        crowd: Whose the records are.
     """
 
     model: PrivacyModel
     values: Mapping[str, NDArray[np.integer]]
-    domains: Mapping[str, Domain]
+    wholes: Mapping[str, NDArray[np.int64]]
+    crowd: Crowd = RECORDS
 
     def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Returns which classes fail, shape (classes,)."""
-        kept = classes >= 0
-        counts = np.bincount(classes[kept])
-        return self.model.fails(
-            counts, {name: self._spread(classes[kept], codes[kept], self.domains[name]) for name, codes in self.values.items()}
-        )
-
-    def _spread(self, classes: NDArray[np.int32], codes: NDArray[np.integer], domain: Domain) -> Spread:
-        pairs, counts = np.unique(classes.astype(np.int64) * domain.size + codes, return_counts=True)
-        whole = np.append(domain.counts, domain.nulls)[: domain.size]
-        return Spread(pairs // domain.size, pairs % domain.size, counts.astype(np.int64), whole)
+        spreads = {name: self.crowd.spread(classes, codes, self.wholes[name]) for name, codes in self.values.items()}
+        return self.model.fails(self.crowd.count(classes), spreads)
 
 
-def smaller_than(k: int) -> Fails:
-    """Returns what tells the classes of fewer than k records."""
-    return lambda classes: np.bincount(classes[classes >= 0]) < k
+def smaller_than(k: int, crowd: Crowd = RECORDS) -> Fails:
+    """Returns what tells the classes of fewer than k persons, or records where no person is named."""
+    return lambda classes: crowd.count(classes) < k
 
 
 def merge_failing(points: Points, classes: NDArray[np.int32], fails: Fails) -> tuple[NDArray[np.int32], int]:

@@ -14,6 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.mondrian.partition import Axis, Rules, partition, ranks_of
+from core.mondrian.people import RowPeople
+from core.persons.crowd import RECORDS, Crowd
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +25,14 @@ class MondrianCut:
     Attributes:
         records: Shape (n, QIDs), the code of each value.
         axes: One per QID.
-        k: Least number of records on both sides of a cut.
+        k: Least number of persons, or records, on both sides of a cut.
+        crowd: Whose the records are.
     """
 
     records: NDArray[np.integer]
     axes: Sequence[Axis]
     k: int
+    crowd: Crowd = RECORDS
 
     @cached_property
     def _ranks(self) -> NDArray[np.unsignedinteger[Any]]:
@@ -60,4 +64,6 @@ class MondrianCut:
 
     def _cut(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         weights = np.ones(len(rows), np.int64)
-        return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(self.k)).of_rows()
+        people = self.crowd.take(rows).dense().people
+        whose = None if people is None else RowPeople.of_records(people)
+        return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(self.k), people=whose).of_rows()

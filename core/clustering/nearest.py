@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Metric, Points, Rows, distance, kernel
-from core.clustering.vptree import nth_smallest, split_segments
+from core.clustering.segments import nth_smallest, split_segments
 
 LEAF = 8
 

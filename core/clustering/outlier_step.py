@@ -4,12 +4,15 @@ Outliers leave their partitions and are partitioned among themselves. The paper 
 and so breaks its own promise; here such a partition is merged with the nearest one and cut again if both together reach 2k, or, in the
 bounded variant, outliers leave only while k records stay. Cuts by rank leave no fragment below k, so that a pool of k outliers or more is
 recovered whole; a smaller one joins the partitions nearest to its records or is suppressed.
+
+Where persons are named, k is of them wherever it is asked what is enough. They do not add up over partitions: those of a union are counted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,9 +20,10 @@ from numpy.typing import NDArray
 
 from core.clustering.cof import Chaining, outlier_factors, outliers
 from core.clustering.criteria import dense, merge_failing, smaller_than, without_failing
-from core.clustering.gower import Points
+from core.clustering.gower import Points, kernel
 from core.clustering.medoids import medoids
 from core.clustering.nearest import nearest
+from core.persons.crowd import RECORDS, Crowd
 from core.recoding.members import members
 from core.recoding.recoding import SUPPRESSED
 
@@ -35,11 +39,11 @@ class OutlierStep:
     """What becomes of outliers.
 
     Attributes:
-        k: Least number of records of a published class, and of neighbours in COF.
+        k: Least number of persons, or records, of a published class, and of neighbours in COF.
         alpha: Standard deviations above the mean of the partition from which a record is an outlier.
         chaining: The weights of COF.
         leave: Whether outliers leave freely, or only while k records stay (those with the highest factors first).
-        pool: What becomes of an outlier pool of fewer than k records.
+        pool: What becomes of an outlier pool that is too small for a class.
     """
 
     k: int
@@ -73,39 +77,47 @@ class Handled:
         return int(np.count_nonzero(self.classes == SUPPRESSED))
 
 
-def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut) -> Handled:
-    """Takes the outliers out of partitions, partitions them among themselves, and keeps every class at k records or more.
+def handle_outliers(points: Points, classes: NDArray[np.int32], step: OutlierStep, cut: Cut, crowd: Crowd = RECORDS) -> Handled:
+    """Takes the outliers out of partitions, partitions them among themselves, and keeps every class at k or more.
 
     Args:
         points: The records, in the order that decides ties.
         classes: Shape (n,), int32, dense from 0, each partition of k or more.
         step: What becomes of outliers.
         cut: The algorithm that made the partitions.
+        crowd: Whose the records are; ``cut`` knows it too.
     """
     factors = outlier_factors(points, classes, step.k, step.chaining)
     detected = outliers(factors, classes, step.alpha)
-    leaving = _within_bounds(detected, factors, classes, step.k) if step.leave == "bounded" else detected
+    leaving = _within_bounds(detected, factors, classes, step.k, crowd) if step.leave == "bounded" else detected
     kept = np.where(leaving, SUPPRESSED, classes)
-    small = smaller_than(step.k)
+    small, again = smaller_than(step.k, crowd), partial(_cut_again, k=step.k, cut=cut, crowd=crowd)
     normal, merged = merge_failing(points, dense(kept), small)
-    normal = _cut_again(normal, step.k, cut)
+    normal = again(normal, kept)
     pool = np.flatnonzero(leaving)
-    if len(pool) >= step.k:
+    if len(pool) >= step.k and crowd.take(pool).count(np.zeros(len(pool), np.int32))[0] >= step.k:
         recovered = cut(pool, np.zeros(len(pool), np.int32))
         normal[pool] = recovered + normal.max(initial=-1) + 1
         # Where the normal records were too few for any class, they go to the nearest recovered one.
-        normal = _cut_again(merge_failing(points, normal, small)[0], step.k, cut)
+        normal = again(merge_failing(points, normal, small)[0], normal)
     elif len(pool) and step.pool == "join":
-        normal = _cut_again(_joined(points, normal, pool), step.k, cut)
+        normal = again(_joined(points, normal, pool), normal)
     normal = without_failing(normal, small)
     return Handled(normal, int(detected.sum()), len(pool), int(np.count_nonzero(normal[pool] != SUPPRESSED)), merged)
 
 
-def _within_bounds(detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int) -> NDArray[np.bool_]:
-    """Returns which outliers leave while k records stay in each partition: the highest factors first, then the first record."""
+def _within_bounds(
+    detected: NDArray[np.bool_], factors: NDArray[np.float64], classes: NDArray[np.int32], k: int, crowd: Crowd
+) -> NDArray[np.bool_]:
+    """Returns which outliers leave while k stay in each partition: the highest factors first, then the first record."""
     found = np.flatnonzero(detected)
     # lexsort is stable: of equal factors the first record leaves.
     found = found[np.lexsort((-factors[found], classes[found]))]
+    if crowd.people is not None:
+        # Nobody is the person of number -1; numbers of a part of the records may be greater than there are records.
+        numbers = classes.astype(np.int64) * (int(crowd.people.max(initial=-1)) + 2) + crowd.people + 1
+        pairs, records = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
+        return leaving_persons(found, classes, crowd.people, pairs, records, crowd.count(classes), k)
     counts = np.bincount(classes[found], minlength=int(classes.max(initial=-1)) + 1)
     rank = np.arange(len(found)) - (np.cumsum(counts) - counts)[classes[found]]
     leaving = np.zeros(len(detected), np.bool_)
@@ -113,15 +125,68 @@ def _within_bounds(detected: NDArray[np.bool_], factors: NDArray[np.float64], cl
     return leaving
 
 
-def _cut_again(classes: NDArray[np.int32], k: int, cut: Cut) -> NDArray[np.int32]:
-    """Cuts what has reached 2k records or more."""
+@kernel
+def leaving_persons(
+    found: NDArray[np.int64],
+    classes: NDArray[np.int32],
+    people: NDArray[np.int32],
+    pairs: NDArray[np.int64],
+    records: NDArray[np.int64],
+    persons: NDArray[np.int64],
+    k: int,
+) -> NDArray[np.bool_]:
+    """Returns which outliers leave, one after the other, each if k persons stay in its partition without it.
+
+    Args:
+        found: The outliers, those that are to leave first before the others.
+        classes: Shape (n,), the partition of each record.
+        people: Shape (n,), whose it is; negative for nobody's.
+        pairs: Shape (n,), the number of its partition and person together.
+        records: Shape (pairs,), records of each; counted down.
+        persons: Shape (partitions,), persons of each; counted down.
+        k: Fewest persons that stay.
+    """
+    leaving = np.zeros(classes.shape[0], np.bool_)
+    for record in found:
+        last = people[record] >= 0 and records[pairs[record]] == 1
+        if persons[classes[record]] - last < k:
+            continue
+        leaving[record] = True
+        records[pairs[record]] -= 1
+        persons[classes[record]] -= last
+    return leaving
+
+
+def _cut_again(classes: NDArray[np.int32], before: NDArray[np.int32], k: int, cut: Cut, crowd: Crowd) -> NDArray[np.int32]:
+    """Cuts what has reached 2k records or more.
+
+    Args:
+        classes: Shape (n,), as they are now.
+        before: Shape (n,), as they were before some were merged.
+        k: Of a class.
+        cut: What cuts.
+        crowd: Whose the records are.
+    """
     large = np.bincount(classes[classes >= 0]) >= 2 * k
+    if crowd.people is not None:
+        # Here a class is large because it could not be cut; it is not tried again unless others were merged into it.
+        large &= _merged(classes, before, len(large))
     rows = np.flatnonzero(np.append(large, False)[classes])
     cut_again = classes.copy()
     if len(rows):
         numbers = (np.cumsum(large) - 1).astype(np.int32)
         cut_again[rows] = cut(rows, numbers[classes[rows]]) + len(large)
     return dense(cut_again)
+
+
+def _merged(classes: NDArray[np.int32], before: NDArray[np.int32], size: int) -> NDArray[np.bool_]:
+    """Returns which classes hold records that were in different ones, shape (classes,)."""
+    order, ends = members(classes)
+    if not size:
+        return np.zeros(0, np.bool_)
+    was = before[order]
+    differing: NDArray[np.bool_] = np.minimum.reduceat(was, ends[:-1]) < np.maximum.reduceat(was, ends[:-1])
+    return differing
 
 
 def _joined(points: Points, classes: NDArray[np.int32], pool: NDArray[np.intp]) -> NDArray[np.int32]:

@@ -13,6 +13,7 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, dm, sum_of_squares
+from core.persons.crowd import RECORDS, Crowd
 from core.recoding.labels import STAR, QidLabels, Sets, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
 from schemas.job.suppression import SUPPRESSIONS
@@ -63,6 +64,7 @@ def recode_records(
     hierarchies: Sequence[Hierarchy],
     how: Publication,
     least: NDArray[np.int64] | None = None,
+    crowd: Crowd = RECORDS,
 ) -> RecordRecoding:
     """Labels the classes of an algorithm and merges those that publish the same.
 
@@ -75,6 +77,7 @@ def recode_records(
         hierarchies: One per QID.
         how: How classes are published.
         least: Shape (classes,), the finest level that may be published for categorical QIDs, -1 for any; any if left out.
+        crowd: Whose the records are: C_avg is of persons where they are named.
     """
     sets = Sets.of(classes)
     found = [
@@ -88,7 +91,8 @@ def recode_records(
     labels, recoded = pa.table(columns), np.append(numbers, SUPPRESSED).astype(np.int32)[classes]
     suppressed = len(classes) - int(sets.sizes.sum())
     masked = suppressed if SUPPRESSIONS[how.treatment].masks and suppressed >= how.k else 0
-    loss = _losses(found, sets, sizes, suppressed, how.k) | _clustering_losses(found, sets, domains)
+    averages = c_avg(int(crowd.count(recoded).sum()), len(sizes), how.k), c_avg(int(crowd.count(classes).sum()), len(sets.sizes), how.k)
+    loss = _losses(found, sets, sizes, suppressed, averages) | _clustering_losses(found, sets, domains)
     if masked:
         recoded[recoded == SUPPRESSED] = len(sizes)
         labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
@@ -98,7 +102,9 @@ def recode_records(
     return RecordRecoding(recoded, labels, sizes, suppressed, masked, loss, ncp)
 
 
-def _losses(found: Sequence[QidLabels], sets: Sets, sizes: NDArray[np.int64], suppressed: int, k: int) -> dict[str, int | float]:
+def _losses(
+    found: Sequence[QidLabels], sets: Sets, sizes: NDArray[np.int64], suppressed: int, averages: tuple[float, float]
+) -> dict[str, int | float]:
     """Losses of published classes, as readers see them, and of the algorithm's partitions, of which several may publish the same.
 
     ``gcp`` is that of what is published; ``gcp_set`` counts the values that a class holds, whatever its label covers besides.
@@ -110,8 +116,8 @@ def _losses(found: Sequence[QidLabels], sets: Sets, sizes: NDArray[np.int64], su
         "dm_partitions": dm(sets.sizes, suppressed, records),
         "gcp": float(np.mean([_mean(label.penalties, sets, suppressed) for label in found])),
         "gcp_set": float(np.mean([_mean(label.covered, sets, suppressed) for label in found])),
-        "c_avg": c_avg(records - suppressed, len(sizes), k),
-        "c_avg_partitions": c_avg(records - suppressed, len(sets.sizes), k),
+        "c_avg": averages[0],
+        "c_avg_partitions": averages[1],
         "suppression_rate": suppressed / records,
     }
 

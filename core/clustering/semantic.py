@@ -3,7 +3,7 @@
 Records whose categorical values fall into the same groups make a bucket. A bucket is ordered by the numerical distance Σ (value - min), and
 its first ⌊size / k⌋·k records are blocks of k; the rest goes on to the next level, where groups are coarser. What is left at the end is one
 block under the lowest common ancestors of its values. The listing publishes it even with fewer than k records; here such a block joins the
-one before it.
+one before it. Where persons are named, a block is closed with the record by which it has k of them.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.gower import places_in_range
+from core.clustering.gower import kernel, places_in_range
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
+from core.persons.crowd import RECORDS, Crowd
 
 Start = Literal["values", "parents"]
 LOWEST_COMMON = -1
@@ -27,7 +28,7 @@ LOWEST_COMMON = -1
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Blocks of k records.
+    """Blocks of k persons, or records where no person is named.
 
     Attributes:
         classes: Shape (n,), int32: the block of each record, numbered as they are emitted.
@@ -43,7 +44,7 @@ class Clustering:
     """How records are clustered.
 
     Attributes:
-        k: Records of a block.
+        k: Persons, or records, of a block.
         start: What level 0 compares: the values themselves, so that siblings are merged only when equal records are exhausted, or, as the
             listing has it, their parents.
         scaled: Whether numerical values are divided by their range before they are summed; else they are summed as they are.
@@ -53,13 +54,16 @@ class Clustering:
     start: Start = "values"
     scaled: bool = True
 
-    def blocks(self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy]) -> Blocks:
+    def blocks(
+        self, records: NDArray[np.integer], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], crowd: Crowd = RECORDS
+    ) -> Blocks:
         """Clusters records.
 
         Args:
             records: Shape (n, QIDs), the code of each value, n ≥ k; their order decides ties.
             domains: One per QID. Numbers, dates and times are numerical, all others categorical.
             hierarchies: One per QID.
+            crowd: Whose they are; k persons or more where persons are named.
         """
         distances = self._distances(records, domains)
         named = [qid for qid, domain in enumerate(domains) if not is_numerical(domain)]
@@ -70,14 +74,15 @@ class Clustering:
             if len(rest) <= self.k:
                 break
             buckets = _buckets(records[rest], [hierarchies[qid] for qid in named], named, level)
-            found = _cut(buckets, distances[rest], self.k)
+            found = _cut(buckets, distances[rest], self.k, crowd.take(rest))
             classes[rest] = np.where(found >= 0, found + len(levels), -1)
             levels = np.append(levels, np.full(int(found.max()) + 1, level))
             rest = rest[found < 0]
-        return self._closed(classes, levels, rest)
+        return self._closed(classes, levels, rest, crowd.take(rest))
 
-    def _closed(self, classes: NDArray[np.int32], levels: NDArray[np.int64], rest: NDArray[np.intp]) -> Blocks:
-        if len(rest) >= self.k or (len(rest) and not len(levels)):
+    def _closed(self, classes: NDArray[np.int32], levels: NDArray[np.int64], rest: NDArray[np.intp], crowd: Crowd) -> Blocks:
+        enough = len(rest) >= self.k and crowd.count(np.zeros(len(rest), np.int32))[0] >= self.k
+        if enough or (len(rest) and not len(levels)):
             levels = np.append(levels, LOWEST_COMMON)
         elif len(rest):
             levels = np.append(levels[:-1], LOWEST_COMMON)
@@ -109,7 +114,7 @@ def _buckets(records: NDArray[np.integer], hierarchies: Sequence[Hierarchy], nam
     return buckets
 
 
-def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int) -> NDArray[np.int64]:
+def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int, crowd: Crowd) -> NDArray[np.int64]:
     """Returns the block of each record, or -1 for what a bucket leaves over; small buckets come first, as in the listing."""
     sizes = np.bincount(buckets)
     rank = np.empty(len(sizes), np.int64)
@@ -117,9 +122,40 @@ def _cut(buckets: NDArray[np.int64], distances: NDArray[np.float64], k: int) -> 
     rank[np.argsort(sizes, kind="stable")] = np.arange(len(sizes))
     ranked = rank[buckets]
     order = np.lexsort((distances, ranked))
+    if crowd.people is not None:
+        return blocks_of_persons(order, ranked, crowd.people, k)
     sizes = np.bincount(ranked)
     within = np.empty(len(buckets), np.int64)
     within[order] = np.arange(len(buckets)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     blocks = sizes // k
     before = np.cumsum(blocks) - blocks
     return np.where(within < blocks[ranked] * k, before[ranked] + within // k, -1)
+
+
+@kernel
+def blocks_of_persons(order: NDArray[np.int64], buckets: NDArray[np.int64], people: NDArray[np.int32], k: int) -> NDArray[np.int64]:
+    """Returns the block of each record, or -1 for what a bucket leaves over: a block is closed as soon as it has k persons.
+
+    Args:
+        order: Shape (n,), the records bucket by bucket.
+        buckets: Shape (n,), the bucket of each.
+        people: Shape (n,), whose it is; negative for nobody's.
+        k: Persons of a block.
+    """
+    blocks = np.full(order.shape[0], -1, np.int64)
+    met = np.full(people.max() + 1, -1, np.int64)
+    block, begin, count = 0, 0, 0
+    for place in range(order.shape[0]):
+        if place > begin and buckets[order[place]] != buckets[order[begin]]:
+            begin, count = place, 0
+        person = people[order[place]]
+        # Where the open block begins says which one it is.
+        if person < 0 or met[person] == begin:
+            continue
+        met[person] = begin
+        count += 1
+        if count == k:
+            for mine in range(begin, place + 1):
+                blocks[order[mine]] = block
+            block, begin, count = block + 1, place + 1, 0
+    return blocks

@@ -2,7 +2,9 @@
 
 A segment is split by rank of distance to its vantage point, and equal distances by the order of the records, so that both sides are never
 smaller than k however many records are equal; the recursion stops at |P| ≤ 2k - 1 (the paper's text; its Algorithm 1 has a slip there).
-Records keep their order within a segment. What comes out is a function of the points, their order and the seed.
+Where persons are named, a segment is split at the nearest rank that leaves k of them on both sides, if there is one (``segments``); classes
+may then hold more than 2k - 1 records. Records keep their order within a segment. What comes out is a function of the points, their order
+and the seed.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.gower import Points, kernel, to_vantages
+from core.clustering.segments import sizes_with_persons, split_segments
 
 Split = Literal["multiple", "median"]
 Vantage = Literal["random", "farthest", "seed"]
@@ -24,7 +27,7 @@ class Tree:
     """How a VP-tree is built.
 
     Attributes:
-        k: Least number of records of a partition.
+        k: Least number of records, or of persons, of a partition.
         split: Where a segment is cut: at the median, or at the multiple of k nearest to it, which leaves fewer records over.
         vantage: The vantage point: a record at random, the one farthest from such a record, or one drawn with a probability that grows
             with the square of the distance from such a record (the seeding of clusters; Arthur and Vassilvitskii 2007).
@@ -36,12 +39,15 @@ class Tree:
     vantage: Vantage = "random"
     seed: int = 0
 
-    def partition(self, points: Points, groups: NDArray[np.int32] | None = None) -> NDArray[np.int32]:
-        """Cuts records into partitions of k to 2k - 1.
+    def partition(
+        self, points: Points, groups: NDArray[np.int32] | None = None, people: NDArray[np.int32] | None = None
+    ) -> NDArray[np.int32]:
+        """Cuts records into partitions of k to 2k - 1, or where persons are named into such as cannot be cut with k persons on both sides.
 
         Args:
             points: The records, in the order that decides ties.
             groups: Shape (n,), int32, dense from 0: parts that are to be cut each by itself; one part of all if left out.
+            people: Shape (n,), int32: whose each record is, -1 for nobody's; left out where no person is named.
 
         Returns:
             Shape (n,), int32, dense from 0. A part of fewer than 2k records stays as it is, also one of fewer than k.
@@ -53,21 +59,28 @@ class Tree:
             small = segments[:, 1] - segments[:, 0] < 2 * self.k
             finished.append(segments[small])
             segments = segments[~small]
-            segments = self._halved(points, order, segments, draws.random((len(segments), 2)), distances)
+            near = self._near(points, order, segments, draws.random((len(segments), 2)), distances, people)
+            finished.append(segments[near == 0])
+            segments, near = segments[near > 0], near[near > 0]
+            split_segments(order, segments, near, distances)
+            cuts = segments[:, 0] + near
+            segments = np.stack([np.stack([segments[:, 0], cuts], 1), np.stack([cuts, segments[:, 1]], 1)], 1).reshape(-1, 2)
         # Segments end in the order of their depth; numbered by place, classes do not tell when they were finished.
         ends = np.sort(np.concatenate([np.empty(0, np.int64), *(part[:, 1] for part in finished)]))
         classes = np.empty(points.size, np.int32)
         classes[order] = np.searchsorted(ends, np.arange(points.size), side="right")
         return classes
 
-    def _halved(
+    def _near(
         self,
         points: Points,
         order: NDArray[np.int64],
         segments: NDArray[np.int64],
         draws: NDArray[np.float64],
         distances: NDArray[np.int64],
+        people: NDArray[np.int32] | None,
     ) -> NDArray[np.int64]:
+        """Measures the records of segments to a vantage point; returns how many are near, or 0 where a segment is not to be split."""
         starts, sizes = segments[:, 0], segments[:, 1] - segments[:, 0]
         picked = order[starts + (draws[:, 0] * sizes).astype(np.int64)]
         to_vantages(points.rows, order, segments, picked, points.metric, distances)
@@ -75,9 +88,7 @@ class Tree:
             picked = chosen(order, segments, distances, draws[:, 1], self.vantage == "seed")
             to_vantages(points.rows, order, segments, picked, points.metric, distances)
         near = near_sizes(sizes, self.k, self.split)
-        split_segments(order, segments, near, distances)
-        cuts = starts + near
-        return np.stack([np.stack([starts, cuts], 1), np.stack([cuts, segments[:, 1]], 1)], 1).reshape(-1, 2)
+        return near if people is None else sizes_with_persons(order, segments, near, distances, people, self.k)
 
 
 def near_sizes(sizes: NDArray[np.int64], k: int, split: Split) -> NDArray[np.int64]:
@@ -132,63 +143,3 @@ def chosen(
             best = place
         picked[segment] = order[best]
     return picked
-
-
-@kernel
-def nth_smallest(values: NDArray[np.int64], nth: int) -> int:
-    """Returns the value of a rank (from 0), reordering ``values`` in place (Hoare's selection, median of three)."""
-    low, high = 0, len(values) - 1
-    while low < high:
-        first, middle, last = values[low], values[(low + high) // 2], values[high]
-        pivot = max(min(first, middle), min(max(first, middle), last))
-        left, right = low, high
-        while left <= right:
-            while values[left] < pivot:
-                left += 1
-            while values[right] > pivot:
-                right -= 1
-            if left <= right:
-                values[left], values[right] = values[right], values[left]
-                left += 1
-                right -= 1
-        if nth <= right:
-            high = right
-        elif nth >= left:
-            low = left
-        else:
-            break
-    return int(values[nth])
-
-
-@kernel
-def split_segments(order: NDArray[np.int64], segments: NDArray[np.int64], near: NDArray[np.int64], distances: NDArray[np.int64]) -> None:
-    """Moves the nearest records of each segment to its front; both sides keep their order.
-
-    Args:
-        order: Shape (n,), the records segment by segment; changed.
-        segments: Shape (s, 2), where each begins and ends.
-        near: Shape (s,), how many are near.
-        distances: Shape (n,), of the record at each place.
-    """
-    far = np.empty(order.shape[0], np.int64)
-    for segment in range(segments.shape[0]):
-        start, end = segments[segment, 0], segments[segment, 1]
-        # A copy, because selection reorders; a full sort would cost a logarithm more.
-        threshold = nth_smallest(distances[start:end].copy(), near[segment] - 1)
-        ties = near[segment]
-        for place in range(start, end):
-            ties -= distances[place] < threshold
-        front, back = start, 0
-        for place in range(start, end):
-            record = order[place]
-            tied = distances[place] == threshold and ties > 0
-            if distances[place] < threshold or tied:
-                ties -= tied
-                order[front] = record
-                front += 1
-            else:
-                far[back] = record
-                back += 1
-        # One by one: numba compiles a slice's check of shapes, with its message, for two seconds.
-        for place in range(back):
-            order[front + place] = far[place]

@@ -39,24 +39,30 @@ def _comparable(column: pa.Array) -> pa.Array:
     return column.view(_BITS[column.type.bit_width]) if pa.types.is_floating(column.type) else column
 
 
-def repeats(codes: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Returns how many records share each combination of values, shape (combinations,).
+def combinations(codes: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Returns the combination of values of each record, by number from 0, shape (n,).
 
     Args:
         codes: Shape (n, QIDs), n ≥ 1, equal rows beside one another, as ``canonical`` puts them.
     """
     new = (codes[1:] != codes[:-1]).any(axis=1)
-    return np.diff(np.concatenate([[0], np.flatnonzero(new) + 1, [len(codes)]]))
+    return np.concatenate([[0], np.cumsum(new)]).astype(np.int32)
 
 
-def canonical(codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64]) -> NDArray[np.intp]:
-    """Returns the permutation that sorts records by their QIDs in job order and then by their marks, shape (n,).
+def canonical(
+    codes: Sequence[NDArray[np.integer]], sizes: Sequence[int], marked: NDArray[np.uint64], digests: NDArray[np.uint64] | None = None
+) -> NDArray[np.intp]:
+    """Returns the permutation that sorts records by their QIDs in job order, then by their marks and, last of all, by whose they are.
 
     Args:
         codes: One array of shape (n,) per QID.
         sizes: Number of codes per QID.
         marked: Shape (n,), from ``marks``.
+        digests: Shape (n,), the digest of each record's person; None where no person is named.
+
+    Returns:
+        Shape (n,).
     """
     words = Packing(tuple(sizes)).pack(codes)
     # lexsort sorts by its last key first.
-    return np.lexsort((marked, *reversed(words)))
+    return np.lexsort((*([] if digests is None else [digests]), marked, *reversed(words)))

@@ -72,31 +72,33 @@ def _tenths(share: float) -> str:
     return percent(share, 1)
 
 
-MEASURES = (
-    _measure("more records kept", "kept", _tenths, SAME_SHARE, share=True, more=True),
-    _measure("less coarsening", "gcp", "GCP {:.4f}".format),
-    _measure(
-        "less spread of the values in a class",
-        "gcp_values",
-        "{:.4f}".format,
-        told=", if just these values were published",
-    ),
-    _measure("smaller classes", "c_avg", "C_avg {:,.2f}".format),
-    _measure("fewer large classes", "dm", "DM {:,.0f}".format),
-    _measure("less risk for the mean record", "prosecutor_mean", lambda risk: percent(risk, 2)),
-    _measure("fewer records at higher risk", "share_above", _tenths, SAME_SHARE, share=True),
-    _measure("less CPU time", "cpu", "{:,.1f} s".format, SAME_COST),
-    _measure("less memory", "peak", lambda peak: f"{peak / 1e6:,.0f} MB", SAME_COST),
-)
-"""In the order in which they are told."""
+def measures(unit: str = "record") -> tuple[Measure, ...]:
+    """Returns in what a method can be better, in the order in which it is told; ``unit`` is what k counts."""
+    return (
+        _measure("more records kept", "kept", _tenths, SAME_SHARE, share=True, more=True),
+        _measure("less coarsening", "gcp", "GCP {:.4f}".format),
+        _measure(
+            "less spread of the values in a class",
+            "gcp_values",
+            "{:.4f}".format,
+            told=", if just these values were published",
+        ),
+        _measure("smaller classes", "c_avg", "C_avg {:,.2f}".format),
+        _measure("fewer large classes", "dm", "DM {:,.0f}".format),
+        _measure(f"less risk for the mean {unit}", "prosecutor_mean", lambda risk: percent(risk, 2)),
+        _measure(f"fewer {unit}s at higher risk", "share_above", _tenths, SAME_SHARE, share=True),
+        _measure("less CPU time", "cpu", "{:,.1f} s".format, SAME_COST),
+        _measure("less memory", "peak", lambda peak: f"{peak / 1e6:,.0f} MB", SAME_COST),
+    )
 
 
-def advise(k: int, runs: Sequence[MethodRun]) -> Advice:
+def advise(k: int, runs: Sequence[MethodRun], unit: str = "record") -> Advice:
     """Returns which method to take at one k.
 
     Args:
         k: Of all the runs.
         runs: One per method, in the order of preference where all figures are the same.
+        unit: What k counts.
     """
     found = {run.method: run.figures for run in runs if run.figures}
     failed = tuple(f"{run.method} could not be compared: {run.failed}" for run in runs if run.failed)
@@ -104,7 +106,7 @@ def advise(k: int, runs: Sequence[MethodRun]) -> Advice:
         return Advice(k=k, method=None, verdict="No method could be run, so that there is nothing to recommend.", others=failed)
     eligible, verdict = _eligible(found)
     best = _chosen(eligible)
-    told = tuple(_other(name, found[name], best, found[best], left_out=name not in eligible) for name in found if name != best)
+    told = tuple(_other(name, found[name], best, found[best], unit, left_out=name not in eligible) for name in found if name != best)
     return Advice(k=k, method=best, verdict=f"{best}. {verdict} {_reason(best, eligible)}", others=(*told, *failed))
 
 
@@ -141,8 +143,8 @@ def _reason(best: str, eligible: Mapping[str, Figures]) -> str:
     )
 
 
-def _other(name: str, mine: Figures, best: str, chosen: Figures, *, left_out: bool) -> str:
-    better = [measure.says(mine, chosen) for measure in MEASURES if _better(measure, mine, chosen)]
+def _other(name: str, mine: Figures, best: str, chosen: Figures, unit: str, *, left_out: bool) -> str:
+    better = [measure.says(mine, chosen) for measure in measures(unit) if _better(measure, mine, chosen)]
     if METHODS[name].one_level and not METHODS[best].one_level:
         better.append("one level per column, so that equal values are published alike in all records")
     told = f"{name} is better for: {'; '.join(better)}." if better else f"{name} is better for nothing that was measured here."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal
@@ -11,6 +12,8 @@ Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "oth
 ProposedRole = Literal["identifiers", "quasi_identifiers", "sensitive", "open"]
 
 NEARLY_UNIQUE = 0.9
+REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
+"""Records of a value on average, at least, for a column to say whose they are; if its name says so too; and at most."""
 FREE_TEXT = 40
 MOST_WIDTHS = 6
 LONGEST_CODE = 12
@@ -38,6 +41,8 @@ WORDS: dict[ProposedRole, frozenset[str]] = {
 }
 SUBJECTS = frozenset(["user", "person", "patient", "customer", "client", "member", "employee", "subject", "respondent"])
 """Whom a record is about: a column of that name and no other word says who."""
+NUMBERS = frozenset(["id", "ssn", "uuid", "guid", "mrn", "nhs", "passport"])
+"""What numbers people, rather than naming them: names are shared."""
 CODES = frozenset(["zip", "zipcode", "postcode", "postal", "pin", "pincode", "plz"])
 
 
@@ -71,6 +76,11 @@ class Profile:
         """Distinct values per value, at most 1."""
         return min(self.distinct / self.values, 1.0) if self.values else 0.0
 
+    @property
+    def mean_records(self) -> float:
+        """Records of a value on average."""
+        return max(self.values / self.distinct, 1.0) if self.distinct else 0.0
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -90,6 +100,28 @@ def propose(profile: Profile) -> Proposal:
     if role == "quasi_identifiers" and hierarchy is None:
         role, reason = "identifiers", f"values of this type cannot be generalised ({reason})"
     return Proposal(profile, role, reason, hierarchy, hint)
+
+
+def propose_person(proposals: Sequence[Proposal]) -> Proposal | None:
+    """Returns the column that seems to say whose a record is: many values, each of several records; None where there is none.
+
+    Its name only decides between several such columns, and lets fewer records do.
+    """
+    able = [one for one in proposals if one.role in {"identifiers", "open"} and one.profile.kind in {"integer", "text"}]
+    found = [one for one in able if _repeats(one)]
+    return max(found, key=lambda one: (_is_subject(one), one.role == "identifiers", one.profile.distinct), default=None)
+
+
+def _repeats(proposal: Proposal) -> bool:
+    profile, least = proposal.profile, NAMED_REPEATS if _is_subject(proposal) else REPEATS
+    free_text = profile.kind == "text" and profile.mean_length > FREE_TEXT
+    # More values than a value has records: people are many, and categories are few.
+    return not free_text and least <= profile.mean_records <= min(MOST_REPEATS, profile.distinct)
+
+
+def _is_subject(proposal: Proposal) -> bool:
+    named = set(words(proposal.profile.name))
+    return bool(named & SUBJECTS) or bool(named & NUMBERS)
 
 
 def _role(profile: Profile) -> tuple[ProposedRole, str]:

@@ -95,7 +95,9 @@ class PeopleClasses:
 
     def __init__(self, roll_ups: PersonRollUps, sensitive: Sequence[Domain], qids: int, *, coded: bool) -> None:
         self._roll_ups, self._coded = roll_ups, coded
-        self._wholes = {domain.qid: (axis, roll_ups.wholes(axis, domain.size)) for axis, domain in enumerate(sensitive, start=qids)}
+        self._wholes = {
+            domain.qid: (axis, roll_ups.whole(domain.qid, axis, domain.size)) for axis, domain in enumerate(sensitive, start=qids)
+        }
 
     @property
     def made(self) -> int:

@@ -19,39 +19,20 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.histogram import Histogram
-from core.histograms.rollups import roll_up
 from core.lattice.search import Found
-from core.privacy.class_tables import classes_of, unchanged, without_sensitive
-from core.privacy.models import PrivacyModel, Spreads
+from core.local_suppression.rest import Level, Members, Rest
+from core.local_suppression.unions import apart
+from core.persons.node_cells import PeopleCells, cells_at
+from core.privacy.class_tables import unchanged
+from core.privacy.models import PrivacyModel
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
 
 LIMIT = Fraction(1, 2)
 # Cells that are packed at a time, so that the keys of a large root are never held at once.
 SLICE = 1 << 22
 
-Find = Callable[[Histogram], Found | None]
+Find = Callable[[Rest], Found | None]
 """Searches the lattice over what is left."""
-
-
-@dataclass(frozen=True, eq=False)
-class Level:
-    """The cells of a node, and which of them fail.
-
-    Attributes:
-        cells: Of the QIDs alone.
-        spreads: By sensitive column.
-        failing: Shape (cells,).
-    """
-
-    cells: Histogram
-    spreads: Spreads
-    failing: NDArray[np.bool_]
-
-    @property
-    def node(self) -> Node:
-        """Level of each QID."""
-        return self.cells.node
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,23 +54,22 @@ class Leveller:
         """What tells cells apart."""
         return (*self.hierarchies, *map(unchanged, self.sensitive))
 
-    def at(self, root: Histogram, node: Node) -> Level:
+    def at(self, rest: Rest, node: Node) -> Level:
         """Counts the cells of a node.
 
         Args:
-            root: Cells of a node that is nowhere coarser, with the sensitive columns as further axes.
+            rest: Records, by the cells of a node that is nowhere coarser.
             node: Level of each QID.
         """
-        cells = roll_up(root, (*node[: len(self.hierarchies)], *(0,) * len(self.sensitive)), self.axes)
-        plain, spreads = without_sensitive(cells, self.hierarchies), classes_of(cells, self.sensitive).spreads
-        return Level(plain, spreads, self.model.fails(plain.counts, spreads))
+        made = cells_at(rest.cells, node, self.hierarchies, self.sensitive, rest.visits)
+        members = Members(rest.whose, made.owners.astype(np.int64)) if rest.whose and isinstance(made, PeopleCells) else None
+        return Level(made.cells, made.spreads, self.model.fails(made.persons, made.spreads), members)
 
-    def rest(self, root: Histogram, level: Level) -> Histogram:
-        """Returns the cells of ``root`` whose records fail at a node that is nowhere finer."""
-        lost = Lost(level, root.node, self.hierarchies)
-        found = [first + lost.among(root.codes[first : first + SLICE]) for first in range(0, root.cells, SLICE)]
-        rows = np.concatenate([np.empty(0, np.intp), *found])
-        return Histogram(root.node, root.packing, tuple(word[rows] for word in root.words), root.counts[rows])
+    def rest(self, rest: Rest, level: Level) -> Rest:
+        """Returns the records that fail at a node that is nowhere finer than their cells."""
+        lost, codes = Lost(level, rest.cells.node, self.hierarchies), rest.cells.codes
+        found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
+        return rest.taken(np.concatenate([np.empty(0, np.intp), *found]))
 
 
 class Lost:
@@ -115,7 +95,7 @@ class Lost:
         return np.flatnonzero(self._assigner.assign(words) != SUPPRESSED)
 
 
-def anonymise_again(first: Level, left: Histogram, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Histogram]:
+def anonymise_again(first: Level, left: Rest, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Rest]:
     """Anonymises again what failed, round by round.
 
     Args:
@@ -134,6 +114,9 @@ def anonymise_again(first: Level, left: Histogram, rounds: int, leveller: Levell
         found = find(left) if left.records else None
         if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
             break
-        levels.append(leveller.at(left, found.node))
-        left = leveller.rest(left, levels[-1])
+        level = apart(levels, leveller.at(left, found.node), leveller.model, leveller.hierarchies)
+        if level.failing.all():
+            break
+        levels.append(level)
+        left = leveller.rest(left, level)
     return levels, left

@@ -51,6 +51,7 @@ def costs_of(
     hierarchies: Sequence[Hierarchy],
     k: int,
     unpublished: NDArray[np.int64],
+    persons: NDArray[np.int64] | None = None,
 ) -> Costs:
     """Measures a recoding.
 
@@ -59,8 +60,9 @@ def costs_of(
         classes: Shape (cells of all parts,), the class of each.
         domains: One per QID, of the source.
         hierarchies: One per QID.
-        k: Fewest records of a class.
+        k: Fewest persons or records of a class.
         unpublished: Shape (cells,), records of the cells that are in no part.
+        persons: Shape (classes,), where k counts them.
     """
     records, dropped = domains[0].records, int(unpublished.sum())
     counts = np.concatenate([part.cells.counts for part in parts])
@@ -73,7 +75,8 @@ def costs_of(
     suppressed = masked + dropped
     sizes = np.bincount(classes[~masks], weights=counts[~masks]).astype(np.int64)
     # A class that holds nothing but masked records is the mask, which is charged as suppressed.
-    sizes = sizes[sizes > 0]
+    kept = np.flatnonzero(sizes)
+    sizes, units = sizes[kept], records - suppressed if persons is None else int(persons[kept].sum())
     charged = [part_charge(parts, qid, group_penalties, 1.0, domains, hierarchies) for qid in range(len(hierarchies))]
     ncp = [(charge + dropped) / records for charge in charged]
     loss: dict[str, int | float] = {
@@ -82,7 +85,7 @@ def costs_of(
         "dm_all": sum_of_squares(sizes) + masked * masked + sum_of_squares(unpublished),
         "gcp": sum(ncp) / len(ncp),
         "precision": _precision(parts, masks, hierarchies),
-        "c_avg": c_avg(records - suppressed, len(sizes), k),
+        "c_avg": c_avg(units, len(sizes), k),
         "suppression_rate": suppressed / records,
     }
     return Costs(suppressed, masked, int(counts[some].sum()), int(np.dot(stars, counts)), loss, ncp)

@@ -9,12 +9,14 @@ happens only where the mask publishes at least as many records as it takes from 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.local_suppression.stars import Combinations, Integers
+from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations, Pools
+from core.local_suppression.rest import joined_members
 from core.privacy.models import PrivacyModel, Spread
 
 MOST_TRIED = 4096
@@ -41,6 +43,19 @@ class Lenders:
         return int(self.classes.max(initial=-1)) + 1
 
 
+class Masks(Protocol):
+    """Counts what masks hold: what is left, and classes of lenders."""
+
+    def of(self, groups: Integers, size: int) -> tuple[Integers, dict[str, Spread]]:
+        """Returns what a privacy model counts of each mask, shape (size,), and how sensitive values are spread over masks.
+
+        Args:
+            groups: Shape (classes of all lenders,): the mask to which each is given, each with all that is left; negative for none.
+            size: How many masks there are.
+        """
+        ...
+
+
 def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyModel) -> list[NDArray[np.bool_]] | None:
     """Returns which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
 
@@ -49,30 +64,28 @@ def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyMode
         lenders: The parts whose classes may be given back.
         model: What the mask must satisfy.
     """
-    counts, spreads, losses = _classes(lenders)
+    pools, losses = [lender.cells.pooled(lender.classes, lender.size) for lender in lenders], _losses(lenders)
+    counts, records = np.concatenate([np.empty(0, np.int64), *(pool.records for pool in pools)]), int(left.counts.sum())
     order = np.argsort(losses, kind="stable")
     # What a mask takes from classes must not be more than what it saves.
-    order = order[np.cumsum(counts[order]) <= int(left.counts.sum())]
-    mine, whole = left.pooled(np.zeros(len(left.counts), np.int64), 1)
+    order = order[np.cumsum(counts[order]) <= records]
+    if not len(order) or not records:
+        return None
+    masks: Masks = _Masks(left, pools) if not isinstance(left, PeopleCombinations) else _PeopleMasks(left, lenders)
 
     def fails(groups: Integers, size: int) -> NDArray[np.bool_]:
-        """Tells which masks fail, given to which each class is added; negative for none."""
-        joined = np.bincount(groups[groups >= 0], weights=counts[groups >= 0], minlength=size).astype(np.int64) + mine[0]
-        return model.fails(joined, {name: _added(whole[name], spreads[name], groups, size) for name in spreads})
+        return model.fails(*masks.of(groups, size))
 
     def given(chosen: Integers) -> list[NDArray[np.bool_]]:
         marks = np.zeros(len(counts), np.bool_)
         marks[chosen] = True
-        starts = np.cumsum([0, *(lender.size for lender in lenders)])
-        return [marks[start + lender.classes] for start, lender in zip(starts, lenders, strict=False)]
+        return [marks[start + lender.classes] for start, lender in zip(_starts(lenders), lenders, strict=False)]
 
     def first(size: int) -> Integers:
         groups = np.full(len(counts), -1)
         groups[order[:size]] = 0
         return groups
 
-    if not len(order) or not mine[0]:
-        return None
     alone = np.full(len(counts), -1)
     tried = order[:MOST_TRIED]
     alone[tried] = np.arange(len(tried))
@@ -88,18 +101,74 @@ def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyMode
     return given(order[:high])
 
 
-def _classes(lenders: Sequence[Lenders]) -> tuple[Integers, dict[str, Spread], NDArray[np.float64]]:
-    """Returns records, spreads and losses of the classes of all parts, numbered one part after the other."""
-    counts, losses, spreads, start = [np.empty(0, np.int64)], [np.empty(0)], dict[str, list[Spread]](), 0
-    for lender in lenders:
-        mine, spread = lender.cells.pooled(lender.classes, lender.size)
-        counts.append(mine)
-        lost = np.bincount(lender.classes, weights=lender.gains * lender.cells.counts, minlength=lender.size)
-        losses.append(lost.astype(np.float64))
-        for name, one in spread.items():
-            spreads.setdefault(name, []).append(Spread(one.owners + start, one.values, one.counts, one.whole))
-        start += lender.size
-    return np.concatenate(counts), {name: _joined(each) for name, each in spreads.items()}, np.concatenate(losses)
+def _starts(lenders: Sequence[Lenders]) -> Integers:
+    """Returns the number of the first class of each part, and how many classes there are."""
+    return np.cumsum([0, *(lender.size for lender in lenders)])
+
+
+def _losses(lenders: Sequence[Lenders]) -> NDArray[np.float64]:
+    """Returns what masking each class of all parts takes away."""
+    lost = [np.bincount(lender.classes, weights=lender.gains * lender.cells.counts, minlength=lender.size) for lender in lenders]
+    return np.concatenate([np.empty(0), *lost])
+
+
+class _Masks:
+    """Counts records, which add up.
+
+    Args:
+        left: What is not published.
+        pools: The classes of each part.
+    """
+
+    def __init__(self, left: Combinations, pools: Sequence[Pools]) -> None:
+        whole = left.pooled(np.zeros(len(left.counts), np.int64), 1)
+        self._mine, self._whole = whole.records, whole.spreads
+        self._counts = np.concatenate([pool.records for pool in pools])
+        numbered = list(zip(pools, np.cumsum([0, *(len(pool.records) for pool in pools)]), strict=False))
+        self._spreads = {
+            name: _joined([replace(pool.spreads[name], owners=pool.spreads[name].owners + start) for pool, start in numbered])
+            for name in whole.spreads
+        }
+
+    def of(self, groups: Integers, size: int) -> tuple[Integers, dict[str, Spread]]:
+        """Returns what each mask holds; arguments as for ``Masks``."""
+        kept = groups >= 0
+        joined = np.bincount(groups[kept], weights=self._counts[kept], minlength=size).astype(np.int64) + self._mine[0]
+        return joined, {name: _added(self._whole[name], spread, groups, size) for name, spread in self._spreads.items()}
+
+
+class _PeopleMasks:
+    """Counts persons, who may be in what is left and in classes too: a class adds those who are new.
+
+    Args:
+        left: What is not published.
+        lenders: The parts whose classes may be given back.
+    """
+
+    def __init__(self, left: PeopleCombinations, lenders: Sequence[Lenders]) -> None:
+        self._left = left.pooled(np.zeros(len(left.counts), np.int64), 1)
+        parts = [left.cells(np.zeros(len(left.counts), np.int64))]
+        for start, lender in zip(_starts(lenders), lenders, strict=False):
+            assert isinstance(lender.cells, PeopleCombinations)
+            parts.append(lender.cells.cells(lender.classes + start + 1))
+        joined = joined_members(parts)
+        self._visits, owners, self._values = joined.merged()
+        self._before, self._classes = owners == 0, owners - 1
+
+    def of(self, groups: Integers, size: int) -> tuple[Integers, dict[str, Spread]]:
+        """Returns what each mask holds; arguments as for ``Masks``."""
+        # What is left is the class before the first.
+        mine = np.append(groups, -1)[self._classes]
+        persons = self._left.persons[0] + self._visits.besides(np.zeros(len(mine), np.int64), self._before, mine, size)
+        return persons, {name: self._spread(name, mine, size) for name in self._values}
+
+    def _spread(self, name: str, mine: Integers, size: int) -> Spread:
+        codes, whole = self._values[name]
+        found, entries = np.unique(np.where(mine < 0, -1, mine * len(whole) + codes), return_inverse=True)
+        first = int(found[0] < 0) if len(found) else 0
+        new = self._visits.besides(codes, self._before, entries - first, len(found) - first)
+        added = Spread(found[first:] // len(whole), found[first:] % len(whole), new, whole)
+        return _added(self._left.spreads[name], added, np.arange(size), size)
 
 
 def _joined(spreads: Sequence[Spread]) -> Spread:
@@ -117,4 +186,5 @@ def _added(left: Spread, classes: Spread, groups: Integers, size: int) -> Spread
     key = np.concatenate([common, mine[kept] * values + classes.values[kept]])
     found, inverse = np.unique(key, return_inverse=True)
     counts = np.bincount(inverse, weights=np.concatenate([np.tile(left.counts, size), classes.counts[kept]])).astype(np.int64)
-    return Spread(found // values, found % values, counts, left.whole)
+    there = counts > 0
+    return Spread(found[there] // values, found[there] % values, counts[there], left.whole)

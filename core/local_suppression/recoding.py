@@ -3,7 +3,8 @@
 Readers know neither node nor stars: they see combinations of labels. Two parts may publish the same combination (a label may stand at
 several levels of a hierarchy, and a starred value looks like the last level), and then it is one class. That is safe because both are: a
 union of safe classes is safe under every model (``core.privacy.models``). Sizes add up, values too; entropy is concave and the earth
-mover's distance from the whole is convex, so that of a mixture lies between those of its parts; recursive diversity is monotone.
+mover's distance from the whole is convex, so that of a mixture lies between those of its parts; recursive diversity is monotone. Where
+persons count it is not always so, and ``core.local_suppression.unions`` sees to it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
+from core.local_suppression.rest import Level, Members
 from core.recoding.labels import STAR, QidLabels, same_labels, text_ranks
 from core.recoding.recoding import Recoding, Stage
 
@@ -34,17 +36,26 @@ class Part:
     Attributes:
         cells: Their cells, of the QIDs alone.
         starred: Shape (cells, QIDs): which values are replaced by ``*``.
+        members: Who is in the cells; None where no person is named.
     """
 
     cells: Histogram
     starred: NDArray[np.bool_]
+    members: Members | None = None
 
     @classmethod
-    def of(cls, cells: Histogram, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> Part:
+    def of(cls, level: Level, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None = None) -> Part:
         """Takes the published cells of a node; nothing is starred if nothing is said of it."""
-        kept = np.flatnonzero(published)
-        taken = Histogram(cells.node, cells.packing, tuple(word[kept] for word in cells.words), cells.counts[kept])
-        return cls(taken, np.zeros((len(kept), len(cells.node)), np.bool_) if starred is None else starred[kept])
+        nothing = np.zeros((level.cells.cells, len(level.node)), np.bool_)
+        return cls(level.cells, nothing if starred is None else starred, level.members).kept(published)
+
+    def kept(self, marked: NDArray[np.bool_]) -> Part:
+        """Returns the marked cells alone."""
+        cells, rows = self.cells, np.flatnonzero(marked)
+        numbers = np.full(len(marked), -1)
+        numbers[rows] = np.arange(len(rows))
+        taken = Histogram(cells.node, cells.packing, tuple(word[rows] for word in cells.words), cells.counts[rows])
+        return Part(taken, self.starred[rows], self.members.owned(numbers) if self.members else None)
 
     def withheld(self, hierarchies: Sequence[Hierarchy]) -> NDArray[np.bool_]:
         """Returns which values are published as ``*``, starred or by their level, shape (cells, QIDs)."""
@@ -60,8 +71,7 @@ def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> Rec
         parts: The first is looked up first; a record whose cell is in it is in no later one.
         hierarchies: One per QID in job order.
     """
-    labels = [_labels(parts, hierarchy, qid) for qid, hierarchy in enumerate(hierarchies)]
-    numbers, firsts = same_labels(labels)
+    labels, numbers, firsts = labels_of(parts, hierarchies)
     counts = np.concatenate([part.cells.counts for part in parts])
     sizes = np.bincount(numbers, weights=counts, minlength=len(firsts)).astype(np.int64)
     columns = {name: column.take(pa.array(firsts)) for label in labels for name, column in label.columns.items()}
@@ -69,6 +79,16 @@ def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> Rec
     classes = np.split(numbers.astype(np.int32), ends[:-1])
     first, *later = [Stage(part.cells.node, part.cells.packing, part.cells.words, mine) for part, mine in zip(parts, classes, strict=True)]
     return Recoding(first.node, first.packing, first.words, first.classes, pa.table(columns), sizes, tuple(later))
+
+
+def labels_of(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> tuple[list[QidLabels], NDArray[np.int64], NDArray[np.intp]]:
+    """Returns what the cells of all parts publish, and the class of each.
+
+    Returns:
+        Labels by QID; shape (cells of all parts,), the class of each; and shape (classes,), a cell of each class.
+    """
+    labels = [_labels(parts, hierarchy, qid) for qid, hierarchy in enumerate(hierarchies)]
+    return labels, *same_labels(labels)
 
 
 def _labels(parts: Sequence[Part], hierarchy: Hierarchy, qid: int) -> QidLabels:

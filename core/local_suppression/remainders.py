@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
-from core.histograms.histogram import Histogram
-from core.local_suppression.local_transformation import Level, Leveller
+from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations
+from core.local_suppression.local_transformation import Leveller
 from core.local_suppression.masks import Lenders, give_back
 from core.local_suppression.recoding import Part
-from core.local_suppression.stars import Combinations, Integers, Stars, fewest_stars
+from core.local_suppression.rest import Level, Rest
+from core.local_suppression.stars import Stars, fewest_stars
+from core.local_suppression.unions import unsafe
 from core.losses.losses import group_penalties
 from core.recoding.recoding import Treatment
 from schemas.job.suppression import SUPPRESSIONS
@@ -35,7 +37,7 @@ class Treated:
     least: int | None
 
 
-def treat(levels: Sequence[Level], left: Histogram, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
+def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
     """Treats what is left after all rounds.
 
     Args:
@@ -45,28 +47,49 @@ def treat(levels: Sequence[Level], left: Histogram, treatment: Treatment, levell
         leveller: Looks at nodes.
         domains: One per QID.
     """
-    parts = [Part.of(level.cells, ~level.failing) for level in levels]
+    parts = [Part.of(level, ~level.failing) for level in levels]
     rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
-    starred, published, least = stars.starred.copy(), stars.published.copy(), stars.least
-    over = np.flatnonzero(~published)
+    over = np.flatnonzero(~stars.published)
     if SUPPRESSIONS[treatment].masks and len(over):
         lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:]]
-        lenders.append(_lenders(cells, published, starred))
+        lenders.append(_lenders(cells, stars.published, stars.starred))
         given = masked_with(cells.take(over), lenders, leveller)
         if given is not None:
-            parts[1:] = [Part(part.cells, part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
-            starred[np.flatnonzero(published)[given[-1]]] = True
-            starred[over], published[over] = True, True
-            least = None
-    if published.any():
-        parts.append(Part.of(rest.cells, published, starred))
-    return Treated(parts, rest.cells.counts[~published], least)
+            treated = _with_rest(_masked(parts, given), rest, _all_masked(stars, over, given[-1]), leveller)
+            # A class that lends may leave others that publish the same without what made them safe together.
+            if not any(marks.any() for marks in unsafe(treated.parts, leveller.model, leveller.hierarchies)):
+                return treated
+    return _with_rest(parts, rest, stars, leveller)
+
+
+def _masked(parts: Sequence[Part], given: Sequence[NDArray[np.bool_]]) -> list[Part]:
+    later = [replace(part, starred=part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
+    return [*parts[:1], *later]
+
+
+def _all_masked(stars: Stars, over: NDArray[np.intp], given: NDArray[np.bool_]) -> Stars:
+    starred = stars.starred.copy()
+    starred[np.flatnonzero(stars.published)[given]] = True
+    starred[over] = True
+    return Stars(starred, np.ones(len(starred), np.bool_), None)
+
+
+def _with_rest(parts: Sequence[Part], rest: Level, stars: Stars, leveller: Leveller) -> Treated:
+    """Returns parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
+    published, least = stars.published.copy(), stars.least
+    while published.any():
+        last = Part.of(rest, published, stars.starred)
+        failing = unsafe([*parts, last], leveller.model, leveller.hierarchies)[-1]
+        if not failing.any():
+            return Treated([*parts, last], rest.cells.counts[~published], least)
+        published[np.flatnonzero(published)[failing]], least = False, None
+    return Treated(list(parts), rest.cells.counts, least)
 
 
 def masked_with(left: Combinations, lenders: Sequence[Lenders], leveller: Leveller) -> list[NDArray[np.bool_]] | None:
     """Returns what of each part is masked together with the given combinations, or None if no mask of them would be safe."""
-    counts, spreads = left.pooled(np.zeros(len(left.counts), np.int64), 1)
-    if not leveller.model.fails(counts, spreads)[0]:
+    pooled = left.pooled(np.zeros(len(left.counts), np.int64), 1)
+    if not leveller.model.fails(pooled.persons, pooled.spreads)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
     return give_back(left, lenders, leveller.model)
 
@@ -78,11 +101,14 @@ def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain])
         group_penalties(hierarchy, domain, one)[codes[:, qid]]
         for qid, (hierarchy, domain, one) in enumerate(zip(leveller.hierarchies, domains, level.node, strict=True))
     ]
-    return Combinations(codes, level.cells.counts, dict(level.spreads), 1 - np.stack(penalties, axis=1))
+    gains = 1 - np.stack(penalties, axis=1)
+    if level.members is not None:
+        return PeopleCombinations.of(level, level.members, gains)
+    return Combinations(codes, level.cells.counts, dict(level.spreads), gains)
 
 
 def _starred(
-    levels: Sequence[Level], left: Histogram, leveller: Leveller, domains: Sequence[Domain], stars: bool
+    levels: Sequence[Level], left: Rest, leveller: Leveller, domains: Sequence[Domain], stars: bool
 ) -> tuple[Level, Combinations, Stars]:
     """Stars what is left, at that of the nodes where it costs least; ties go to the first."""
     tried = []
@@ -92,7 +118,7 @@ def _starred(
         nothing = Stars(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
         tried.append((rest, cells, fewest_stars(cells, leveller.model) if stars else nothing))
     # min takes the first of equals, which is the node of all before any round.
-    return min(tried, key=lambda one: one[1].cost(one[2]))
+    return min(tried, key=lambda one: one[2].cost(one[1]))
 
 
 def _lenders(cells: Combinations, published: NDArray[np.bool_], starred: NDArray[np.bool_] | None) -> Lenders:

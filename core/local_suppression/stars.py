@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from core.columns.coding import WORD
 from core.columns.kernels import number_distinct
-from core.privacy.models import PrivacyModel, Spread, relaxed
+from core.local_suppression.combinations import Combinations, Integers
+from core.privacy.models import PrivacyModel, relaxed
 
 MOST_SETS = 512
 MOST_NUMBERS = 1 << 24
@@ -38,51 +39,6 @@ MOST_NUMBERS = 1 << 24
 
 Set = tuple[int, ...]
 Bools = NDArray[np.bool_]
-Integers = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Combinations:
-    """The combinations whose records fail at a node.
-
-    Attributes:
-        codes: Shape (combinations, QIDs), the group of each QID; no two rows are equal.
-        counts: Shape (combinations,), int64, records.
-        spreads: By sensitive column, how its values are spread over the combinations.
-        gains: Shape (combinations, QIDs), float64: what a star adds to the penalty of a record (1 − NCP of its group).
-    """
-
-    codes: NDArray[np.unsignedinteger]
-    counts: Integers
-    spreads: dict[str, Spread]
-    gains: NDArray[np.float64]
-
-    def take(self, rows: NDArray[np.intp]) -> Combinations:
-        """Returns some of the combinations, ascending by row."""
-        renumbered = np.full(len(self.counts), -1)
-        renumbered[rows] = np.arange(len(rows))
-        return Combinations(
-            self.codes[rows], self.counts[rows], {name: _owned(one, renumbered) for name, one in self.spreads.items()}, self.gains[rows]
-        )
-
-    def cost(self, stars: Stars) -> float:
-        """Returns the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
-        withheld = stars.starred | ~stars.published[:, None]
-        return float(np.dot(np.where(withheld, 1.0, 1 - self.gains).sum(axis=1), self.counts))
-
-    def pooled(self, pools: Integers, size: int) -> tuple[Integers, dict[str, Spread]]:
-        """Returns the records of each pool, shape (size,), and how sensitive values are spread over pools."""
-        counts = np.bincount(pools, weights=self.counts, minlength=size).astype(np.int64)
-        return counts, {name: _owned(one, pools) for name, one in self.spreads.items()}
-
-
-def _owned(spread: Spread, owners: Integers) -> Spread:
-    """Gives the entries of a spread other owners, those of a negative one to nobody, and adds up what is equal then."""
-    key = owners[spread.owners] * len(spread.whole) + spread.values
-    kept = key >= 0
-    found, inverse = np.unique(key[kept], return_inverse=True)
-    counts = np.bincount(inverse, weights=spread.counts[kept], minlength=len(found)).astype(np.int64)
-    return Spread(found // len(spread.whole), found % len(spread.whole), counts, spread.whole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +54,11 @@ class Stars:
     starred: Bools
     published: Bools
     least: int | None
+
+    def cost(self, of: Combinations) -> float:
+        """Returns the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
+        withheld = self.starred | ~self.published[:, None]
+        return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
 
 
 def fewest_stars(failing: Combinations, model: PrivacyModel) -> Stars:
@@ -227,11 +188,11 @@ def _ranks(now: Combinations, pools: Sequence[Integers], sizes: Sequence[int], m
     """Returns the rank of each pool of each set, from 0, UNSAFE for one that fails or is empty."""
     ranks, safe, records = [], [], []
     for mine, size in zip(pools, sizes, strict=True):
-        counts, spreads = now.pooled(mine, size)
-        kept = np.flatnonzero((counts > 0) & ~model.fails(counts, spreads))
+        pooled = now.pooled(mine, size)
+        kept = np.flatnonzero((pooled.records > 0) & ~model.fails(pooled.persons, pooled.spreads))
         ranks.append(np.full(size, UNSAFE))
         safe.append(kept)
-        records.append(counts[kept])
+        records.append(pooled.records[kept])
     # A stable sort leaves equal sizes in the order of the sets and of their pools.
     order = np.argsort(-np.concatenate(records), kind="stable")
     place = np.empty(len(order), np.int64)
@@ -252,7 +213,8 @@ def _least(failing: Combinations, varied: Sequence[int], model: PrivacyModel, lo
             if not open_.any():
                 break
             pools, number = pools_of(failing.codes, one)
-            safe = ~weaker.fails(*failing.pooled(pools, number))[pools] & open_
+            pooled = failing.pooled(pools, number)
+            safe = ~weaker.fails(pooled.persons, pooled.spreads)[pools] & open_
             fewest[safe] = size
         open_ &= fewest > size
     return int(np.dot(fewest[~lost], failing.counts[~lost]))

@@ -59,16 +59,17 @@ def c_avg(released: int, classes: int, k: int) -> float:
     return float(Fraction(released, classes * k)) if classes else 0.0
 
 
-def united(sizes: Mapping[int, int], k: int) -> dict[str, int | float]:
+def united(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict[str, int | float]:
     """Returns what follows from class sizes alone where no record is suppressed; fragments that publish the same are one class in it.
 
     Args:
-        sizes: Number of classes by size.
-        k: Records that a class must hold.
+        sizes: Number of classes by records.
+        by_unit: Number of classes by what k counts, which is persons where they are named.
+        k: How many of these a class must have.
     """
     squares = sum(size * size * classes for size, classes in sizes.items())
-    released = sum(size * classes for size, classes in sizes.items())
-    return {"dm": squares, "dm_star": squares, "c_avg": c_avg(released, sum(sizes.values()), k)}
+    total = sum(size * classes for size, classes in by_unit.items())
+    return {"dm": squares, "dm_star": squares, "c_avg": c_avg(total, sum(by_unit.values()), k)}
 
 
 def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray[np.float64]:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from core.mondrian.halves import allowed
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,
     NO_CUT,
     Bounds,
     Cut,
     Numbers,
+    People,
     Prices,
     Room,
     Rows,
     Scale,
-    allowed,
     forget,
     split,
     take_in,
@@ -28,7 +29,18 @@ STRICT, MEDIAN, RELAXED = range(3)
 
 
 @kernel
-def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mode: int, k: int, demands: Demands | None, room: Room) -> Cut:
+def median_cut(
+    rows: Rows,
+    bounds: Bounds,
+    qid: int,
+    size: int,
+    weight: int,
+    mode: int,
+    k: int,
+    demands: Demands | None,
+    people: People | None,
+    room: Room,
+) -> Cut:
     """Cuts a QID at its median by weight; where that may not be, just below the median value.
 
     Args:
@@ -52,15 +64,15 @@ def median_cut(rows: Rows, bounds: Bounds, qid: int, size: int, weight: int, mod
         half = (weight + 1) // 2
         tied = half - (left - room.sums[at])
         cut = (qid, value, ALL_TIES if tied == room.sums[at] else _last_tied(rows, bounds, qid, value, tied))
-        return cut if allowed(rows, bounds, cut, half, weight, k, demands, room) else NO_CUT
+        return cut if allowed(rows, bounds, cut, half, weight, k, demands, people, room) else NO_CUT
     if at < size - 1:
         cut = (qid, value, ALL_TIES)
-        if allowed(rows, bounds, cut, left, weight, k, demands, room):
+        if allowed(rows, bounds, cut, left, weight, k, demands, people, room):
             return cut
     # Where the median value is so frequent that nothing safe is left on its right, all of it may go there.
     if at > 0 and mode == STRICT:
         cut = (qid, room.values[at - 1], ALL_TIES)
-        if allowed(rows, bounds, cut, left - room.sums[at], weight, k, demands, room):
+        if allowed(rows, bounds, cut, left - room.sums[at], weight, k, demands, people, room):
             return cut
     return NO_CUT
 
@@ -80,7 +92,16 @@ def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> i
 
 @kernel
 def choose_cut(
-    rows: Rows, bounds: Bounds, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None
+    rows: Rows,
+    bounds: Bounds,
+    scale: Scale,
+    score: int,
+    mode: int,
+    k: int,
+    demands: Demands | None,
+    people: People | None,
+    room: Room,
+    prices: Prices | None,
 ) -> Cut:
     """Returns the cut of a node: of the QID of highest score that has an allowed one (ties: most distinct values, then job order).
 
@@ -95,7 +116,7 @@ def choose_cut(
     for row in range(bounds[0], bounds[1]):
         take_in(rows, row, scale, room)
     if prices is not None:
-        return cheapest_cut(rows, bounds, weight, scale, k, demands, room, prices)
+        return cheapest_cut(rows, bounds, weight, scale, k, demands, people, room, prices)
     qids = rows.ranks.shape[1]
     for qid in range(qids):
         room.scores[qid] = score_of(score, qid, rows, bounds, weight, scale, room) if room.distinct[qid] > 1 else -1.0
@@ -108,7 +129,7 @@ def choose_cut(
         if room.scores[best] < 0:
             break
         size = weigh(rows, bounds, best, room.lows[best], room.highs[best], room)
-        cut = median_cut(rows, bounds, best, size, weight, mode, k, demands, room)
+        cut = median_cut(rows, bounds, best, size, weight, mode, k, demands, people, room)
         if cut[0] >= 0:
             return cut
         room.scores[best] = -1.0
@@ -116,7 +137,17 @@ def choose_cut(
 
 
 @kernel
-def cut_all(rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None) -> Numbers:
+def cut_all(
+    rows: Rows,
+    scale: Scale,
+    score: int,
+    mode: int,
+    k: int,
+    demands: Demands | None,
+    people: People | None,
+    room: Room,
+    prices: Prices | None,
+) -> Numbers:
     """Cuts until no cut is allowed; rows are put in the order of their classes.
 
     Returns:
@@ -130,7 +161,7 @@ def cut_all(rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: De
     while depth:
         depth -= 1
         first, end = stack[depth, 0], stack[depth, 1]
-        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, room, prices)
+        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, people, room, prices)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
                 starts = np.concatenate((starts, np.empty_like(starts)))

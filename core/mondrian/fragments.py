@@ -120,7 +120,7 @@ def multidimensional(
         node, first, end, level = stack.pop()
         if level >= depth and int(rows.weights[first:end].sum()) / share <= most:
             continue
-        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, besides, room, prices)
+        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, besides, None, room, prices)
         if qid < 0:
             continue
         middle = split(rows, (first, end), (qid, rank, ALL_TIES))

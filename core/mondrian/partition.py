@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
+from core.mondrian.people import RowPeople
 from core.mondrian.rows import Prices, Room, Rows, Scale
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel
@@ -35,10 +36,10 @@ class Rules:
     """What every class must keep.
 
     Attributes:
-        k: Records.
+        k: Persons; records where no person is named.
         model: What it must keep besides; None for nothing.
         columns: The sensitive columns that the model looks at.
-        wholes: Records of the whole source by sensitive value, one array per column.
+        wholes: Persons or records of the whole source by sensitive value, one array per column.
     """
 
     k: int
@@ -177,6 +178,7 @@ def partition(
     mode: Mode = "strict",
     sensitive: NDArray[np.int32] | None = None,
     scale: Scale | None = None,
+    people: RowPeople | None = None,
 ) -> Partition:
     """Cuts rows into classes; the rows must keep the rules as a whole.
 
@@ -190,14 +192,16 @@ def partition(
             ``relaxed`` shares equal values out so that halves are even; those of the first rows go left.
         sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
         scale: What spans are relative to; the whole dataset if left out.
+        people: Whose the rows' records are, for rules that are of persons; None if they are of records.
     """
     rows = len(weights)
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
     order = np.arange(rows, dtype=np.int32)
+    # What is None is not compiled, which takes seconds.
+    whose = None if people is None else people.listed(codes)
     given, demands = Rows(ranks, weights, codes, order), rules.demands
     room, prices = room_for(axes, demands), prices_for(axes, rows) if score == "ncp" else None
     measured = axes_scale(axes) if scale is None else scale
-    # What is None is not compiled, which takes seconds.
     besides = demands if rules.columns else None
-    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, room, prices)
+    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, whose, room, prices)
     return Partition(order, starts)

@@ -1,4 +1,4 @@
-"""Strict Mondrian as a recoding of cells, and what a partition of rows publishes and costs."""
+"""How Mondrian cuts rows, and what a partition of them publishes and costs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
-from core.privacy.class_tables import without_sensitive
+from core.mondrian.people import RowPeople
 from core.recoding.generalisation import generalise
 from core.recoding.labels import Sets, same_labels
-from core.recoding.recoding import Intervals, Recoding
+from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
 Codes = NDArray[np.unsignedinteger[Any]]
@@ -54,17 +53,19 @@ class Cutting:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
         return ranks_of(codes, self.axes)
 
-    def cut(self, codes: Codes, weights: NDArray[np.int64]) -> Partition:
+    def cut(self, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None = None) -> Partition:
         """Cuts rows into classes.
 
         Args:
             codes: Shape (rows, QIDs and sensitive columns of the rules), codes of the domains.
             weights: Shape (rows,), records per row.
+            people: Whose these are, for rules that are of persons.
         """
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
         scale = narrowed(self.axes, ranks) if self.of_fragment else None
-        return partition(ranks, weights.copy(), self.axes, self.rules, self.score, mode=self.mode, sensitive=sensitive, scale=scale)
+        rules, mode = self.rules, self.mode
+        return partition(ranks, weights.copy(), self.axes, rules, self.score, mode=mode, sensitive=sensitive, scale=scale, people=people)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,24 +126,6 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
         "ncp_distinct": distinct,
     }
     return Published(numbers, pa.table(columns), sizes, losses, penalties)
-
-
-def recode_cells(cutting: Cutting, cells: Histogram) -> tuple[Recoding, Published]:
-    """Runs strict Mondrian on cells.
-
-    Args:
-        cutting: How; not relaxed.
-        cells: At full resolution; after the QIDs the sensitive columns that the rules name.
-    """
-    made = cutting.cut(cells.codes, cells.counts)
-    published = publish(cutting, cells.codes, cells.counts, made)
-    plain = without_sensitive(cells, cutting.hierarchies)
-    classes = published.numbers[made.of_rows()].astype(np.int32)
-    if plain is not cells:
-        qids = cells.codes[:, : len(cutting.axes)]
-        # Strict cuts never part equal QIDs, so that the first cell of a combination speaks for all.
-        classes = classes[np.append(True, (qids[1:] != qids[:-1]).any(axis=1))]
-    return Recoding(plain.node, plain.packing, plain.words, classes, published.labels, published.sizes), published
 
 
 def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, records: int) -> dict[str, int | float]:

@@ -15,28 +15,31 @@ from core.columns.domains import Domain
 from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
+from core.mondrian.classes import closed, promised
 from core.mondrian.fragments import Tree
 from core.mondrian.partition import MODES, SCORES, Axis, Partition, axes_scale, narrowed, prices_for, room_for
+from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Codes, Cutting, Published, publish, total_losses
-from core.mondrian.rows import Rows
+from core.mondrian.rows import Numbers, Rows
 from core.mondrian.trees import cut_tree
 from core.privacy.class_tables import spread_of, without_sensitive
-from core.privacy.models import Spread
+from core.privacy.models import Spreads
 from core.recoding.labels import STAR
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment
 from schemas.job.suppression import SUPPRESSIONS
 
 
-def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64]) -> Tree:
+def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None = None) -> Tree:
     """Returns the cuts that ``Cutting.cut`` makes of rows; arguments as there."""
     axes, rules = cutting.axes, cutting.rules
     ranks, demands = cutting.ranks(codes), rules.demands
     sensitive = codes[:, len(axes) :].astype(np.int32) if rules.columns else np.empty((len(codes), 0), np.int32)
+    whose = None if people is None else people.listed(sensitive)
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
     prices = prices_for(axes, len(codes)) if cutting.score == "ncp" else None
     besides = demands if rules.columns else None
-    nodes = cut_tree(rows, scale, SCORES[cutting.score], MODES[cutting.mode], demands.k, besides, room_for(axes, demands), prices)
+    nodes = cut_tree(rows, scale, SCORES[cutting.score], MODES[cutting.mode], demands.k, besides, whose, room_for(axes, demands), prices)
     qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
     return Tree(qids, cuts, lefts)
 
@@ -90,7 +93,9 @@ class Replayed:
     failing: int
 
 
-def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment) -> Replayed:
+def replay_cells(
+    cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], treatment: Treatment, people: RowPeople | None = None
+) -> Replayed:
     """Takes the cells of each leaf of an earlier tree as a class; classes that fail are suppressed.
 
     Args:
@@ -98,17 +103,20 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
         cells: At full resolution; after the QIDs the sensitive columns that the rules name.
         leaves: Shape (cells,), the leaf of each cell.
         treatment: ``drop`` or ``mask``; a mask that is no safe class itself is dropped.
+        people: Whose the cells' records are; None where every record counts.
     """
     model = cutting.rules.model
     assert model is not None
     _, owners = np.unique(leaves, return_inverse=True)
     counts = np.bincount(owners, weights=cells.counts).astype(np.int64)
-    spreads = _spreads(cutting, cells, owners)
-    failing = model.fails(counts, spreads)
+    failing = model.fails(*_counted(cutting, cells, owners, people))
     published, numbers = _published(cutting, cells, owners, ~failing)
+    while people is not None and not closed(model) and (lost := _failing_together(cutting, cells, owners, numbers, people)).any():
+        failing |= lost
+        published, numbers = _published(cutting, cells, owners, ~failing)
     suppressed, masks = int(counts[failing].sum()), SUPPRESSIONS[treatment].masks
-    together = {column: spread.union(failing) for column, spread in spreads.items()}
-    masked = suppressed if masks and suppressed and not model.fails(np.array([suppressed]), together)[0] else 0
+    starred = failing[owners] | _starred(published, numbers)
+    masked = suppressed if masks and suppressed and _mask_keeps(cutting, cells, starred, people) else 0
     labels, sizes = published.labels, published.sizes
     # Whether or not anything is masked: the types of a release follow from the job alone.
     if masks:
@@ -117,7 +125,7 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
         numbers[numbers == SUPPRESSED] = len(sizes)
         labels = pa.concat_tables([labels, pa.table({name: [STAR] for name in labels.column_names})])
         sizes = np.append(sizes, masked)
-    plain = without_sensitive(cells, cutting.hierarchies)
+    of_cells, plain = numbers, without_sensitive(cells, cutting.hierarchies)
     if plain is not cells:
         qids = cells.codes[:, : len(cutting.axes)]
         # A leaf is a matter of QIDs alone: the first cell of a combination speaks for all.
@@ -127,16 +135,52 @@ def replay_cells(cutting: Cutting, cells: Histogram, leaves: NDArray[np.int64], 
     recoding = Recoding(plain.node, plain.packing, words, numbers[listed], labels, sizes)
     records = int(counts.sum())
     loss = _losses(published, len(cutting.axes), cutting.rules.k, records, suppressed)
+    if people is not None:
+        loss["c_avg"] = c_avg(int(_persons(published, of_cells, people).sum()), len(published.sizes), cutting.rules.k)
     penalties = {qid: (penalty + suppressed) / records for qid, penalty in published.penalties.items()}
     return Replayed(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
 
 
-def _spreads(cutting: Cutting, cells: Histogram, owners: NDArray[np.int64]) -> dict[str, Spread]:
+def _counted(cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], people: RowPeople | None) -> tuple[Numbers, Spreads]:
+    """Returns what a privacy model counts of classes, shape (classes,), and how their values are spread."""
+    size = int(owners.max(initial=-1)) + 1
+    if people is not None:
+        return promised(cutting, cells.codes, people, owners, size)
     qids, rules = len(cutting.axes), cutting.rules
-    return {
+    spreads = {
         column: spread_of(owners, cells.codes[:, qids + number], cells.counts, whole)
         for number, (column, whole) in enumerate(zip(rules.columns, rules.wholes, strict=True))
     }
+    return np.bincount(owners, weights=cells.counts, minlength=size).astype(np.int64), spreads
+
+
+def _failing_together(
+    cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], numbers: NDArray[np.int32], people: RowPeople
+) -> NDArray[np.bool_]:
+    """Returns the leaves that fail in one class with others of equal labels, shape (leaves,)."""
+    assert cutting.rules.model is not None
+    # What is suppressed already is a class of its own, of which nothing is asked.
+    failing = cutting.rules.model.fails(*_counted(cutting, cells, numbers.astype(np.int64) - SUPPRESSED, people))
+    failing[0] = False
+    lost = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
+    lost[owners[failing[numbers - SUPPRESSED]]] = True
+    return lost
+
+
+def _starred(published: Published, numbers: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Returns which cells are in a class that publishes what a mask does, shape (cells,): readers cannot tell the two apart."""
+    stars = np.ones(len(published.sizes) + 1, np.bool_)
+    for column in published.labels.columns:
+        stars[:-1] &= pc.fill_null(pc.equal(column.cast(pa.string()), STAR), fill_value=False).to_numpy()
+    # The last entry is that of suppressed cells.
+    stars[-1] = False
+    return stars[numbers]
+
+
+def _mask_keeps(cutting: Cutting, cells: Histogram, masked: NDArray[np.bool_], people: RowPeople | None) -> bool:
+    """Tells whether the marked cells keep the rules as one class."""
+    assert cutting.rules.model is not None
+    return not cutting.rules.model.fails(*_counted(cutting, cells, (~masked).astype(np.int64), people))[0]
 
 
 def _published(
@@ -152,6 +196,13 @@ def _published(
     numbers = np.full(cells.cells, SUPPRESSED, np.int32)
     numbers[rows] = published.numbers[mine]
     return published, numbers
+
+
+def _persons(published: Published, numbers: NDArray[np.int32], people: RowPeople) -> Numbers:
+    """Returns the persons of each published class, shape (classes,), the mask's left out."""
+    classes = len(published.sizes)
+    others = np.where((numbers == SUPPRESSED) | (numbers >= classes), classes, numbers)
+    return people.visits.count(others.astype(np.int64), classes + 1)[:classes]
 
 
 def _losses(published: Published, qids: int, k: int, records: int, suppressed: int) -> dict[str, int | float]:

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from core.privacy.kernels import Demands, keeps, kernel
+from core.privacy.kernels import kernel
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -23,6 +23,26 @@ whole: Any = np.int64
 NO_CUT: Cut = (whole(-1), whole(-1), whole(-1))
 # Above any row's number, which is an int32.
 ALL_TIES: int = whole(1 << 40)
+
+
+class People(NamedTuple):
+    """Whose the records of the rows are, told by the numbers that the rows were given, so that it stays where it is while they move.
+
+    Attributes:
+        starts: Shape (rows + 1,), int64: where the persons of each row start.
+        persons: Shape (visits,), int32, from 0; a row may name a person twice.
+        values: Shape (sensitive columns, visits), int32: a number for each pair of a person and a value of the column.
+        seen: Shape (persons,), int64, scratch: by which pass a person was seen last, and in which half.
+        seen_values: As many entries as a column has pairs, scratch likewise.
+        passes: Shape (1,), how many there were.
+    """
+
+    starts: Numbers
+    persons: NDArray[np.int32]
+    values: NDArray[np.int32]
+    seen: Numbers
+    seen_values: Numbers
+    passes: Numbers
 
 
 class Rows(NamedTuple):
@@ -101,52 +121,6 @@ def goes_left(rows: Rows, row: int, cut: Cut) -> bool:
     """Tells the side of a row. A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left."""
     rank = np.int64(rows.ranks[row, cut[0]])
     return bool(rank < cut[1] or (rank == cut[1] and rows.order[row] <= cut[2]))
-
-
-@kernel
-def allowed(rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, room: Room) -> bool:
-    """Tells whether both halves of a cut keep the privacy model.
-
-    Args:
-        rows: All rows.
-        bounds: First row of the node and one past its last.
-        cut: The cut.
-        left: Records of the left half.
-        weight: Records of both.
-        k: Records that both must have.
-        demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
-        room: Scratch.
-    """
-    # Two comparisons before a pass over all rows.
-    if left < k or weight - left < k:
-        return False
-    if demands is None:
-        return True
-    kept = True
-    for column in range(rows.sensitive.shape[1]):
-        left_size = right_size = whole(0)
-        for row in range(bounds[0], bounds[1]):
-            code = np.int64(rows.sensitive[row, column])
-            if goes_left(rows, row, cut):
-                if room.counts[0, code] == 0:
-                    room.present[0, left_size] = code
-                    left_size += 1
-                room.counts[0, code] += rows.weights[row]
-            else:
-                if room.counts[1, code] == 0:
-                    room.present[1, right_size] = code
-                    right_size += 1
-                room.counts[1, code] += rows.weights[row]
-        kept = keeps(left, room.counts[0], room.present[0], left_size, column, demands)
-        kept = kept and keeps(weight - left, room.counts[1], room.present[1], right_size, column, demands)
-        # Only what was touched: a node of ten rows must not pay for a column of a thousand values.
-        for index in range(left_size):
-            room.counts[0, room.present[0, index]] = 0
-        for index in range(right_size):
-            room.counts[1, room.present[1, index]] = 0
-        if not kept:
-            break
-    return kept
 
 
 @kernel

@@ -6,7 +6,8 @@ from math import log
 
 import numpy as np
 
-from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, Prices, Room, Rows, Scale, allowed, weigh, whole  # fmt: skip
+from core.mondrian.halves import allowed
+from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, People, Prices, Room, Rows, Scale, weigh, whole
 from core.privacy.kernels import Demands, kernel
 
 REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
@@ -102,7 +103,17 @@ def penalty(qid: int, low: int, high: int, distinct: int, scale: Scale) -> float
 
 
 @kernel
-def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, k: int, demands: Demands | None, room: Room, prices: Prices) -> Cut:
+def cheapest_cut(
+    rows: Rows,
+    bounds: Bounds,
+    weight: int,
+    scale: Scale,
+    k: int,
+    demands: Demands | None,
+    people: People | None,
+    room: Room,
+    prices: Prices,
+) -> Cut:
     """Returns the allowed cut, of any QID between any two values, that lowers the NCP of the node most; of equal ones the first.
 
     Args:
@@ -137,7 +148,7 @@ def cheapest_cut(rows: Rows, bounds: Bounds, weight: int, scale: Scale, k: int, 
             cost = left * prices.left_costs[index] + (weight - left) * prices.right_costs[index + 1]
             if cost < least:
                 cut = (qid, room.values[index], ALL_TIES)
-                if allowed(rows, bounds, cut, left, weight, k, demands, room):
+                if allowed(rows, bounds, cut, left, weight, k, demands, people, room):
                     best, least = cut, cost
     return best
 

@@ -6,16 +6,24 @@ import numpy as np
 
 from core.columns.compiled import compiler
 from core.mondrian.cuts import choose_cut
-from core.mondrian.rows import Numbers, Prices, Room, Rows, Scale, split, whole
+from core.mondrian.rows import Numbers, People, Prices, Room, Rows, Scale, split, whole
 from core.privacy.kernels import Demands
 
 LEAF = -1
-kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.scores", "mondrian.cuts", "mondrian.trees")
+kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts", "mondrian.trees")
 
 
 @kernel
 def cut_tree(
-    rows: Rows, scale: Scale, score: int, mode: int, k: int, demands: Demands | None, room: Room, prices: Prices | None
+    rows: Rows,
+    scale: Scale,
+    score: int,
+    mode: int,
+    k: int,
+    demands: Demands | None,
+    people: People | None,
+    room: Room,
+    prices: Prices | None,
 ) -> Numbers:
     """Cuts until no cut is allowed, as ``mondrian_cuts.cut_all`` does, and remembers the cuts.
 
@@ -30,7 +38,7 @@ def cut_tree(
     while depth:
         depth -= 1
         first, end, at = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, room, prices)
+        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, people, room, prices)
         if cut[0] < 0:
             nodes[at, 0], nodes[at, 1], nodes[at, 2] = LEAF, 0, leaves
             leaves += 1

@@ -76,6 +76,25 @@ def group(owners: Classes, size: int) -> tuple[Numbers, Visits]:
 
 
 @kernel
+def _closed(visits: Visits, first: np.int64, size: np.int64) -> np.int64:
+    """Ends the visits of a person: says where they begin, or takes back a single one, which can never be counted twice.
+
+    Args:
+        visits: Shape (visits,), written to.
+        first: Where those of the person begin.
+        size: Where they end.
+
+    Returns:
+        Where the next person's begin.
+    """
+    if size == first + 1:
+        return first
+    if size > first:
+        visits[first] = ~visits[first]
+    return size
+
+
+@kernel
 def line_up(starts: Numbers, rows: Visits, owners: Classes, per_cell: Visits, last: Visits) -> Visits:
     """Returns the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
 
@@ -96,10 +115,7 @@ def line_up(starts: Numbers, rows: Visits, owners: Classes, per_cell: Visits, la
                 per_cell[cell] += 1
                 visits[size] = cell
                 size += 1
-        if size == first + 1:
-            size = first
-        elif size > first:
-            visits[first] = ~visits[first]
+        size = _closed(visits, first, size)
     return visits[:size].copy()
 
 
@@ -170,20 +186,45 @@ def drop_visits(visits: Visits, wanted: Marks) -> Visits:
     for visit in visits:
         cell = visit
         if visit < 0:
-            if size == first + 1:
-                size = first
-            elif size > first:
-                left[first] = ~left[first]
-            first = size
+            first = size = _closed(left, first, size)
             cell = ~visit
         if wanted[cell]:
             left[size] = cell
             size += 1
-    if size == first + 1:
-        size = first
-    elif size > first:
-        left[first] = ~left[first]
+    size = _closed(left, first, size)
     return left[:size].copy()
+
+
+@kernel
+def count_known(visits: Visits, keys: Numbers, before: Marks, numbers: Classes, met: Visits, last: Visits, known: Numbers) -> None:
+    """Counts the visits of classes by persons whom they saw already, or who were in a cell before them.
+
+    Args:
+        visits: Of whole persons.
+        keys: Shape (cells,), from 0: only a cell before of the same key counts.
+        before: Shape (cells,): which cells come before all classes.
+        numbers: Shape (cells,), the class of each cell; a negative one is not asked for.
+        met: Shape (keys,), all -1; written to.
+        last: Shape (classes,), all -1; written to.
+        known: Shape (classes,), added to.
+    """
+    person, start = np.int32(-1), 0
+    while start < visits.shape[0]:
+        end = start + 1
+        while end < visits.shape[0] and visits[end] >= 0:
+            end += 1
+        person += np.int32(1)
+        for place in range(start, end):
+            cell = ~visits[place] if place == start else visits[place]
+            if before[cell]:
+                met[keys[cell]] = person
+        for place in range(start, end):
+            cell = ~visits[place] if place == start else visits[place]
+            number = numbers[cell]
+            if number >= 0:
+                known[number] += met[keys[cell]] == person or last[number] == person
+                last[number] = person
+        start = end
 
 
 @kernel

@@ -84,6 +84,6 @@ def cells_at(
     values = {}
     for axis, domain in enumerate(sensitive, start=len(hierarchies)):
         codes = root.codes[:, axis].astype(np.int64)
-        values[domain.qid] = codes, visits.count(codes, domain.size)
+        values[domain.qid] = codes, visits.whole(domain.qid, codes, domain.size)
     spreads = {name: spread_of_people(visits, owners, *value) for name, value in values.items()}
     return PeopleCells(plain, visits.count(owners, plain.cells), spreads, visits, owners, values)

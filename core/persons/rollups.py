@@ -146,9 +146,9 @@ class PersonRollUps(RollUps):
         kept = counts > 0
         return Spread(found[kept] // len(whole), found[kept] % len(whole), counts[kept], whole)
 
-    def wholes(self, axis: int, values: int) -> Counts:
-        """Returns how many persons have each value of a sensitive column, shape (values,)."""
-        return self._people[self._kept[0].node].visits.count(self._kept[0].codes[:, axis].astype(np.int64), values)
+    def whole(self, column: str, axis: int, values: int) -> Counts:
+        """Returns how many persons of the whole source have each value of a sensitive column, shape (values,)."""
+        return self._people[self._kept[0].node].visits.whole(column, self._kept[0].codes[:, axis].astype(np.int64), values)
 
     def _sums(self, base: Cells, node: Node, axes: int) -> tuple[NDArray[np.int32], Integers]:
         """Returns the class of each cell of a kept histogram, and the weights of each class; some classes may be nobody's."""

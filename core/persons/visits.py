@@ -6,15 +6,15 @@ do add up over *shares* of the persons, so that one share at a time is all that 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import add_numbers
-from core.persons.kernels import count_later, count_repeats, group, line_up, number_persons
+from core.persons.kernels import count_known, count_later, count_repeats, drop_visits, group, line_up, merge_visits, number_persons
 from core.persons.pairs import Pairs, places_for
 
 Counts = NDArray[np.int64]
@@ -76,10 +76,12 @@ class Visits:
         per_cell: Shape (cells,): the persons of each cell.
         shares: The visits of each share of the persons who are in more than one cell, as the kernels read them; read once for each
             question, so that they need not all be in memory.
+        wholes: By sensitive column, shape (values,): persons of the whole source by value, where the cells are but a part of it.
     """
 
     per_cell: Counts
     shares: Iterable[NDArray[np.int32]]
+    wholes: Mapping[str, Counts] = field(default_factory=dict)
 
     @classmethod
     def of(cls, shares: Sequence[Share]) -> Self:
@@ -134,3 +136,60 @@ class Visits:
         for visits in self.shares:
             count_repeats(visits, class_of, numbers, np.full(asked, -1, np.int32), repeats)
         return repeats
+
+    def whole(self, column: str, values: Integers, size: int) -> Counts:
+        """Returns how many persons of the whole source have each value of a sensitive column, shape (size,).
+
+        Args:
+            column: Its name.
+            values: Shape (cells,), the code of each cell; looked at where the cells are all there are.
+            size: How many values there are.
+        """
+        return self.wholes[column] if column in self.wholes else self.count(values, size)
+
+    def besides(self, keys: Counts, before: NDArray[np.bool_], numbers: Integers, classes: int) -> Counts:
+        """Returns the different persons of each class who are in none of the cells before it of the same key, shape (classes,).
+
+        Args:
+            keys: Shape (cells,), from 0.
+            before: Shape (cells,): the cells before all classes, in no class themselves.
+            numbers: Shape (cells,), the class of each cell, all of one key; a negative one is not asked for.
+            classes: How many classes there are.
+        """
+        asked = np.flatnonzero(numbers >= 0)
+        counts, known = np.zeros(classes, np.int64), np.zeros(classes, np.int64)
+        add_numbers(numbers[asked].astype(np.int64), self.per_cell[asked], counts)
+        for visits in self.shares:
+            met, last = np.full(int(keys.max(initial=-1)) + 1, -1, np.int32), np.full(classes, -1, np.int32)
+            count_known(visits, keys, before, numbers, met, last, known)
+        return counts - known
+
+    def taken(self, rows: NDArray[np.intp]) -> Self:
+        """Returns the visits to some of the cells.
+
+        Args:
+            rows: These cells, ascending; numbered anew in that order.
+        """
+        numbers = np.full(self.cells, -1, np.int32)
+        numbers[rows] = np.arange(len(rows))
+        wanted = numbers >= 0
+        shares = []
+        for visits in self.shares:
+            left = drop_visits(visits, wanted)
+            first = left < 0
+            shares.append(np.where(first, ~numbers[np.where(first, ~left, left)], numbers[left]))
+        return replace(self, per_cell=self.per_cell[rows], shares=shares)
+
+    def merged(self, class_of: Integers, classes: int) -> Self:
+        """Returns the visits to coarser cells.
+
+        Args:
+            class_of: Shape (cells,), the coarser cell of each.
+            classes: How many there are.
+        """
+        every, counts, repeats = np.ones(classes, np.bool_), np.zeros(classes, np.int64), np.zeros(classes, np.int64)
+        add_numbers(class_of.astype(np.int64), self.per_cell, counts)
+        shares = [
+            drop_visits(merge_visits(visits, class_of, every, np.full(classes, -1, np.int32), repeats), every) for visits in self.shares
+        ]
+        return replace(self, per_cell=counts - repeats, shares=shares)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount
+from core.recount.risk import unmasked
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
@@ -185,4 +186,16 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
         faults.append(f"the manifest says records = {manifest.records:,}, the source holds {recount.source:,}")
     if manifest.records - recount.records != manifest.suppressed - manifest.masked:
         faults.append("the manifest's records, released, suppressed and masked do not add up")
-    return faults
+    return faults + _band_faults(manifest, recount)
+
+
+def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:
+    """Returns whether a manifest's classes by persons are not those that were counted."""
+    if recount.persons is None:
+        return []
+    sizes = unmasked(recount.persons.sizes, *recount.starred(manifest.masked))
+    for band in manifest.person_sizes:
+        mine = {size: classes for size, classes in sizes.items() if band.least <= size <= (band.most or size)}
+        if (band.classes, band.records) != (sum(mine.values()), sum(size * classes for size, classes in mine.items())):
+            return ["the manifest's classes by persons are not those of the files"]
+    return []

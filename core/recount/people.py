@@ -1,8 +1,8 @@
 """The recount of people: how many different ones are in each class of the written files.
 
-The files do not say whose a record is. A private file beside them does, by class: which persons have how many records in it, and what the
-class publishes. It is believed only as far as it agrees with the files: every combination of published values must be a class of it, with
-as many records.
+The files do not say whose a record is. A private file beside them does, by class: which persons have how many records in it, with which
+sensitive values, and what the class publishes. It is believed only as far as it agrees with the files: every combination of published
+values must be a class of it, with as many records, and as many of each sensitive value that a promise is about.
 """
 
 from __future__ import annotations
@@ -56,32 +56,47 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
     """
 
 
-def people_sql(combinations: str, classes: str, people: str, labels: int, k: int) -> str:
-    """Returns the statement that counts the persons of the combinations, in the order of the fields of ``PersonCount``.
+def held_sql(combinations: str, classes: str, people: str, labels: int, values: int, table: str) -> str:
+    """Returns the statement that makes the table of who is in which combination: ``combination``, ``person``, ``value_0`` …, ``records``.
 
-    It is right because classes that publish the same are one combination, in which a person counts once however many classes, chunks and
-    records of it are theirs.
+    Classes that publish the same are one combination; a class that none publishes has a null there.
 
     Args:
         combinations: The table of the published combinations.
         classes: What is read as ``class`` and ``label_0`` …
-        people: What is read as ``class``, ``person`` and ``records``.
+        people: What is read as ``class``, ``person``, ``value_0`` … and ``records``.
         labels: How many published quasi-identifiers there are.
-        k: What a class must reach.
+        values: How many sensitive columns.
+        table: Name of the table.
     """
     same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
+    read = "".join(f", p.value_{number}" for number in range(values))
     return f"""
-        WITH pairs AS (
-            SELECT n.combination, p.person, sum(p.records) AS records
-            FROM {people} AS p LEFT JOIN (
-                SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
-            ) AS n ON n.class = p.class
-            GROUP BY ALL
-        ),
+        CREATE OR REPLACE TEMP TABLE {table} AS
+        SELECT n.combination, p.person{read}, sum(p.records) AS records
+        FROM {people} AS p LEFT JOIN (
+            SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
+        ) AS n ON n.class = p.class
+        GROUP BY ALL
+    """
+
+
+def people_sql(combinations: str, held: str, k: int) -> str:
+    """Returns the statement that counts the persons of the combinations, in the order of the fields of ``PersonCount``.
+
+    It is right because a person counts once in a combination, however many classes, chunks, values and records of it are theirs.
+
+    Args:
+        combinations: The table of the published combinations.
+        held: The table of who is in which.
+        k: What a class must reach.
+    """
+    return f"""
+        WITH pairs AS (SELECT combination, person, sum(records) AS records FROM {held} GROUP BY ALL),
         counted AS (
             SELECT combination, count(*) FILTER (person <> {NOBODY}) AS persons, sum(records) AS records FROM pairs GROUP BY ALL
         ),
-        held AS (
+        classes AS (
             SELECT c.records, c.masked, coalesce(d.persons, 0) AS persons,
                 d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS strange
             FROM {combinations} AS c FULL JOIN counted AS d ON d.combination = c.combination
@@ -90,5 +105,65 @@ def people_sql(combinations: str, classes: str, people: str, labels: int, k: int
         SELECT (SELECT count(*) FROM everybody), (SELECT coalesce(max(records), 0)::BIGINT FROM everybody),
             coalesce(sum(persons) FILTER (masked), 0)::BIGINT, coalesce(min(persons), 0), count(*) FILTER (persons < {k:d}),
             coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (strange), coalesce(histogram(persons), MAP {{}})
-        FROM held
+        FROM classes
     """
+
+
+def strange_values_sql(source: str, qids: Sequence[str], column: str, combinations: str, held: str, value: str) -> str:
+    """Returns the statement that counts the classes of the files in which values of a sensitive column are not those that are kept.
+
+    Args:
+        source: What is read, such as ``read_parquet([…])``.
+        qids: Quoted names of the published quasi-identifiers.
+        column: Quoted name of the sensitive column.
+        combinations: The table of the published combinations.
+        held: The table of who is in which.
+        value: The column's name in that table.
+    """
+    labels = ", ".join(f"{qid}::VARCHAR AS label_{number}" for number, qid in enumerate(qids))
+    same = " AND ".join(f"d.label_{number} IS NOT DISTINCT FROM c.label_{number}" for number in range(len(qids)))
+    return f"""
+        WITH read AS (SELECT {labels}, {column} AS value, count(*) AS records FROM {source} GROUP BY ALL),
+        written AS (
+            SELECT c.combination, d.value, sum(d.records) AS records FROM read AS d JOIN {combinations} AS c ON {same} GROUP BY ALL
+        ),
+        kept AS (SELECT combination, {value} AS value, sum(records) AS records FROM {held} GROUP BY ALL)
+        SELECT count(DISTINCT coalesce(w.combination, k.combination)) FROM written AS w
+        FULL JOIN kept AS k ON k.combination = w.combination AND k.value IS NOT DISTINCT FROM w.value
+        WHERE k.records IS DISTINCT FROM w.records
+    """
+
+
+def valued_sql(held: str, value: str) -> str:
+    """Returns what is read as a record for each person and value of a combination.
+
+    So whatever counts records of that counts everybody once for each of their values, and nobody not at all.
+
+    Args:
+        held: The table of who is in which combination.
+        value: The sensitive column's name in that table.
+    """
+    return f"(SELECT DISTINCT combination, person, {value} FROM {held} WHERE person <> {NOBODY})"
+
+
+def valued_whole_sql(held: str, value: str, column: str) -> str:
+    """Returns what is read as a record for each person and value of all combinations together.
+
+    Args:
+        held: The table of who is in which combination.
+        value: The sensitive column's name in that table.
+        column: Quoted name that it is given.
+    """
+    return f"(SELECT {value} AS {column} FROM (SELECT DISTINCT person, {value} FROM {held} WHERE person <> {NOBODY}))"
+
+
+def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str) -> str:
+    """Returns what is read as a record for each person and value of the whole source.
+
+    Args:
+        source: What is read.
+        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+        column: Quoted name of the sensitive column.
+    """
+    somebody = " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
+    return f"(SELECT DISTINCT {', '.join(dict.fromkeys([*persons, column]))} FROM {source} WHERE {somebody})"

@@ -24,10 +24,7 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
         suppressed: Records that were dropped or masked.
         masked: How many of them are in the files. They are in no class; where others publish ``*`` as well nobody can tell them apart.
     """
-    table = dict(classes)
-    if masked and masked == starred:
-        table[starred] -= 1
-    table = {size: number for size, number in table.items() if number}
+    table = unmasked(classes, starred, masked)
     records, many = sum(size * number for size, number in table.items()), sum(table.values())
     counts: Figures = {"records": records, "classes": many, "suppressed": suppressed}
     if not records:
@@ -50,3 +47,11 @@ def risk_of_files(classes: Mapping[int, int], starred: int, suppressed: int, mas
         "unique": unique,
         "uniqueness": unique / records,
     }
+
+
+def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int, int]:
+    """Returns classes by size without that of the masked records, the arguments as for ``risk_of_files``."""
+    table = dict(classes)
+    if masked and masked == starred:
+        table[starred] -= 1
+    return {size: number for size, number in table.items() if number}

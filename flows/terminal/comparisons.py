@@ -23,8 +23,9 @@ def comparison_summary(comparison: Comparison, folder: str) -> RenderableType:
     names = ", ".join(qid.name for qid in comparison.qids)
     most = max(comparison.cases, key=lambda case: case.chunks)
     size = "the same records in more chunks" if comparison.data == "cut" else f"chunks of {most.records // most.chunks:,} records"
+    whose = ", k of persons" if comparison.unit == "person" else ""
     return Group(
-        f"One node for all chunks (SKALD) against a node for each chunk alone: {size}, limit {comparison.limit}.",
+        f"One node for all chunks (SKALD) against a node for each chunk alone: {size}, limit {comparison.limit}{whose}.",
         "",
         "[bold]Nodes[/] (the paper's Table III): bin widths, or levels L0, L1, …; * is one group",
         Text(f"QIDs: {names}"),

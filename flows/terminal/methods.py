@@ -8,6 +8,7 @@ from rich.text import Text
 
 from schemas.errors.base import counted
 from schemas.release.method_comparison import Figures, MethodComparison
+from tasks.comparison.method_page import unit_of
 from tasks.report.page import percent
 
 
@@ -18,7 +19,11 @@ def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType
         comparison: The figures.
         folder: Where they lie.
     """
-    parts: list[RenderableType] = [Text(f"{counted(comparison.records, 'record')}, at most {comparison.limit} suppressed.")]
+    unit = unit_of(comparison)
+    whose = " k counts different persons." if unit.of_persons else ""
+    parts: list[RenderableType] = [Text(f"{counted(comparison.records, 'record')}, at most {comparison.limit} suppressed.{whose}")]
+    if said := unit.warning():
+        parts.append(Text(f"Warning: {said}"))
     for one in comparison.advice:
         parts += ["", f"[bold]k = {one.k:,}[/]", _table(comparison, one.k, one.method), Text(one.verdict)]
         parts += [Text(f"- {sentence}") for sentence in one.others]

@@ -11,7 +11,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from core.privacy.risk import THRESHOLD, kept_preset, least_class
 from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
@@ -21,6 +20,7 @@ from tasks.planning.plan import Plan
 from tasks.publication.manifests import risk_after
 from tasks.report.linked import linked_sentences
 from tasks.report.sentences import increment_sentences, warning_sentences
+from tasks.report.units import Unit
 
 MOST_SPELT = 10**15
 WORTH = 0.05
@@ -71,7 +71,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("optimum", f"{manifest.optimal}: {passed}")
     else:
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
-    for name, text in risk_rows(manifest.risk):
+    for name, text in risk_rows(manifest.risk, Unit.of_release(manifest)):
         table.add_row(name, text)
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
@@ -106,30 +106,29 @@ def _masked(manifest: Manifest) -> str:
     return f", {manifest.masked:,} of them masked" if manifest.masked else ""
 
 
-def risk_rows(risk: Mapping[str, Mapping[str, int | float]]) -> Iterator[tuple[str, str]]:
+def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> Iterator[tuple[str, str]]:
     """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset that a report may cite."""
     if not risk:
         return
     after = risk["after"]
-    yield "risk before", _risk(risk["before"]) if "before" in risk else "not counted"
-    yield (
-        "risk after",
-        _risk(after) + (f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""),
-    )
-    preset = kept_preset(int(after.get("min_class", 0)))
-    yield (
-        "maximum risk",
-        f"keeps {preset[0]} ({preset[1]})" if preset else f"keeps no preset; {THRESHOLD} needs k = {least_class(THRESHOLD)}",
-    )
+    yield "risk before", _risk(risk["before"], unit) if "before" in risk else "not counted"
+    suppressed = f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""
+    yield "risk after", _risk(after, unit) + suppressed
+    yield "maximum risk", unit.maximum_risk_in_short(int(after.get("min_class", 0)))
 
 
-def _risk(figures: Mapping[str, int | float]) -> str:
+def _risk(figures: Mapping[str, int | float], unit: Unit) -> str:
     if not figures["records"]:
-        return "no record in a class"
-    return (
-        f"at most 1 in {figures['min_class']:,} ({figures['prosecutor_max']:.4f}) · mean {figures['prosecutor_mean']:.4f} · "
-        f"{figures['uniqueness']:.2%} unique · {figures['share_above']:.2%} above {figures['threshold']}"
-    )
+        return f"no {unit.one} in a class"
+    # Said where it matters that people are counted, or are not.
+    least = counted(int(figures["min_class"]), unit.one) if unit.of_persons or unit.repeats else f"{figures['min_class']:,}"
+    told = [
+        f"at most 1 in {least} ({figures['prosecutor_max']:.4f})",
+        f"mean {figures['prosecutor_mean']:.4f}",
+        f"{figures['uniqueness']:.2%} unique",
+    ]
+    above = f"{figures['share_above']:.2%} above {figures['threshold']}"
+    return " · ".join([*told, *([above] if "share_above" in unit.risks() else [])])
 
 
 def plan_summary(plan: Plan) -> RenderableType:
@@ -139,6 +138,8 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row(
         "records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}, {plan.source_bytes / 1e6:,.1f} MB"
     )
+    if plan.persons:
+        table.add_row("persons", f"{plan.persons.persons:,}, with {counted(plan.persons.most_records, 'record')} at most")
     table.add_row("source", plan.source)
     counted_now = (plan.histograms_to_scan or 0) if _counted(plan) else 0
     now = [
@@ -163,10 +164,15 @@ def plan_summary(plan: Plan) -> RenderableType:
     if plan.pseudonyms:
         table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
     if plan.exposed:
-        table.add_row("unique records", _share(plan.exposed.unique, plan))
-        table.add_row("in classes below k", _share(plan.exposed.below_k, plan))
+        table.add_row(f"unique {plan.unit}s", _share(plan.exposed.unique, plan))
+        # A share of records is what the limit allows to suppress.
+        lost = f", with {_of_records(plan.exposed.records, plan)}" if plan.exposed.records is not None else ""
+        table.add_row("in classes below k", _share(plan.exposed.below_k, plan) + lost)
+    unit = Unit(plan.unit, plan.repeats)
     if plan.risk:
-        table.add_row("risk before", _risk(plan.risk))
+        table.add_row("risk before", _risk(plan.risk, unit))
+    if said := unit.warning():
+        table.add_row("warning", said)
     return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or driver_words(plan)) else []))
 
 
@@ -191,8 +197,13 @@ def _planned_qids(plan: Plan) -> Table:
     return qids
 
 
-def _share(records: int, plan: Plan) -> str:
-    return f"{records:,} ({records / plan.records:.2%})"
+def _share(number: int, plan: Plan) -> str:
+    """Returns how many records or persons, and what share of all of them."""
+    return f"{number:,} ({number / (plan.persons.persons if plan.persons else plan.records):.2%})"
+
+
+def _of_records(records: int, plan: Plan) -> str:
+    return f"{counted(records, 'record')} ({records / plan.records:.2%})"
 
 
 def driver_words(plan: Plan) -> str:
@@ -202,11 +213,13 @@ def driver_words(plan: Plan) -> str:
         return ""
     whole, (least, _, name) = plan.exposed.below_k, min(known)
     if not whole:
-        return "Every combination is shared by k records or more as it is: a release can keep the values."
+        return f"Every combination is shared by k {plan.unit}s or more as it is: a release can keep the values."
     if whole - least < WORTH * whole:
-        return f"No quasi-identifier drives the risk alone: without any of them nearly as many as {whole:,} records are in classes below k."
+        many = f"nearly as many as {whole:,} {plan.unit}s"
+        return f"No quasi-identifier drives the risk alone: without any of them {many} are in classes below k."
+    instead = f"{_share(least, plan)} instead of {_share(whole, plan)} {plan.unit}s"
     return (
-        f"'{name}' drives the risk most: without it {_share(least, plan)} instead of {_share(whole, plan)} records would be in classes "
+        f"'{name}' drives the risk most: without it {instead} would be in classes "
         "below k. A hierarchy with more steps, or leaving the column out, keeps the others finer."
     )
 
@@ -235,7 +248,10 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} (k = {k:,})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
-    for name, text in risk_rows(before | {"after": risk_after(recount, suppressed, masked)}):
+    unit = Unit("person" if recount.persons else "record", manifest.repeats if manifest else {})
+    # Where persons could not be counted, the sizes of classes say nothing of a risk.
+    risk = before | {"after": risk_after(recount, suppressed, masked)} if not manifest or manifest.unit == unit.one else {}
+    for name, text in risk_rows(risk, unit):
         table.add_row(name, text)
     for sentence in linked_sentences(manifest) if manifest else ():
         table.add_row("linked", sentence)

@@ -61,6 +61,18 @@ class ReplayError(SkaldError):
         return cls(f"Release '{release}' does not say which hierarchies it was made with. Run its job again and replay that release.")
 
 
+class FragmentsError(SkaldError):
+    """Records cannot be anonymised in fragments."""
+
+    @classmethod
+    def of_persons(cls, method: str) -> FragmentsError:
+        """Two fragments may publish the same, and what is promised of each class of persons need not hold for both together."""
+        return cls(
+            f"Method '{method}' has to cut these records in fragments, and entropy, recursive and t of persons cannot be kept in classes "
+            "that two fragments share. Raise memory, ask for distinct, or use method 'skald'."
+        )
+
+
 class NoLatticeError(SkaldError):
     """There is nothing to draw."""
 

@@ -7,6 +7,18 @@ from collections.abc import Sequence
 from schemas.errors.base import SkaldError, SourceError, StorageError, counted, listed
 
 
+class PointerError(StorageError):
+    """A release is published, and what points to it is not."""
+
+    @classmethod
+    def not_named(cls, release: str, target: str) -> PointerError:
+        """``CURRENT`` could not be written after the rename that published."""
+        return cls(
+            f"Release '{release}' is published, verified and whole, but 'CURRENT' in '{target}' could not be written and still names the "
+            "one before, if any. See to the disk and the folder's permissions; the same command then names it."
+        )
+
+
 class DatabaseError(SourceError):
     """A database cannot be read, or what a query returns cannot be kept as it is."""
 

@@ -6,6 +6,7 @@ from typing import Any
 from schemas.errors.base import listed, nearest
 from schemas.job.columns import hidden, names
 from schemas.job.method import METHODS, one_level
+from schemas.job.person import NONE
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.pseudonyms.identifiers import pseudonym_kinds
@@ -51,12 +52,12 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
 def named_persons(columns: Mapping[str, Any]) -> list[str]:
     """Returns the columns that name a person, of ``columns`` that are read or not yet read."""
     person = columns.get("person")
-    return list(names([person] if isinstance(person, str) else person))
+    if isinstance(person, str):
+        return [] if person == NONE else [person]
+    return list(names(person))
 
 
-def person_faults(
-    columns: Mapping[str, Any], method: Mapping[str, Any], suppression: Mapping[str, Any], privacy: Mapping[str, Any]
-) -> list[str]:
+def person_faults(columns: Mapping[str, Any], method: Mapping[str, Any], privacy: Mapping[str, Any]) -> list[str]:
     """Returns where persons would be told by what is published, and where they are not counted yet, each with its place."""
     person, raw = named_persons(columns), {*names(columns.get("sensitive")), *names(columns.get("insensitive"))}
     faults = []
@@ -65,13 +66,21 @@ def person_faults(
     entry = METHODS.get(str(method.get("name", "skald")))
     if person and entry and not entry.counts_persons:
         faults.append(f"columns.person: method {entry.name} does not count persons yet; use skald, or leave it out and count records")
-    treatment = SUPPRESSIONS.get(str(suppression.get("treatment", "drop")))
-    if person and (suppression.get("rounds") or (treatment and treatment.stars)):
-        faults.append("columns.person: rounds and stars do not count persons yet; use treatment drop or mask, without rounds")
-    for kind, column, _ in models_asked(privacy) if person else ():
+    for kind, column, _ in models_asked(privacy) if person and _in_fragments(method) else ():
         if not kind.of_presence:
-            faults.append(f"columns.person: the recount of privacy.{kind.section}.{column} does not count persons yet; use distinct")
+            # Each fragment is right by itself, and none knows what the others publish.
+            faults.append(
+                f"method.fragments: privacy.{kind.section}.{column} cannot be kept of persons in classes that two fragments share; "
+                "use distinct, or leave fragments out"
+            )
     return faults
+
+
+def _in_fragments(method: Mapping[str, Any]) -> bool:
+    """Tells whether a method, read or not yet read, asks for more than one fragment."""
+    fragments = method.get("fragments")
+    count = fragments.get("count") if isinstance(fragments, Mapping) else getattr(fragments, "count", 1)
+    return isinstance(count, int) and count > 1
 
 
 def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -85,6 +94,8 @@ def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
     faults = [] if named_persons(job["columns"]) else ["method.linked: whose records belong together must be named; set columns.person"]
     if job["suppression"].get("treatment", "drop") != "drop":
         faults.append("method.linked: people lose single records, and a mask would show these; use suppression.treatment: drop")
+    if job["suppression"].get("rounds"):
+        faults.append("method.linked: later rounds would publish what people lost; leave suppression.rounds out")
     faults += [
         f"method.linked: privacy.{kind.section}.{column} would have to hold for what is left of each class, which is not looked at yet"
         for kind, column, _ in models_asked(job["privacy"])

@@ -153,7 +153,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
     faults += linkable_faults(columns)
     faults += linked_faults({part: _mapping(job.get(part)) for part in ("columns", "method", "suppression", "privacy")})
-    faults += person_faults(columns, _mapping(job.get("method")), suppression, _mapping(job.get("privacy")))
+    faults += person_faults(columns, _mapping(job.get("method")), _mapping(job.get("privacy")))
     known = {name for role in ROLES for name in names(columns.get(role))} | set(named_persons(columns))
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))
     for kind in ("l", "t"):

@@ -48,7 +48,7 @@ class MethodEntry:
         counts_persons: Whether k is of persons where the job names them.
         compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
         partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
-            `tasks.records.partitions.Partitioned`.
+            `tasks.records.partitions.Partitioned`; if it counts persons, ``(job, codes, coding, crowd)``, a `core.persons.crowd.Crowd`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
     """
 
@@ -83,6 +83,7 @@ METHODS = Registry(
         Code("flows.mondrian:mondrian"),
         "Mondrian: the records are cut again and again along one quasi-identifier, as long as both sides keep the promise.",
         replays=True,
+        counts_persons=True,
         compiled=True,
         faults=mondrian_faults,
     ),
@@ -92,6 +93,7 @@ METHODS = Registry(
         Code("flows.records:rayden"),
         "RAYDEN: a tree of nearest records under Gower's distance; outliers are parted among themselves.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_rayden"),
     ),
     MethodEntry(
@@ -100,6 +102,7 @@ METHODS = Registry(
         Code("flows.records:canon"),
         "CANON: a tree of nearest records under the distance of the numerical quasi-identifiers.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_canon"),
     ),
     MethodEntry(
@@ -108,6 +111,7 @@ METHODS = Registry(
         Code("flows.records:mondrian_cof"),
         "Mondrian, then outliers of its classes are parted among themselves.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_mondrian_cof"),
     ),
     MethodEntry(
@@ -116,6 +120,7 @@ METHODS = Registry(
         Code("flows.records:clustering"),
         "Semantic clustering: records with equal groups are taken together, level by level.",
         ALONE,
+        counts_persons=True,
         partition=Code("tasks.records.partitions:partition_by_clustering"),
     ),
 )

@@ -67,6 +67,7 @@ def _mask_form(spec: MaskTreatment) -> str:
     if mask.replacement is not None:
         parts = enumerate(re.split(r"\\([1-9\\])", mask.replacement))
         written = (part if place % 2 == 0 else "\\" if part == "\\" else None for place, part in parts)
+        # Of what a group took out of a value only the source knows the form.
         read = (".*" if part is None else _characters(part) for part in written)
         return "(?s)" + "".join(read)
     covered, kept = f"{_characters(mask.character)}+", f".{{0,{mask.keep}}}"
@@ -81,6 +82,7 @@ def _encrypt_form(spec: EncryptTreatment) -> str:
 
 
 def _characters(text: str) -> str:
+    # By code point, so that none of them means anything in an expression.
     return "".join(f"\\x{{{ord(character):x}}}" for character in text)
 
 

@@ -10,6 +10,7 @@ from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
+from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 
 MASK = "*"
@@ -125,7 +126,8 @@ class Manifest(BaseModel):
         loss: Losses by name.
         ncp: Normalised certainty penalty by QID.
         risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
-            counted. Suppressed records are stated in it, never averaged in.
+            counted. Suppressed records are stated in it, never averaged in. Where persons are named, sizes are of persons, ``records`` are
+            they, once for each of their classes, and so are means and shares.
         optimal: ``certified``, or what was not excluded.
         search: Nodes of the lattice, how many pass if they were counted, how many were evaluated, a bound if there is one, and the roots.
         files: The data files.
@@ -135,7 +137,7 @@ class Manifest(BaseModel):
         asked: What the job asked, for the report.
         measured: By promise (``l``, ``t``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
         suppressed_for: Suppressed records by what they lacked: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
-        source_sizes: Classes of the source as it is, by size, where they were counted.
+        source_sizes: Classes of the source as it is, by size in the unit of k, where they were counted.
         columns: DuckDB's types of the columns, where the files do not tell them (CSV).
         lattice: What the search found out about the lattice, where it kept that.
         pseudonyms: What stands in the place of identifiers, by column. A release with any is pseudonymous: its records can be linked to
@@ -149,6 +151,9 @@ class Manifest(BaseModel):
         remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
             the suppressed ones.
         persons: Of jobs that name them; null where every record counts as a person of its own.
+        person_sizes: Classes of the data files by persons, as recounted, that of masked records not among them; empty where none are named.
+        repeats: Identifiers whose values repeat although the job names no person, so that classes of k records may be of fewer than k
+            persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
         linked: What pseudonyms show that link records, by column; null where it was not counted yet.
         replay_of: The release whose recoding was applied; None where one was looked for.
     """
@@ -196,6 +201,8 @@ class Manifest(BaseModel):
     replay_of: str | None = None
     remainder: Remainder | None = None
     persons: Persons | None = None
+    person_sizes: tuple[Band, ...] = ()
+    repeats: dict[str, RepeatedColumn] = {}
     linked: tuple[Linked, ...] | None = None
 
     @property

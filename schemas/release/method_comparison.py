@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.release.repeats import RepeatedColumn
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -18,15 +20,15 @@ class Figures(_Part):
         released: Records in classes, masked ones not among them.
         suppressed: Records that were dropped or masked.
         classes: Published classes.
-        min_class: Records in the smallest.
+        min_class: Size of the smallest, in the comparison's unit.
         gcp: Mean penalty of what is published for a value: range over range of numbers, values covered over values of others; 0 for a value
             itself, 1 for a suppressed record.
         gcp_values: The same as if every class published the values that it holds; None where that was not counted.
         dm: Σ over classes |E|² + s·N.
-        c_avg: Records per class in units of k.
-        prosecutor_max: Highest risk of a record.
-        prosecutor_mean: Mean risk of a record.
-        share_above: Share of the records whose risk is above ``threshold``.
+        c_avg: Records or persons per class in units of k.
+        prosecutor_max: Highest risk of a record or person.
+        prosecutor_mean: Mean risk of one.
+        share_above: Share of them whose risk is above ``threshold``.
         cpu: Seconds, of the run's own process.
         peak: Bytes, of the same.
         wall: Seconds.
@@ -96,6 +98,8 @@ class MethodComparison(_Part):
         limit: Share of the records that may be suppressed, as it is written.
         memory: The budget in bytes.
         threshold: The risk that ``share_above`` refers to.
+        unit: What k counts: ``record`` or ``person``.
+        repeats: Identifiers whose values repeat although no person is named.
         runs: By k, then in the order that was asked for.
         summary: The advice in one paragraph.
         advice: One per k.
@@ -112,6 +116,8 @@ class MethodComparison(_Part):
     limit: str
     memory: int
     threshold: float
+    unit: Literal["record", "person"] = "record"
+    repeats: dict[str, RepeatedColumn] = {}
     runs: tuple[MethodRun, ...]
     summary: str
     advice: tuple[Advice, ...]

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from schemas.release.manifest import Persons
+from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures
 
 
@@ -73,13 +75,17 @@ class CameOut(_Part):
         suppressed: Records that were dropped or masked.
         masked: How many of them are published with ``*`` in every quasi-identifier.
         classes: Equivalence classes.
-        min_class: Records in the smallest.
-        mean_class: Records per class.
+        min_class: Size of the smallest, in ``unit``, and of ``mean_class`` and ``bands`` too.
+        mean_class: Of a class on average.
         bands: Classes by size.
         source_bands: The same of the source as it is; empty where that was not counted.
         why_suppressed: How many records were suppressed, why and how, a sentence each.
         files: Number of data files.
         remainder: What became of records that fail at the levels of the columns, a sentence each; empty where they are just suppressed.
+        unit: What classes are counted in: ``record`` or ``person``.
+        persons: How many there are, where the job names them.
+        repeats: Identifiers that repeat although it names none.
+        warnings: What that means, a sentence each.
     """
 
     records: int
@@ -94,6 +100,10 @@ class CameOut(_Part):
     why_suppressed: tuple[str, ...]
     files: int
     remainder: tuple[str, ...] = ()
+    unit: Literal["record", "person"] = "record"
+    persons: Persons | None = None
+    repeats: dict[str, RepeatedColumn] = {}
+    warnings: tuple[str, ...] = ()
 
 
 class ReportedQid(_Part):
@@ -163,6 +173,7 @@ class Report(_Part):
         qids: One entry per quasi-identifier, in job order.
         losses: What the release lost.
         risk: Re-identification risk before and after.
+        risk_basis: What it was counted from.
         maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
         optimal: As in the manifest.
         certificate: The same in plain words, a sentence each.
@@ -200,3 +211,4 @@ class Report(_Part):
     seconds: dict[str, float]
     peak_rss: int
     increment: tuple[str, ...] = ()
+    risk_basis: str = "Counted from class sizes"

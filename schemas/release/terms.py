@@ -8,7 +8,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Band(BaseModel):
-    """Classes of ``least`` to ``most`` records: how many there are, and how many records they hold; ``most`` is None in the last band."""
+    """Classes of ``least`` to ``most`` records: how many there are, and how many records they hold; ``most`` is None in the last band.
+
+    Where persons are named, all of these are persons, who count once in each of their classes.
+    """
 
     model_config = ConfigDict(frozen=True)
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from core.columns.node import Node
 from schemas.job.job import Job
 from tasks.comparison import chunks as comparison
 from tasks.comparison.chunks import OptimumArtifacts, Portion, Recounted, read_recount
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import Artifacts, count_histograms, merge_histograms
+from tasks.counting.phases import Artifacts, count_histograms, count_pairs, merge_histograms
 from tasks.engine.calls import WORKERS, Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, run_step
-from tasks.source.chunks import Source
+from tasks.lattice.optimum import memory_for_cells
+from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import key_of_all
 from tasks.store.store import Artifact, Store
 
@@ -35,11 +37,16 @@ def count_units(run: Run, source: Source, domain: Artifact, units: int) -> list[
     finest = (0,) * len(run.job.columns.quasi_identifiers)
     pieces = source.model_copy(update={"chunks": tuple(piece for cut in cuts for piece in cut)})
     # One call for all pieces, so that units are counted side by side; the parts come back in the order of the pieces.
+    pairs = iter(count_pairs(run, pieces))
     parts = iter(count_histograms(run, pieces))
-    return [
-        Portion(histogram=_merged(run, domain, finest, [next(parts) for _ in cut]), root=finest, records=sum(piece.rows for piece in cut))
-        for cut in cuts
-    ]
+    return [_unit(run, domain, finest, cut, [next(parts) for _ in cut], list(islice(pairs, len(cut)))) for cut in cuts]
+
+
+def _unit(run: Run, domain: Artifact, finest: Node, cut: Sequence[Chunk], parts: Artifacts, pairs: Artifacts) -> Portion:
+    records = sum(piece.rows for piece in cut)
+    # Cells that persons are paired with are told by their place in the histogram of the piece.
+    pieces = tuple(parts) if pairs else ()
+    return Portion(histogram=_merged(run, domain, finest, parts), root=finest, records=records, pieces=pieces, pairs=tuple(pairs))
 
 
 def _merged(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
@@ -63,7 +70,14 @@ def portion_of(run: Run, domain: Artifact, units: Sequence[Portion], *, bins: bo
     records = sum(unit.records for unit in units)
     root = comparison.root_of(run.job, coding, records, bins=bins)
     parts = [unit.histogram for unit in units]
-    return Portion(histogram=_merged(run, domain, root, parts), root=root, records=records, parts=tuple(parts))
+    return Portion(
+        histogram=_merged(run, domain, root, parts),
+        root=root,
+        records=records,
+        parts=tuple(parts),
+        pieces=tuple(piece for unit in units for piece in unit.pieces),
+        pairs=tuple(pairs for unit in units for pairs in unit.pairs),
+    )
 
 
 def optima_of_chunks(
@@ -104,7 +118,7 @@ def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Seq
         for number, part in enumerate(parts, start=1)
     ]
     # Every worker may hold a portion at the same time, and none knows what the others hold.
-    abreast = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= run.job.memory
+    abreast = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= memory_for_cells(run.job)
     batches = [calls] if abreast else [[call] for call in calls]
     return [optima for batch in batches for result in map_step(run, "optima", _find_optima, batch) for optima in result]
 

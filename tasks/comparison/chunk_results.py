@@ -19,6 +19,7 @@ from schemas.job.method import full_domain
 from schemas.reading.model import plain
 from tasks.comparison.chunks import Optimum, Recounted
 from tasks.counting.coding import Coding
+from tasks.report.units import Unit
 from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, write_whole
 
@@ -67,7 +68,7 @@ class Case(BaseModel):
 
     Attributes:
         chunks: Number of chunks.
-        k: Least size of a class.
+        k: Least size of a class, in the comparison's unit.
         records: N, over all chunks.
         skald: One node for all chunks.
         alone: A node for each chunk.
@@ -106,6 +107,7 @@ class Comparison(BaseModel):
         limit: Share of the records that may be suppressed, in each chunk or in all.
         objective: What the searches minimise.
         memory: Bytes.
+        unit: What k counts: ``record`` or ``person``.
         qids: In job order.
         cases: By number of chunks, then by k.
         seconds: Wall time per phase.
@@ -120,6 +122,7 @@ class Comparison(BaseModel):
     limit: str
     objective: str
     memory: int
+    unit: str = "record"
     qids: tuple[ComparedQid, ...]
     cases: tuple[Case, ...]
     seconds: dict[str, float]
@@ -159,6 +162,7 @@ def make_comparison(job: Job, source: Source, coding: Coding, cases: Sequence[Ca
         limit=str(plain(job.suppression.limit)),
         objective=full_domain(job.method).objective,
         memory=job.memory,
+        unit=Unit.of_job(job).one,
         qids=tuple(
             ComparedQid(name=qid.name, levels=spelt_levels(qid, hierarchy))
             for qid, hierarchy in zip(job.columns.quasi_identifiers, coding.hierarchies, strict=True)

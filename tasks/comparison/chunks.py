@@ -18,10 +18,10 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.node import Node
 from core.evaluation.per_chunk_baseline import Published, concatenated_sql
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import roll_up
 from core.lattice.roots import dense_root, occupied_root
 from core.lattice.search import Found
 from core.losses.losses import certainty_penalty
+from core.persons.node_cells import cells_at
 from core.privacy.models import KAnonymity
 from schemas.errors.base import JobError, PrivacyError
 from schemas.errors.methods import ComparisonError
@@ -32,7 +32,8 @@ from schemas.tables import histogram_schema
 from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints, load_histogram
-from tasks.lattice.optimum import Sought, below, examine
+from tasks.counting.visits import People
+from tasks.lattice.optimum import Sought, below, examine, memory_for_cells
 from tasks.lattice.promises import most_suppressed
 from tasks.source.chunks import Chunk, Source
 from tasks.store.database import connect, literal
@@ -51,6 +52,7 @@ class Portion(BaseModel):
         root: Level 0 of every QID where memory allows.
         records: How many records there are.
         parts: Histograms at the finest node that add up to these records, from which further roots can be made.
+        pieces: The same by pieces of the source, each with its ``pairs`` of person and cell; none where no person is named.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -59,13 +61,15 @@ class Portion(BaseModel):
     root: Node
     records: int
     parts: tuple[Artifact, ...] = ()
+    pieces: tuple[Artifact, ...] = ()
+    pairs: tuple[Artifact, ...] = ()
 
 
 class Optimum(BaseModel):
     """The best node of one portion at one k, in figures that may be shown.
 
     Attributes:
-        k: Least size of a class.
+        k: Least size of a class, in persons where they are named.
         records: N.
         node: Level of each QID; None where no node passes, as with k > N: then nothing is released and all records are suppressed.
         classes: Published classes.
@@ -167,9 +171,9 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
         PrivacyError: not even the top fits.
     """
     if bins and full_domain(job.method).root == "dense":
-        root = dense_root(coding.hierarchies, job.memory)
+        root = dense_root(coding.hierarchies, memory_for_cells(job))
     else:
-        root = occupied_root(coding.hierarchies, job.memory, records)
+        root = occupied_root(coding.hierarchies, memory_for_cells(job), records)
     if root is None:
         raise PrivacyError.memory_too_small(job.memory)
     return root
@@ -178,7 +182,7 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
 def optima_key(job: Job, coding: Coding, portion: Portion, k: int) -> Key:
     """Returns the key of an optimum."""
     # k and the records allowed, not the job's own k: experiments with other numbers of chunks ask for the same optimum again.
-    read = fingerprints([portion.histogram]), fingerprints(portion.parts), coding.key, portion.root
+    read = fingerprints([portion.histogram]), fingerprints(portion.parts), fingerprints(portion.pairs), coding.key, portion.root
     return OPTIMA.key(*read, k, most_suppressed(job, portion.records), full_domain(job.method).canonical(), job.memory)
 
 
@@ -194,8 +198,9 @@ def search_portions(job: Job, domain: Artifact, ks: Sequence[int], store: Store,
     found = [_kept(store, key) for key in keys]
     if None in found:
         histogram, published = load_histogram(portion.histogram, coding, portion.root, store), Published.of(coding.hierarchies)
+        people = People(coding, portion.pieces, portion.pairs, store, job.memory) if job.columns.person else None
         found = [
-            kept or _make(job, coding, published, Searched(histogram, portion.parts), k, key, store)
+            kept or _make(job, coding, published, Searched(histogram, portion.parts, people), k, key, store)
             for kept, k, key in zip(found, ks, keys, strict=True)
         ]
     return [artifacts for artifacts in found if artifacts]
@@ -208,18 +213,20 @@ def _kept(store: Store, key: Key) -> OptimumArtifacts | None:
 
 
 class Searched(NamedTuple):
-    """The histogram of a portion's first root, and what further ones are added up from."""
+    """The histogram of a portion's first root, what further ones are added up from, and whose the records are if persons are named."""
 
     first: Histogram
     parts: tuple[Artifact, ...]
+    people: People | None
 
 
 def _make(job: Job, coding: Coding, published: Published, searched: Searched, k: int, key: Key, store: Store) -> OptimumArtifacts:
-    first, parts = searched
+    first, parts, people = searched
     # The limit is taken of these records alone: a chunk that is anonymised alone cannot borrow from another.
-    found = examine(job, coding, Sought(KAnonymity(k), first.records, k), first, parts, store)
+    sought = Sought(KAnonymity(k), first.records, k, people)
+    found = examine(job, coding, sought, first, parts, store)
     histogram = below(job, coding, found, first, parts, store) if found else first
-    optimum, classes = _optimum(coding, published, histogram, k, found)
+    optimum, classes = _optimum(coding, published, histogram, sought, found)
     words = len(published.packing.words)
     return OptimumArtifacts(
         optima=store.make("optima", key, ".json", lambda path: path.write_text(optimum.model_dump_json())),
@@ -229,15 +236,15 @@ def _make(job: Job, coding: Coding, published: Published, searched: Searched, k:
     )
 
 
-def _optimum(coding: Coding, published: Published, histogram: Histogram, k: int, found: Found | None) -> tuple[Optimum, pa.Table]:
-    records = histogram.records
+def _optimum(coding: Coding, published: Published, histogram: Histogram, sought: Sought, found: Found | None) -> tuple[Optimum, pa.Table]:
+    records, k = histogram.records, sought.k
     # A limit of 1 lets a node pass that publishes nothing: that is a lost chunk, not an optimum.
     if found is None or found.loss.suppressed == records:
         nothing = cell_table(tuple(np.empty(0, np.int64) for _ in published.packing.words), np.empty(0, np.int64))
         # Eq. 4 with s = N. At 0 a chunk that cannot be released at all would look like the best of them.
         return Optimum(k=k, records=records, node=None, classes=0, suppressed=records, dm_star=records**2, gcp=1, unexamined=0), nothing
-    chosen = roll_up(histogram, found.node, coding.hierarchies)
-    kept = ~KAnonymity(k).fails(chosen.counts)
+    at = cells_at(histogram, found.node, coding.hierarchies, (), sought.visits_to(histogram))
+    chosen, kept = at.cells, ~sought.model.fails(at.persons, {})
     counts, suppressed = chosen.counts[kept], found.loss.suppressed
     penalties = [
         certainty_penalty(hierarchy, domain, level, codes[kept], counts, suppressed)

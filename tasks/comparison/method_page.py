@@ -14,6 +14,7 @@ from core.charts.scales import short
 from schemas.job.method import METHODS
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.report.page import number, page, percent, size
+from tasks.report.units import Unit
 
 TEMPLATE = "methods.html"
 
@@ -46,8 +47,9 @@ def _seconds(value: float) -> str:
     return f"{value:,.1f} s" if value < 100 else f"{value:,.0f} s"
 
 
-def measured(threshold: float) -> tuple[Measured, ...]:
+def measured(threshold: float, unit: Unit) -> tuple[Measured, ...]:
     """Returns the figures in the order in which they are shown."""
+    several = unit.several
     return (
         Measured("GCP", "coarsening of what is published: 0 none, 1 all; less is better", attrgetter("gcp"), number, short),
         Measured(
@@ -58,11 +60,17 @@ def measured(threshold: float) -> tuple[Measured, ...]:
             short,
         ),
         Measured("DM", "sum of squared class sizes, and s·N; less is better", attrgetter("dm"), number, short),
-        Measured("C_avg", "records per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short),
+        Measured("C_avg", f"{several} per class in units of k; 1 is the finest", attrgetter("c_avg"), lambda value: f"{value:,.2f}", short),
         Measured("Records kept", "in classes; more is better", attrgetter("kept"), percent, _share),
-        Measured("Highest risk", "of a record whose person is known to be in the data", attrgetter("prosecutor_max"), percent, _share),
+        Measured("Highest risk", HIGHEST[unit.of_persons], attrgetter("prosecutor_max"), percent, _share),
         Measured("Mean risk", "the same on average; less is better", attrgetter("prosecutor_mean"), percent, _share),
-        Measured(f"Records above {threshold:g}", "share whose risk is higher; less is better", attrgetter("share_above"), percent, _share),
+        Measured(
+            f"{several.capitalize()} above {threshold:g}",
+            "share whose risk is higher; less is better",
+            attrgetter("share_above"),
+            percent,
+            _share,
+        ),
         Measured("CPU time", "of the whole run from scratch; less is better", attrgetter("cpu"), _seconds, _seconds),
         Measured("Memory", "peak of the same process; less is better", attrgetter("peak"), lambda value: size(int(value)), _memory),
         Measured("Suppressed", "records", attrgetter("suppressed"), number, short, pictured=False),
@@ -70,15 +78,23 @@ def measured(threshold: float) -> tuple[Measured, ...]:
     )
 
 
+HIGHEST = {False: "of a record whose person is known to be in the data", True: "of a person who is known to be in the data"}
+
+
 def _memory(value: float) -> str:
     return f"{value / 1e9:.3g} GB" if value >= 1e9 else f"{value / 1e6:.3g} MB"
+
+
+def unit_of(comparison: MethodComparison) -> Unit:
+    """Returns what the k of a comparison counts."""
+    return Unit(comparison.unit, comparison.repeats)
 
 
 def charts(comparison: MethodComparison) -> list[str]:
     """Returns a picture per measure: bars at one k, a line per method over several."""
     found = {(run.method, run.k): run.figures for run in comparison.runs}
     drawn = []
-    for one in measured(comparison.threshold):
+    for one in measured(comparison.threshold, unit_of(comparison)):
         figures = {
             method: [one.of(figures) if (figures := found.get((method, k))) else None for k in comparison.ks]
             for method in comparison.methods
@@ -101,7 +117,8 @@ def render_methods(comparison: MethodComparison) -> str:
     return page(
         TEMPLATE,
         comparison=comparison,
-        columns=measured(comparison.threshold),
+        columns=measured(comparison.threshold, unit_of(comparison)),
+        unit=unit_of(comparison),
         charts=charts(comparison),
         dark=DARK_STYLE,
         words={name: method.words for name, method in METHODS.items()},

@@ -23,7 +23,6 @@ from pydantic import ValidationError
 from core.columns.compiled import kept_kernels
 from core.losses.losses import c_avg
 from core.privacy.risk import release_risk, without_masked
-from core.recount.classes import Recount
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
@@ -31,6 +30,7 @@ from schemas.release.manifest import Manifest
 from schemas.release.method_comparison import Figures, MethodRun
 from tasks.counting.coding import load_coding
 from tasks.engine.flows import SWITCH
+from tasks.publication.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.files import private_folder
 from tasks.store.store import Artifact, Store
@@ -180,22 +180,25 @@ def _figures(
         VerificationError: its files do not keep the promise.
     """
     release, coding = job.target_path / manifest.release, load_coding(job, domain, store)
-    recount, _ = verify_release(job, release)
-    risk = release_risk(recount.sizes, recount.masked, manifest.suppressed, manifest.masked)
-    released = int(risk["records"])
+    recount, _ = verify_release(job, release, people_of_release(manifest.release, Store(job.work_path / "artifacts")))
+    starred, masked = recount.starred(manifest.masked)
+    risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
+    sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
     held = manifest.loss.get("gcp_set")
     # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
     if manifest.node is not None and histogram is not None and manifest.remainder is None:
         held = held_gcp(job, coding, histogram, manifest.node, store)
     return Figures(
-        released=released,
+        released=sum(size * classes for size, classes in sizes.items()),
         suppressed=manifest.suppressed,
         classes=int(risk["classes"]),
         min_class=int(risk["min_class"]),
         gcp=published_gcp(job, coding, release, manifest, scratch / "spill"),
         gcp_values=held,
-        dm=_dm(recount, manifest),
-        c_avg=c_avg(released, int(risk["classes"]), job.privacy.k),
+        # A suppressed record could be any of the N, which is what DM charges for it.
+        dm=sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records,
+        # Of records or persons, whichever k counts.
+        c_avg=c_avg(int(risk["records"]), int(risk["classes"]), job.privacy.k),
         prosecutor_max=risk["prosecutor_max"],
         prosecutor_mean=risk["prosecutor_mean"],
         share_above=risk["share_above"],
@@ -203,9 +206,3 @@ def _figures(
         peak=manifest.peak_rss,
         wall=ended.wall,
     )
-
-
-def _dm(recount: Recount, manifest: Manifest) -> int:
-    sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
-    # A suppressed record could be any of the N, which is what DM charges for it.
-    return sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records

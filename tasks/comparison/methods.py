@@ -11,22 +11,28 @@ from core.privacy.risk import THRESHOLD
 from schemas.job.job import Job
 from schemas.reading.model import plain
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
+from schemas.release.repeats import RepeatedColumn
 from tasks.comparison.chunk_results import write_figure
 from tasks.comparison.method_page import render_methods
 from tasks.engine.versions import versions
 from tasks.report.sentences import promises
+from tasks.report.units import Unit
 from tasks.source.chunks import Source
 
 
-def make_method_comparison(job: Job, source: Source, runs: Sequence[MethodRun]) -> MethodComparison:
+def make_method_comparison(
+    job: Job, source: Source, runs: Sequence[MethodRun], repeats: dict[str, RepeatedColumn] | None = None
+) -> MethodComparison:
     """Puts the outcome together with what follows from it.
 
     Args:
         job: What was asked.
         source: What of.
         runs: By k, then in the order that methods were asked for.
+        repeats: Identifiers that repeat although the job names no person.
     """
-    advice = tuple(advise(k, [run for run in runs if run.k == k]) for k in sorted({run.k for run in runs}))
+    unit = Unit.of_job(job, repeats)
+    advice = tuple(advise(k, [run for run in runs if run.k == k], unit.one) for k in sorted({run.k for run in runs}))
     return MethodComparison(
         name=job.name,
         inputs=source.digest,
@@ -37,6 +43,8 @@ def make_method_comparison(job: Job, source: Source, runs: Sequence[MethodRun]) 
         limit=str(plain(job.suppression.limit)),
         memory=job.memory,
         threshold=float(THRESHOLD),
+        unit=unit.one,
+        repeats=dict(unit.repeats),
         runs=tuple(runs),
         summary=summary(advice),
         advice=advice,

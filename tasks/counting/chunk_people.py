@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +22,19 @@ from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import checked
 
-STEP = Step("pairs", __name__)
+STEP, OF_PERSONS = Step("pairs", __name__), "pairs"
 ROW_GROUP = 1 << 17
 """Pairs of a row group: a share of the persons is read without the others."""
 
 
-def pairs_key(job: Job, columns: pa.Schema, chunk: Chunk) -> Key:
-    """Returns the key of the pairs of a chunk: a person is coded by value and kind of value."""
-    person = job.columns.person
-    return STEP.key(chunk_key(job, chunk.key), person, [str(columns.field(name).type) for name in person])
+def pairs_key(job: Job, columns: pa.Schema, chunk: Sequence[str | int]) -> Key:
+    """Returns the key of the pairs of a chunk, given by its own."""
+    return STEP.key(chunk_key(job, chunk), person_key(job, columns))
+
+
+def person_key(job: Job, columns: pa.Schema) -> list[tuple[str, str]]:
+    """Returns what the digests of persons depend on besides the records: a person is coded by value and kind of value."""
+    return [(name, str(columns.field(name).type)) for name in job.columns.person]
 
 
 def count_chunk_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
@@ -49,12 +54,17 @@ def count_chunk_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) 
         mine: Words = tuple(np.concatenate(parts) for parts in zip(*words, strict=True))
         counted = count_cells(mine, packing.product)
         store.make(OF_CHUNK, chunk_key(job, chunk.key), ".parquet", lambda path: write_cells(path, *counted))
-        return _write(path, Pairs.of(np.concatenate(digests), places_among(counted[0], mine, packing.product)))
+        return write_pairs(path, Pairs.of(np.concatenate(digests), places_among(counted[0], mine, packing.product)))
 
-    return store.make("pairs", pairs_key(job, columns, chunk), ".parquet", write)
+    return store.make(OF_PERSONS, pairs_key(job, columns, chunk.key), ".parquet", write)
 
 
-def _write(path: Path, pairs: Pairs) -> int:
+def write_pairs(path: Path, pairs: Pairs) -> int:
+    """Writes pairs and returns how many there are.
+
+    Raises:
+        StorageError: they are malformed.
+    """
     table = pa.table({"person": pairs.persons, "cell": pairs.cells.astype(np.uint32), "count": pairs.counts.astype(np.uint32)})
     pq.write_table(
         checked(table, pairs_schema(), "pairs"), path, ROW_GROUP, compression="lz4", write_statistics=["person"],

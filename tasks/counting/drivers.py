@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import duckdb
 from pydantic import BaseModel, ConfigDict
 
 from core.histograms.rollups import packing_of
@@ -12,7 +13,8 @@ from core.privacy.risk import Figures
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import whole_files
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.source_sizes import qid_words, read_sizes, sizes_key
+from tasks.counting.paired_cells import paired_files
+from tasks.counting.source_sizes import Sizes, qid_words, read_sizes, sizes_key
 from tasks.store.database import connect, literal
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
@@ -23,12 +25,28 @@ MOST_CELLS = 20_000_000
 
 
 class Exposed(BaseModel):
-    """Records that are alone with their combination, and those that share it with fewer than k."""
+    """Records that are alone with their combination, and those that share it with fewer than k; or persons who have such a record.
+
+    Attributes:
+        unique: Those alone.
+        below_k: Those in classes of fewer than k.
+        records: Where persons are named, the records in these classes; None where ``below_k`` are records.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     unique: int
     below_k: int
+    records: int | None = None
+
+
+class CountedPersons(BaseModel):
+    """How many persons have a record, and how many records the one has who has most."""
+
+    model_config = ConfigDict(frozen=True)
+
+    persons: int
+    most_records: int
 
 
 class Drivers(BaseModel):
@@ -37,23 +55,26 @@ class Drivers(BaseModel):
     Attributes:
         whole: Records that stand out by all quasi-identifiers.
         without: By quasi-identifier, those that still do without it; empty where that was not counted.
+        persons: Of the source; None where no person is named.
     """
 
     model_config = ConfigDict(frozen=True)
 
     whole: Exposed
     without: dict[str, Exposed]
+    persons: CountedPersons | None = None
 
 
 def uniqueness(
-    job: Job, domain: Artifact, files: Sequence[Artifact], sizes: Artifact, store: Store, spill: Path
+    job: Job, domain: Artifact, files: Sequence[Artifact], pairs: Sequence[Artifact], sizes: Artifact, store: Store, spill: Path
 ) -> tuple[Drivers, Figures]:
     """Counts who stands out, by all quasi-identifiers and without each of them.
 
     Args:
         job: Gives k and the memory.
         domain: The domain table.
-        files: Histograms at the finest node, of the whole source or of its chunks.
+        files: Histograms at the finest node, of the whole source or of its chunks; of these where there are pairs.
+        pairs: Pairs of person and cell of the chunks, in the same order; none where no person is named.
         sizes: Class sizes of the source, of the same files.
         store: Gets the counts.
         spill: Folder for what does not fit into memory.
@@ -66,42 +87,68 @@ def uniqueness(
         StorageError: an artefact is not what its step promises.
     """
     coding, found = load_coding(job, domain, store), read_sizes(sizes, store)
+    # Together with the persons of the whole the source is read once; classes alone are told by their sizes.
+    few = sum(part.rows for part in pairs) <= MOST_CELLS if pairs else sum(found.classes) <= MOST_CELLS
+    counted = _count(job, coding, files, pairs, few, store, spill) if few or pairs else Drivers(whole=_whole(found, job), without={})
+    drivers = counted if pairs else counted.model_copy(update={"whole": _whole(found, job)})
+    return drivers, found.risk() or {}
+
+
+def _whole(found: Sizes, job: Job) -> Exposed:
     numbers = list(zip(found.sizes, found.classes, strict=True))
-    whole = Exposed(
+    return Exposed(
         unique=sum(classes for size, classes in numbers if size == 1),
         below_k=sum(size * classes for size, classes in numbers if size < job.privacy.k),
     )
-    few = sum(found.classes) <= MOST_CELLS
-    without = _without_each(job, coding, files, store, spill) if few else {}
-    return Drivers(whole=whole, without=without), found.risk() or {}
 
 
-def _without_each(job: Job, coding: Coding, files: Sequence[Artifact], store: Store, spill: Path) -> dict[str, Exposed]:
+def _count(
+    job: Job, coding: Coding, files: Sequence[Artifact], pairs: Sequence[Artifact], each: bool, store: Store, spill: Path
+) -> Drivers:
+    k, qids = job.privacy.k, [domain.qid for domain in coding.domains]
+    statement = person_exposed_sql if pairs else exposed_sql
+
     def write(path: Path) -> int:
-        found = {}
         with connect(job, spill) as connection:
-            whole = whole_files(coding, files, store, spill / "drivers")
-            connection.execute(cells_sql([literal(str(file)) for file in whole], qid_words(coding)))
-            for position, qid in enumerate(coding.domains):
-                [(unique, below)] = connection.execute(exposed_sql(keys_without(coding, position), job.privacy.k)).fetchall()
-                found[qid.qid] = Exposed(unique=unique, below_k=below)
-        # Only what is dear is kept; the whole follows from the class sizes.
-        path.write_text(Drivers(whole=Exposed(unique=0, below_k=0), without=found).model_dump_json())
+            folder = spill / "drivers"
+            read = paired_files(coding, files, pairs, store, folder) if pairs else whole_files(coding, files, store, folder)
+            connection.execute(cells_sql([literal(str(file)) for file in read], qid_words(coding), person=bool(pairs)))
+            asked = {qid: statement(keys_without(coding, position), k) for position, qid in enumerate(qids)} if each else {}
+            found = {qid: _exposed(connection, asked_of_it) for qid, asked_of_it in asked.items()}
+            whole, persons = Exposed(unique=0, below_k=0), None
+            if pairs:
+                words = [f"word_{number}" for number in range(len(qid_words(coding)))]
+                whole = _exposed(connection, statement(words, k))
+                [(count, most)] = connection.execute(PERSONS_SQL).fetchall()
+                persons = CountedPersons(persons=count, most_records=most)
+        # Only what is dear is kept; the whole of records follows from the class sizes.
+        path.write_text(Drivers(whole=whole, without=found, persons=persons).model_dump_json())
         return len(found)
 
-    made = store.make("drivers", STEP.key(sizes_key(coding, files), job.privacy.k), ".json", write)
-    return Drivers.model_validate_json(store.path(made).read_bytes()).without
+    made = store.make("drivers", STEP.key(sizes_key(coding, files, pairs), k, each), ".json", write)
+    return Drivers.model_validate_json(store.path(made).read_bytes())
 
 
-def cells_sql(files: Sequence[str], words: Sequence[str]) -> str:
+def _exposed(connection: duckdb.DuckDBPyConnection, statement: str) -> Exposed:
+    [(unique, below, *records)] = connection.execute(statement).fetchall()
+    return Exposed(unique=unique, below_k=below, records=records[0] if records else None)
+
+
+PERSONS_SQL = "SELECT count(*), coalesce(max(records), 0)::BIGINT FROM (SELECT sum(records) AS records FROM cells GROUP BY person)"
+"""Counts the persons of the table ``cells``, and the records of the one who has most."""
+
+
+def cells_sql(files: Sequence[str], words: Sequence[str], *, person: bool = False) -> str:
     """Returns the statement that makes the table ``cells``: combinations of QID values, packed, with their records.
 
     Args:
-        files: Quoted paths of histograms at the finest node.
+        files: Quoted paths of histograms at the finest node, or of pairs of person and cell.
         words: What tells combinations apart.
+        person: Whether a combination has a row for each of its persons.
     """
-    named = ", ".join(f"{word} AS word_{number}" for number, word in enumerate(words))
-    groups = ", ".join(f"word_{number}" for number in range(len(words)))
+    whose = ["person"] if person else []
+    named = ", ".join([*(f"{word} AS word_{number}" for number, word in enumerate(words)), *whose])
+    groups = ", ".join([*(f"word_{number}" for number in range(len(words))), *whose])
     source = f"read_parquet([{', '.join(files)}])"
     return f"CREATE OR REPLACE TEMP TABLE cells AS SELECT {named}, sum(count)::BIGINT AS records FROM {source} GROUP BY {groups}"
 
@@ -111,6 +158,25 @@ def exposed_sql(keys: Sequence[str], k: int) -> str:
     classes = f"SELECT sum(records)::BIGINT AS records FROM cells{' GROUP BY ' + ', '.join(keys) if keys else ''}"
     return f"""
         SELECT count(*) FILTER (records = 1), coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM ({classes})
+    """
+
+
+def person_exposed_sql(keys: Sequence[str], k: int) -> str:
+    """Returns the statement that counts persons with a record in a class of one person, and of fewer than k, and the records of the latter.
+
+    It is right because a class has a row for each of its persons once ``keys`` and person are grouped by.
+
+    Args:
+        keys: What tells classes apart.
+        k: What a class must reach.
+    """
+    named = [f"{key} AS key_{number}" for number, key in enumerate(keys)]
+    classes = f"PARTITION BY {', '.join(f'key_{number}' for number in range(len(keys)))}" if keys else ""
+    mine = f"SELECT {', '.join([*named, 'person'])}, sum(records)::BIGINT AS records FROM cells GROUP BY ALL"
+    return f"""
+        SELECT count(DISTINCT person) FILTER (persons = 1), count(DISTINCT person) FILTER (persons < {k:d}),
+            coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT
+        FROM (SELECT person, records, count(*) OVER ({classes}) AS persons FROM ({mine}))
     """
 
 

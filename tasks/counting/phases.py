@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from core.columns.node import Node
 from schemas.job.job import Job
-from tasks.counting import chunk_histograms, chunk_people, domains, histograms
+from schemas.release.repeats import RepeatedColumn
+from tasks.counting import chunk_histograms, chunk_people, domains, histograms, repeats
 from tasks.counting import source_sizes as risk
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
@@ -59,7 +60,7 @@ def count_pairs(run: Run, source: Source) -> Artifacts:
         return []
 
     def key(chunk: Chunk) -> Key:
-        return chunk_people.pairs_key(run.job, source.columns, chunk)
+        return chunk_people.pairs_key(run.job, source.columns, chunk.key)
 
     return map_groups(run, "pairs", _count_pairs, source.chunks, key, run.job, source.columns, run.store)
 
@@ -81,6 +82,27 @@ def _count_histograms(job: Job, columns: pa.Schema, store: Store, chunks: Sequen
     return [chunk_histograms.count_histogram(job, columns, chunk, store) for chunk in chunks]
 
 
+def find_repeats(run: Run, source: Source) -> dict[str, RepeatedColumn]:
+    """Returns the identifiers whose values repeat, with how often; none where persons are named, or the job says that every record is one.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    columns = repeats.counted_columns(run.job, source)
+    if not columns:
+        return {}
+
+    def key(chunk: Chunk) -> Key:
+        return repeats.repeats_key(columns, chunk)
+
+    parts = map_groups(run, "repeats", _count_repeats, source.chunks, key, columns, run.store)
+    return repeats.repeated_columns(columns, parts, run.store)
+
+
+def _count_repeats(columns: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [repeats.count_repeats(columns, chunk, store) for chunk in chunks]
+
+
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
     """Phase 2: the root histogram of the whole source.
 
@@ -94,8 +116,12 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -
     return run_step(run, "histogram", histograms.add_histograms, call)
 
 
-def count_sizes(run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts) -> Artifact | None:
+def count_sizes(
+    run: Run, domain: Artifact, root: Node, histogram: Artifact, parts: Artifacts, pairs: Sequence[Artifact] = ()
+) -> Artifact | None:
     """Class sizes of the source as it is, for the risk before; None where they were not counted and would cost too much.
+
+    They are of records, or of persons where there are ``pairs``.
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
@@ -103,8 +129,8 @@ def count_sizes(run: Run, domain: Artifact, root: Node, histogram: Artifact, par
         SkaldError: whatever a step raises.
     """
     coding = load_coding(run.job, domain, run.store)
-    if not risk.is_counted(coding, root, parts):
+    if not risk.is_counted(coding, root, parts, pairs):
         return None
-    files = [histogram] if root == coding.finest else parts
-    call = Call(risk.sizes_key(coding, files), "sizes", (run.job, domain, files, run.store, run.spill))
+    files = [histogram] if root == coding.finest and not pairs else parts
+    call = Call(risk.sizes_key(coding, files, pairs), "sizes", (run.job, domain, files, pairs, run.store, run.spill))
     return run_step(run, "sizes", risk.count_class_sizes, call)

@@ -1,4 +1,4 @@
-"""The class sizes of the source as it is, for the risk before anonymisation.
+"""The class sizes of the source as it is, for the risk before anonymisation: in records, or in persons where the job names them.
 
 They are counted out of core from the histograms of a run, if it counts any, else from the records that it codes.
 """
@@ -17,11 +17,13 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import Packing, Words, single_word
 from core.columns.node import Node
 from core.histograms.rollups import packing_of
+from core.persons.visits import Visits
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import whole_files
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
+from tasks.counting.paired_cells import paired_files
 from tasks.store.database import connect, literal
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -32,7 +34,7 @@ MOST_ROWS = 30_000_000
 
 
 class Sizes(BaseModel):
-    """How many combinations of QID values there are of each number of records."""
+    """How many combinations of QID values there are of each number of records, or of persons where they are named."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -41,13 +43,13 @@ class Sizes(BaseModel):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64]) -> Self:
-        """Counts combinations by their records, given as an array of shape (combinations,)."""
-        sizes, classes = np.unique(counts, return_counts=True)
+        """Counts combinations by their records or persons, given as an array of shape (combinations,); those of nobody are none."""
+        sizes, classes = np.unique(counts[counts > 0], return_counts=True)
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @property
     def by_size(self) -> dict[int, int]:
-        """How many combinations there are of each number of records, by that number."""
+        """How many combinations there are of each size, by that size."""
         return dict(zip(self.sizes, self.classes, strict=True))
 
     def risk(self) -> Figures | None:
@@ -80,6 +82,22 @@ def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
     return f"SELECT count AS size, count(*) AS classes FROM {summed} GROUP BY size ORDER BY size"
 
 
+def person_sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
+    """Returns the statement that counts combinations of QID values by their persons.
+
+    It is right because a person counts once in a combination, in however many chunks and cells of it.
+
+    Args:
+        files: Quoted paths of pairs of person and cell.
+        words: What tells combinations apart.
+    """
+    named = ", ".join(f"{word} AS word_{number}" for number, word in enumerate(words))
+    keys = ", ".join(f"word_{number}" for number in range(len(words)))
+    # Twice grouped, because what count(DISTINCT …) holds cannot be spilled.
+    pairs = f"SELECT {named}, person FROM read_parquet([{', '.join(files)}]) GROUP BY ALL"
+    return f"SELECT size, count(*) AS classes FROM (SELECT count(*) AS size FROM ({pairs}) GROUP BY {keys}) GROUP BY size ORDER BY size"
+
+
 def qid_words(coding: Coding) -> list[str]:
     """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
@@ -90,23 +108,26 @@ def _qids_of_words(packing: Packing, qids: int) -> list[list[int]]:
     return [[position for position in positions if position < qids] for positions in packing.words]
 
 
-def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact]) -> bool:
-    """Tells whether few enough cells are in the chunks' histograms to be added up, if that was not done."""
-    return root == coding.finest or sum(part.rows for part in parts) <= MOST_ROWS
+def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
+    """Tells whether few enough cells, or pairs of them with persons, are in the chunks to be added up, if that was not done."""
+    return (root == coding.finest and not pairs) or sum(part.rows for part in pairs or parts) <= MOST_ROWS
 
 
-def sizes_key(coding: Coding, files: Sequence[Artifact]) -> Key:
+def sizes_key(coding: Coding, files: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> Key:
     """Returns the key of the class sizes of the source."""
-    return STEP.key(coding.key, len(coding.domains), fingerprints(files))
+    return STEP.key(coding.key, len(coding.domains), fingerprints(files), fingerprints(pairs))
 
 
-def count_class_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
-    """Counts the combinations of QID values of the source by their records.
+def count_class_sizes(
+    job: Job, domain: Artifact, files: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, spill: Path
+) -> Artifact:
+    """Counts the combinations of QID values of the source by their records, or by their persons.
 
     Args:
         job: Gives the memory.
         domain: The domain table.
-        files: Histograms at the finest node, of the whole source or of its chunks.
+        files: Histograms at the finest node, of the whole source or of its chunks; of these where there are pairs.
+        pairs: Pairs of person and cell of the chunks, in the same order; none where no person is named.
         store: Gets the counts.
         spill: Folder for what does not fit into memory.
 
@@ -117,29 +138,38 @@ def count_class_sizes(job: Job, domain: Artifact, files: Sequence[Artifact], sto
     coding = load_coding(job, domain, store)
 
     def write(path: Path) -> int:
-        # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
-        words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
-        whole = whole_files(coding, files, store, spill / "sizes")
+        if pairs:
+            whole = paired_files(coding, files, pairs, store, spill / "sizes")
+            statement = person_sizes_sql([literal(str(file)) for file in whole], qid_words(coding))
+        else:
+            whole = whole_files(coding, files, store, spill / "sizes")
+            # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
+            words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
+            statement = sizes_sql([literal(str(file)) for file in whole], words)
         with connect(job, spill) as connection:
-            rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
+            rows = connection.execute(statement).fetchall()
         found = Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))
         path.write_text(found.model_dump_json())
         return len(rows)
 
-    return store.make("sizes", sizes_key(coding, files), ".json", write)
+    return store.make("sizes", sizes_key(coding, files, pairs), ".json", write)
 
 
-def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None) -> Sizes:
-    """Counts the combinations of QID values of some records by these.
+def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None, visits: Visits | None = None) -> Sizes:
+    """Counts the combinations of QID values of some records by these, or by their persons.
 
     Args:
         coding: Of the run.
         words: Cells at the finest node, arrays of shape (n,).
         counts: Shape (n,), records per cell; one each if left out.
+        visits: Of persons to these cells; left out where no person is named.
     """
     packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
     parts = [word // packing.weights[mine[-1]] for word, mine in zip(words, _qids_of_words(packing, qids), strict=True) if mine]
     key = single_word(tuple(parts))
+    if visits is not None:
+        found, owners = np.unique(key, return_inverse=True)
+        return Sizes.of(visits.count(owners, len(found)))
     if counts is None:
         return Sizes.of(np.unique(key, return_counts=True)[1])
     return Sizes.of(np.bincount(np.unique(key, return_inverse=True)[1], weights=counts).astype(np.int64))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,7 @@ from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import places_in
 from core.persons.pairs import Pairs, merge_pairs
-from core.persons.visits import Share, Visits, share_of
+from core.persons.visits import Visits, share_of
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
@@ -30,6 +30,10 @@ STEP = Step("visits", __name__)
 BYTES_PER_PAIR, BYTES_PER_VISIT = 64, 4
 PART = 4
 """One part in so many of the memory is for persons."""
+
+
+Numbers = Callable[[], NDArray[np.int32]]
+"""What returns numbers, from memory or from the store."""
 
 
 class Visited(NamedTuple):
@@ -60,40 +64,91 @@ class People:
     memory: int
     made: dict[Node, Visited] = field(default_factory=dict)
 
-    @property
-    def size(self) -> int:
-        """Pairs of all chunks together."""
-        return sum(part.rows for part in self.pairs)
+    def key(self, places: Places, *parts: object) -> Key:
+        """Returns the key of what is made of them for some cells."""
+        return STEP.key(self.coding.key, places.named, fingerprints(self.cells), fingerprints(self.pairs), *parts)
 
-    def key(self, root: Histogram, *parts: object) -> Key:
-        """Returns the key of what is made of them for a root."""
-        return STEP.key(self.coding.key, root.node, fingerprints(self.cells), fingerprints(self.pairs), *parts)
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Cells that the cells of all chunks fall into.
+
+    Attributes:
+        cells: How many there are.
+        of: Returns where cells of the finest node fall, shape (n,), int32, given their codes, shape (n, axes).
+        named: What tells them from others: anything that JSON can say.
+    """
+
+    cells: int
+    of: Callable[[NDArray[np.unsignedinteger[Any]]], NDArray[np.int32]]
+    named: object
 
 
 def visits_of(known: People, root: Histogram) -> Visited:
     """Returns the visits to the cells of a root; those to the last one are remembered.
 
     Raises:
-        StorageError: they are gone.
+        StorageError: artefacts are gone, or cannot be written.
     """
     if root.node not in known.made:
-        made = _visited(known, root)
+        made = visits_among(known, _cells_of(known, root))
         known.made.clear()
         known.made[root.node] = made
     return known.made[root.node]
 
 
-def _visited(known: People, root: Histogram) -> Visited:
-    room = known.memory // PART
-    shares = max(-(-known.size * BYTES_PER_PAIR // room), 1)
-    holds = known.size * BYTES_PER_VISIT <= room
-    places = list(_places(known, root, kept=shares > 1))
-    per_cell, visits, persons, most = np.zeros(root.cells, np.int64), list[Callable[[], NDArray[np.int32]]](), 0, 0
+def _cells_of(known: People, root: Histogram) -> Places:
+    def places(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
+        return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+
+    return Places(root.cells, places, root.node)
+
+
+def visits_among(known: People, wanted: Places) -> Visited:
+    """Returns the visits to some cells.
+
+    Raises:
+        StorageError: artefacts are gone, or cannot be written.
+    """
+    shares, holds = shares_of(known.pairs, known.memory)
+    places = list(_places(known, wanted, kept=shares > 1))
+
+    def keep(number: int, visits: NDArray[np.int32]) -> Numbers:
+        return held(visits) if holds else laid_aside(known.store, known.key(wanted, "visits", number, shares), visits)
+
+    return shared_visits(known.pairs, places, wanted.cells, shares, known.store, keep)
+
+
+def shares_of(pairs: Sequence[Artifact], memory: int) -> tuple[int, bool]:
+    """Returns into how many shares persons come, so that the pairs of one fit into their part of the memory, and whether all visits do."""
+    room, size = memory // PART, sum(part.rows for part in pairs)
+    return max(-(-size * BYTES_PER_PAIR // room), 1), size * BYTES_PER_VISIT <= room
+
+
+def shared_visits(
+    pairs: Sequence[Artifact],
+    places: Sequence[Numbers] | None,
+    cells: int,
+    shares: int,
+    store: Store,
+    keep: Callable[[int, NDArray[np.int32]], Numbers],
+) -> Visited:
+    """Makes visits share after share of the persons.
+
+    Args:
+        pairs: Of all chunks.
+        places: What returns the cell that each cell of a chunk falls into, in the same order; None where chunks have their cells in common.
+        cells: How many cells there are.
+        shares: How many shares.
+        store: Has the pairs.
+        keep: Keeps the visits of a share, by its number, and returns what returns them.
+    """
+    per_cell, visits, persons, most = np.zeros(cells, np.int64), list[Numbers](), 0, 0
     for number in range(shares):
-        made = _share(known, places, root.cells, number, shares)
+        made = share_of(_pairs_of(pairs, places, store, number, shares), cells)
         per_cell += made.per_cell
         persons, most = persons + made.size, max(most, made.most_records)
-        visits.append(_held(made.visits) if holds else _laid_aside(known, known.key(root, "visits", number, shares), made.visits))
+        visits.append(keep(number, made.visits))
     return Visited(Visits(per_cell, _Shares(visits)), persons, most)
 
 
@@ -103,54 +158,61 @@ def pairs_by_share(known: People, root: Histogram) -> list[Callable[[], Pairs]]:
     Raises:
         StorageError: an artefact is not what its step promises.
     """
-    shares = max(-(-known.size * BYTES_PER_PAIR // (known.memory // PART)), 1)
-    places = list(_places(known, root, kept=shares > 1))
+    shares, _ = shares_of(known.pairs, known.memory)
+    places = list(_places(known, _cells_of(known, root), kept=shares > 1))
+
+    def read(number: int) -> Pairs:
+        return merge_pairs(_pairs_of(known.pairs, places, known.store, number, shares))
+
     if shares > 1:
-        return [partial(_pairs, known, places, number, shares) for number in range(shares)]
-    made = _pairs(known, places, 0, 1)
+        return [partial(read, number) for number in range(shares)]
+    made = read(0)
     return [lambda: made]
 
 
-def _pairs(known: People, places: Sequence[Callable[[], NDArray[np.int32]]], number: int, shares: int) -> Pairs:
-    return merge_pairs(
-        [read_pairs(part, known.store, number, shares).moved(place()) for part, place in zip(known.pairs, places, strict=True)]
-    )
+def pairs_at(known: People, root: Histogram) -> list[Pairs]:
+    """Returns the pairs of all chunks with the cells of a root; all of them are held.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
+    return _pairs_of(known.pairs, list(_places(known, _cells_of(known, root), kept=False)), known.store, 0, 1)
 
 
-def _share(known: People, places: Sequence[Callable[[], NDArray[np.int32]]], cells: int, number: int, shares: int) -> Share:
-    parts = (read_pairs(part, known.store, number, shares).moved(place()) for part, place in zip(known.pairs, places, strict=True))
-    return share_of(list(parts), cells)
+def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store: Store, number: int, shares: int) -> list[Pairs]:
+    found = [read_pairs(part, store, number, shares) for part in pairs]
+    return found if places is None else [part.moved(place()) for part, place in zip(found, places, strict=True)]
 
 
-def _places(known: People, root: Histogram, *, kept: bool) -> Iterator[Callable[[], NDArray[np.int32]]]:
-    """Yields what returns, for each chunk, the cell of the root that each of its cells falls into."""
+def _places(known: People, wanted: Places, *, kept: bool) -> Iterator[Numbers]:
+    """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
     for part in known.cells:
 
         def made(part: Artifact = part) -> NDArray[np.int32]:
-            codes = known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0])
-            return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+            return wanted.of(known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0]))
 
-        yield _laid_aside(known, known.key(root, "places", part.key), made()) if kept else made
+        yield laid_aside(known.store, known.key(wanted, "places", part.key), made()) if kept else made
 
 
 class _Shares:
     """Shares of visits, each fetched when its turn comes."""
 
-    def __init__(self, shares: Sequence[Callable[[], NDArray[np.int32]]]) -> None:
+    def __init__(self, shares: Sequence[Numbers]) -> None:
         self._shares = shares
 
     def __iter__(self) -> Iterator[NDArray[np.int32]]:
         return (share() for share in self._shares)
 
 
-def _held(numbers: NDArray[np.int32]) -> Callable[[], NDArray[np.int32]]:
+def held(numbers: NDArray[np.int32]) -> Numbers:
+    """Returns what returns numbers that stay in memory."""
     return lambda: numbers
 
 
-def _laid_aside(known: People, key: Key, numbers: NDArray[np.int32]) -> Callable[[], NDArray[np.int32]]:
+def laid_aside(store: Store, key: Key, numbers: NDArray[np.int32]) -> Numbers:
     """Keeps numbers as an artefact; returns what reads them."""
-    artifact = known.store.make("visits", key, ".npy", lambda path: _write(path, numbers))
-    return lambda: np.load(known.store.path(artifact))
+    artifact = store.make("visits", key, ".npy", lambda path: _write(path, numbers))
+    return lambda: np.load(store.path(artifact))
 
 
 def _write(path: Path, numbers: NDArray[np.int32]) -> int:

@@ -64,18 +64,19 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
         SkaldError: whatever a call raised; calls that have not begun by then do nothing.
     """
     records = private_folder(run.store.folder.parent / "results")
+    run.asked.update(_record(phase, call) for call in calls)
     stopped, made_by = threading.Event(), _calls(run, phase, calls)
     tasks = [_task(phase, function, call, records, stopped, made_by) for call in calls]
     futures = [task.submit() for task in tasks]
     try:
-        for task, future in zip(tasks, futures, strict=True):
-            result = _result(phase, task, future)
-            # A record of an earlier run may outlive what it speaks of.
-            if all(run.store.whole(artifact) for artifact in artifacts_of(result)):
+        for call, task, future in zip(calls, tasks, futures, strict=True):
+            name, result = _result(phase, task, future)
+            # A record of an earlier run may outlive what it speaks of, or have been put in another's place.
+            if name == _record(phase, call) and all(run.store.whole(artifact) for artifact in artifacts_of(result)):
                 yield result
             else:
                 again = _keyed(task.with_options(refresh_cache=True), phase)
-                yield _result(phase, again, again.submit())
+                yield _result(phase, again, again.submit())[1]
     except BaseException:
         stopped.set()
         made_by.withdraw()
@@ -92,6 +93,11 @@ def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
     return made_by
 
 
+def _record(phase: str, call: Call) -> str:
+    """Returns the name of the record of a call's result."""
+    return f"{phase}-{call.key}"
+
+
 def _task(
     phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event, made_by: Calls
 ) -> Task[[], Any]:
@@ -99,7 +105,7 @@ def _task(
         # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
-        return guarded(lambda: made_by(function, call))()
+        return [_record(phase, call), guarded(lambda: made_by(function, call))()]
 
     chunks = call.elsewhere
     task: Task[[], Any] = Task(
@@ -107,7 +113,7 @@ def _task(
         name=phase,
         task_run_name=step_label(phase, call.label),
         # Prefect's own key holds the run's id, so that no later run would find the record, and knows nothing of the code that is called.
-        cache_key_fn=lambda _context, _parameters: f"{phase}-{call.key}",
+        cache_key_fn=lambda _context, _parameters: _record(phase, call),
         persist_result=True,
         result_storage=records,
         # The default is a pickle, and to read one is to run what it says.

@@ -42,7 +42,8 @@ STEPS = {
     "measured": Step(3, "anonymise by each method", 0, 100),
     "rewrite": Step(3, "rewrite chunks", 60, 85),
     "files": Step(3, "write release", 85, 92),
-    "verify": Step(4, "recount written files", 92, 98),
+    "repeats": Step(4, "look for identifiers that repeat", 92, 93),
+    "verify": Step(4, "recount written files", 93, 98),
     "publish": Step(4, "publish release", 98, 100),
 }
 """The steps of all methods, by the name that tasks, artefacts and progress have in common."""

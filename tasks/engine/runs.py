@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +19,11 @@ from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import LOCK, Removed, check_apart, check_ours, claim, remove_ours
 
 AFTER_PUBLICATION = ("runs", "files")
+OF_ALL_CHUNKS = (
+    "domain", "histogram", "sizes", "visits", "drivers", "samples", "census", "losses", "coded",
+    "outcome", "cells", "assigned", "classes", "later", "lattice", "people",
+)  # fmt: skip
+"""Steps whose results hold for one state of the whole source; what is counted of a chunk serves every source that has the chunk."""
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Run:
         seconds: Wall time per phase.
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
+        asked: Names of the records of Prefect that this run asked for.
     """
 
     job: Job
@@ -40,6 +46,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
+    asked: set[str] = field(default_factory=set)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -50,9 +57,21 @@ class Run:
         finally:
             self.seconds[name] = time.perf_counter() - start
 
-    def published(self) -> None:
-        """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``."""
+    def published(self, kept: Container[tuple[str, str]] | None = None) -> None:
+        """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
+
+        A run that finds its release published does it too: the one that published it may have been killed before it came to it.
+
+        Args:
+            kept: Step and key of what earlier releases are compared by; what else was made of earlier states of the source goes. None
+                removes nothing of the kind.
+        """
         self.store.remove(*AFTER_PUBLICATION)
+        if kept is not None:
+            self.store.prune(OF_ALL_CHUNKS, kept)
+            for record in (self.job.work_path / "results").glob("*"):
+                if record.name not in self.asked:
+                    record.unlink(missing_ok=True)
         if self.job.artifacts == "delete":
             shutil.rmtree(self.store.folder, ignore_errors=True)
             # Prefect's records too: they would speak of artefacts that are gone.

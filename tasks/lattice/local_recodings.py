@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,22 +13,24 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Words
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.rollups import packing_of, roll_up
+from core.histograms.rollups import packing_of, places_in, roll_up
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
-from core.local_suppression.local_transformation import Level, Leveller, Lost, anonymise_again
+from core.local_suppression.local_transformation import Leveller, Lost, anonymise_again
 from core.local_suppression.losses import costs_of, measured
 from core.local_suppression.recoding import Part, recode_parts
 from core.local_suppression.remainders import treat
-from core.privacy.models import PrivacyModel
+from core.local_suppression.rest import Level, Members, Rest, Whose
+from core.local_suppression.unions import members_of
 from core.recoding.labels import STAR
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.manifest import Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
+from tasks.counting.visits import People, Places, visits_among
 from tasks.lattice.node_recodings import Local, Made
-from tasks.lattice.optimum import examine_left
+from tasks.lattice.optimum import Sought, examine_left
 from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
@@ -34,14 +38,14 @@ BYTES_PER_LEFT_CELL = 128
 
 
 def recode_locally(
-    job: Job, coding: Coding, model: PrivacyModel, found: Found, counted: Histogram, parts: Sequence[Artifact], store: Store
+    job: Job, coding: Coding, sought: Sought, found: Found, counted: Histogram, parts: Sequence[Artifact], store: Store
 ) -> Made:
     """Makes the recoding of a node and of what it suppresses.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        model: What every class must satisfy.
+        sought: What every class must satisfy, and whose the records are.
         found: The node.
         counted: Histogram of a root below it.
         parts: Histograms of the chunks.
@@ -50,14 +54,18 @@ def recode_locally(
     Raises:
         StorageError: artefacts are gone.
     """
-    leveller = Leveller(coding.hierarchies, coding.sensitive, model)
-    first = leveller.at(counted, found.node)
-    left = _left(job, coding, leveller, first, counted, parts, store)
+    leveller, model = Leveller(coding.hierarchies, coding.sensitive, sought.model), sought.model
+    visits, all_of_it = sought.visits_to(counted), Rest(counted)
+    if visits is not None:
+        all_of_it = Rest(counted, Whose.of_all(visits, _values(coding, counted)))
+    first = leveller.at(all_of_it, found.node)
+    first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
     levels, left = anonymise_again(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, model, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies)
     classes = np.concatenate([recoding.classes, *(stage.classes for stage in recoding.later)])
-    costs = costs_of(treated.parts, classes, coding.domains, coding.hierarchies, job.privacy.k, treated.unpublished)
+    persons = _persons(treated.parts, classes, len(recoding.sizes))
+    costs = costs_of(treated.parts, classes, coding.domains, coding.hierarchies, job.privacy.k, treated.unpublished, persons)
     objective, dropped = full_domain(job.method).objective, costs.suppressed - costs.masked
     costs.loss.update(measured(objective, treated.parts, coding.domains, coding.hierarchies, dropped))
     ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(coding.hierarchies, costs.ncp, strict=True)}
@@ -74,6 +82,23 @@ def recode_locally(
     return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, {}, local)
 
 
+def _persons(parts: Sequence[Part], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:
+    """Returns the persons of each class, shape (size,); None where no person is named."""
+    if parts[0].members is None:
+        return None
+    members = members_of(parts)
+    return members.whose.visits.count(classes[members.owners], size)
+
+
+def _values(coding: Coding, *cells: Histogram) -> dict[str, tuple[NDArray[np.int64], int]]:
+    """Returns the code of each cell by sensitive column, of several histograms one after the other, and how many values there are."""
+    qids = len(coding.hierarchies)
+    return {
+        domain.qid: (np.concatenate([one.codes[:, axis] for one in cells]).astype(np.int64), domain.size)
+        for axis, domain in enumerate(coding.sensitive, start=qids)
+    }
+
+
 def _round(part: Part) -> Round:
     """Tells what a round published, without what was masked of it afterwards."""
     kept = part.cells.counts[~part.starred.any(axis=1)]
@@ -85,13 +110,13 @@ def _records_with(label: str, labels: pa.ChunkedArray, sizes: NDArray[np.int64])
 
 
 def _left(
-    job: Job, coding: Coding, leveller: Leveller, first: Level, counted: Histogram, parts: Sequence[Artifact], store: Store
-) -> Histogram:
-    """Returns the cells of what the node suppresses: where there are rounds, at the finest node that may be published, if they fit."""
+    job: Job, coding: Coding, leveller: Leveller, sought: Sought, first: Level, counted: Rest, parts: Sequence[Artifact], store: Store
+) -> tuple[Level, Rest]:
+    """Returns the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
     fits = most_suppressed(job, coding.records) * BYTES_PER_LEFT_CELL <= job.memory // 2
     finest = Lattice.allowed(coding.axes).root
-    if not job.suppression.rounds or not fits or counted.node == finest:
-        return leveller.rest(counted, first)
+    if not job.suppression.rounds or not fits or counted.cells.node == finest:
+        return first, leveller.rest(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.
     lost, packing = Lost(first, coding.finest, coding.hierarchies), packing_of(coding.finest, coding.axes)
     words: list[Words] = []
@@ -103,4 +128,25 @@ def _left(
         counts.append(records[rows])
     joined = tuple(np.concatenate(word) for word in zip(*words, strict=True))
     left = Histogram(coding.finest, packing, *count_cells(joined, packing.product, np.concatenate(counts)))
-    return left if finest == coding.finest else roll_up(left, finest, coding.axes)
+    left = left if finest == coding.finest else roll_up(left, finest, coding.axes)
+    if sought.people is None or first.members is None:
+        return first, Rest(left)
+    return _whose_left(coding, sought.people, first, first.members, lost, left, counted.cells)
+
+
+def _whose_left(
+    coding: Coding, people: People, first: Level, members: Members, lost: Lost, left: Histogram, counted: Histogram
+) -> tuple[Level, Rest]:
+    """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
+
+    def places(codes: NDArray[np.unsignedinteger]) -> NDArray[np.int32]:
+        found = left.cells + places_in(counted, coding.finest, codes, coding.axes)
+        rows = lost.among(codes)
+        found[rows] = places_in(left, coding.finest, codes[rows], coding.axes)
+        return found.astype(np.int32)
+
+    named = ["left", counted.node, left.node, [hashlib.sha256(word.tobytes()).hexdigest() for word in left.words]]
+    visits = visits_among(people, Places(left.cells + counted.cells, places, named)).visits
+    whose = Whose.of_all(visits, _values(coding, left, counted))
+    of_root = replace(members, whose=replace(whose, rows=np.arange(left.cells, visits.cells)))
+    return replace(first, members=of_root), Rest(left, replace(whose, rows=np.arange(left.cells)))

@@ -15,6 +15,7 @@ from core.lattice.objectives import prices_of
 from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.lattice.search import Found, Search
 from core.local_suppression.local_transformation import LIMIT
+from core.local_suppression.rest import Rest
 from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 from schemas.job.job import Job
@@ -26,6 +27,7 @@ from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
 BRANCHED = 1 << 15
+"""Nodes beyond which a lattice above the finest root is not tagged as a whole, which takes longer than branch and bound."""
 
 
 class Sought(NamedTuple):
@@ -106,22 +108,23 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
     return examination.run(first, count, crowded)
 
 
-def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Histogram) -> Found | None:
+def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> Found | None:
     """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
         model: What a class must satisfy.
-        left: Cells of these records.
+        left: These records.
     """
-    method, most = full_domain(job.method), floor(LIMIT * left.records)
-    prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left)
-    if _branches(coding, left.node):
-        kept = job.memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
-        return Branching(left, coding.axes, model, most, method.objective, method.effort, kept, coding.sensitive, prices).run()
-    cells = job.memory // BYTES_PER_CELL
-    return Search(left, coding.axes, model, most, method.objective, cells, sensitive=coding.sensitive, prices=prices).run()
+    method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
+    prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells)
+    searched = left.cells, coding.axes, model, most, method.objective
+    if _branches(coding, left.cells.node):
+        kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
+        return Branching(*searched, method.effort, kept, coding.sensitive, prices, left.visits).run()
+    cells = memory // BYTES_PER_CELL
+    return Search(*searched, cells, sensitive=coding.sensitive, prices=prices, visits=left.visits).run()
 
 
 def _branches(coding: Coding, root: Node) -> bool:

@@ -8,7 +8,7 @@ from math import floor
 import numpy as np
 from numpy.typing import NDArray
 
-from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of
+from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of, relaxed
 from schemas.errors.base import PrivacyError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
@@ -63,7 +63,9 @@ def check_promise(job: Job, coding: Coding) -> None:
         whole = whole_counts(coding, position)
         values = np.flatnonzero(whole)
         spreads[domain.qid] = Spread(np.zeros(len(values), np.int64), values, whole[values], whole)
-    if privacy_model(job, coding).fails(np.array([coding.records]), spreads)[0]:
+    model = privacy_model(job, coding)
+    # How many people have a value is not known here: records only tell which values there are, if somebody has them.
+    if (relaxed(model) if job.columns.person else model).fails(np.array([coding.records]), spreads)[0]:
         raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
 
 

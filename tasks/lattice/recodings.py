@@ -167,7 +167,7 @@ def search(
     linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
     sought_alone, found = found, linked.found(found) if linked else found
     if job.suppression.is_local:
-        made = recode_locally(job, coding, model, found, counted, parts, store)
+        made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
         made = recode_node(job, coding, model, found, counted, sought.visits_to(counted), linked)
     outcome = _outcome(coding, counted, found, made).model_copy(

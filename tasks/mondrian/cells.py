@@ -9,17 +9,21 @@ from typing import Protocol
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.histograms.histogram import Histogram
 from core.lattice.roots import most_cells
 from core.mondrian.axes import axis_of
+from core.mondrian.classes import of_people, recode_cells, whole_keeps
 from core.mondrian.partition import Rules
-from core.mondrian.recoding import Cutting, recode_cells, total_losses
+from core.mondrian.people import RowPeople
+from core.mondrian.recoding import Codes, Cutting, total_losses
 from core.recoding.recoding import recoding_tables
-from schemas.errors.base import SourceError
+from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments, MondrianMethod
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.histograms import load_histogram
+from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
+from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, check_promise, privacy_model, whole_counts
 from tasks.records.recodings import LocalOutcome
@@ -99,6 +103,11 @@ def bytes_of_rows(coding: Coding, rows: int) -> int:
     return rows * (BYTES_PER_ROW + BYTES_PER_CODE * len(coding.hierarchies))
 
 
+def bytes_of_people(job: Job, records: int) -> int:
+    """Returns about how much memory the persons of so many records take; none where no person is named."""
+    return records * BYTES_PER_PAIR if job.columns.person else 0
+
+
 def on_cells(job: Job) -> bool:
     """Tells whether the job's method works on cells; others hold every single record."""
     return isinstance(job.method, MondrianMethod) and job.method.mode != "relaxed"
@@ -108,19 +117,28 @@ def in_fragments(job: Job, coding: Coding) -> bool:
     """Tells whether records are cut in fragments: asked for, needed for memory, or because equal records may come into two classes."""
     method = method_of(job)
     cells = most_cells(coding.axes, coding.finest, coding.records)
-    return method.fragments.count > 1 or method.mode == "relaxed" or bytes_of_rows(coding, cells) > job.memory
+    needed = bytes_of_rows(coding, cells) + bytes_of_people(job, coding.records)
+    return method.fragments.count > 1 or method.mode == "relaxed" or needed > job.memory
 
 
-def cuts_key(job: Job, coding: Coding, histogram: Artifact, sizes: Artifact | None) -> Key:
+def cuts_key(job: Job, coding: Coding, histogram: Artifact, sizes: Artifact | None, pairs: Sequence[Artifact] = ()) -> Key:
     """Returns the key of the recoding.
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
     """
-    return CUTS.key(histogram.sha256, sizes and sizes.sha256, *asked(job, coding))
+    return CUTS.key(histogram.sha256, sizes and sizes.sha256, fingerprints(pairs), *asked(job, coding))
 
 
-def cut_all_cells(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifact | None, store: Store) -> RecodingArtifacts:
+def cut_all_cells(
+    job: Job,
+    domain: Artifact,
+    histogram: Artifact,
+    sizes: Artifact | None,
+    parts: Sequence[Artifact],
+    pairs: Sequence[Artifact],
+    store: Store,
+) -> RecodingArtifacts:
     """Cuts the cells of the whole source and makes their recoding.
 
     Args:
@@ -128,22 +146,28 @@ def cut_all_cells(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifa
         domain: The domain table.
         histogram: The cells at full resolution.
         sizes: How many of them there are by their records.
+        parts: The chunks' histograms.
+        pairs: Their pairs of person and cell; none where no person is named.
         store: Gets the recoding.
 
     Raises:
+        PrivacyError: fewer than k persons, or all of them together break a privacy model.
         HierarchyError: the hierarchy's file cannot be read.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: artefacts are gone.
     """
     coding = load_coding(job, domain, store)
-    key = cuts_key(job, coding, histogram, sizes)
+    key = cuts_key(job, coding, histogram, sizes, pairs)
     # All three or none: a kill between two of them leaves what is made anew, to the same bytes.
     kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
     counted = load_histogram(histogram, coding, coding.finest, store)
-    recoding, published = recode_cells(cutting_of(job, coding), counted)
-    outcome = outcome_of(job, coding, [published], {"cells": counted.cells, "fragments": 1}, read_sizes(sizes, store))
+    people = people_of_cells(job, coding, counted, parts, pairs, store)
+    cutting = cutting_by(job, cutting_of(job, coding), counted.codes, people)
+    recoding, published = recode_cells(cutting, counted, people)
+    figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(sizes, store)
+    outcome = outcome_of(job, coding, [published], figures, before, told_of(people))
     cells, classes = recoding_tables(recoding)
     return RecodingArtifacts(
         outcome=store.make("outcome", key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
@@ -152,14 +176,56 @@ def cut_all_cells(job: Job, domain: Artifact, histogram: Artifact, sizes: Artifa
     )
 
 
-def outcome_of(job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes) -> LocalOutcome:
-    """Adds up what fragments cost, and what was counted in them."""
+def people_of_cells(
+    job: Job, coding: Coding, cells: Histogram, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
+) -> RowPeople | None:
+    """Returns the persons of the cells of the whole source; None where no person is named.
+
+    Raises:
+        StorageError: artefacts are gone.
+    """
+    if not job.columns.person:
+        return None
+    return RowPeople.of_pairs(pairs_at(People(coding, parts, pairs, store, job.memory), cells), cells.cells)
+
+
+def cutting_by(job: Job, cutting: Cutting, codes: Codes, people: RowPeople | None) -> Cutting:
+    """Returns how rows are cut where persons are counted, if they are; refuses rows that break the promise even as one class.
+
+    Args:
+        job: The job.
+        cutting: How rows are cut where records are counted.
+        codes: Shape (rows, axes), all rows.
+        people: Whose they are.
+
+    Raises:
+        PrivacyError: fewer than k persons, or all of them together break a privacy model.
+    """
+    if people is None:
+        return cutting
+    if people.size < job.privacy.k:
+        raise PrivacyError.too_few(job.privacy.k, people.size, "person")
+    found = of_people(cutting, codes, people)
+    if not whole_keeps(found, codes, people):
+        raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
+    return found
+
+
+def told_of(people: RowPeople | None) -> tuple[int, int] | None:
+    """Returns how many persons there are, and the records of the one who has most."""
+    return None if people is None else (people.size, people.most_records)
+
+
+def outcome_of(
+    job: Job, coding: Coding, parts: Sequence[Costs], figures: dict[str, int], before: Sizes, people: tuple[int, int] | None = None
+) -> LocalOutcome:
+    """Adds up what fragments cost, and what was counted in them; ``people`` as in ``LocalOutcome``."""
     qids = [hierarchy.qid for hierarchy in coding.hierarchies]
     loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
     partitions = sum(int(part.losses["partitions"]) for part in parts)
     search = {"partitions": partitions, **_added([part.figures for part in parts]), **figures}
-    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search=search, before=before)
+    return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search=search, before=before, people=people)
 
 
 def _added(figures: Sequence[Mapping[str, int]]) -> dict[str, int]:

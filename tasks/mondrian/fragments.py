@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,15 +15,16 @@ from core.histograms.histogram import count_cells
 from core.histograms.rollups import packing_of
 from core.mondrian.fragments import Group, Tree, multidimensional, quantiles
 from core.mondrian.sampling import sampled
-from core.privacy.models import Spread
+from core.persons.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.tables import histogram_schema
 from tasks.counting.chunk_histograms import cell_table
+from tasks.counting.chunk_people import person_key, write_pairs
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.domains import axis_names
-from tasks.lattice.promises import privacy_model
-from tasks.mondrian.cells import bytes_of_rows, cutting_of, method_of, write_plain
+from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, write_plain
+from tasks.mondrian.census import census_table
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
@@ -31,6 +32,7 @@ from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
 from tasks.writing.classes import write_run
+from tasks.writing.people import digests_in
 
 SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
 WORKERS = 2
@@ -44,7 +46,7 @@ LARGER = 4
 
 def most_records(job: Job, coding: Coding, source: Source) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
-    each = bytes_of_rows(coding, 1) + BYTES_PER_COLUMN * len(source.payload)
+    each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * len(source.payload)
     return max((job.memory - job.memory // RESERVED) // (WORKERS * each), 1)
 
 
@@ -127,23 +129,44 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
     return multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt))
 
 
-def part_key(coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> Key:
+def part_key(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> Key:
     """Returns the key of a chunk's records apart by fragment, and of their census."""
-    return PARTED.key(chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts)
+    return PARTED.key(chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts, person_key(job, source.columns))
 
 
-def known_censuses(coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
+def known_censuses(job: Job, coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
     """Returns the censuses of all chunks if these were set apart by the tree before, in an attempt or a run that was ended; or None."""
-    kept = [store.find("census", part_key(coding, source, tree, chunk)) for chunk in source.chunks]
+    kept = [store.find("census", part_key(job, coding, source, tree, chunk)) for chunk in source.chunks]
     found = [artifact for artifact in kept if artifact]
     return found if len(found) == len(kept) else None
 
 
-def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk, store: Store) -> tuple[Artifact, Artifact]:
+class Parted(NamedTuple):
+    """What is made of a chunk: its records by leaf, how many these are, and whose; the last is nothing where no person is named."""
+
+    run: Artifact
+    census: Artifact
+    pairs: Artifact | None
+
+    @property
+    def made(self) -> list[Artifact]:
+        """All artefacts, as many for each chunk."""
+        return [self.run, self.census, *([self.pairs] if self.pairs else [])]
+
+
+def parted(job: Job, artifacts: Sequence[Artifact]) -> list[Parted]:
+    """Takes the artefacts of all chunks apart again."""
+    of_each = 3 if job.columns.person else 2
+    chunks = (artifacts[first : first + of_each] for first in range(0, len(artifacts), of_each))
+    return [Parted(mine[0], mine[1], mine[2] if job.columns.person else None) for mine in chunks]
+
+
+def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk, store: Store) -> Parted:
     """Sets the records of a chunk apart by the leaves of the tree, and counts them.
 
     Returns:
-        One record batch per leaf, of cells and payload; and the records per leaf and per leaf and sensitive value.
+        One record batch per leaf, of cells, payload and, where they are named, the digests of persons; the records per leaf and, of
+        somebody, per leaf and sensitive value; the persons per leaf.
 
     Raises:
         SourceError: the file changed since phase 1.
@@ -151,11 +174,28 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
         PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
         StorageError: the disk is full, or more memory is needed than there is.
     """
-    key = part_key(coding, source, tree, chunk)
-    run, census = store.find("runs", key), store.find("census", key)
-    # Both or neither: a kill between the two leaves one, and the chunk is read again.
-    if run and census:
-        return run, census
+    key, person = part_key(job, coding, source, tree, chunk), bool(job.columns.person)
+    run, census, pairs = (store.find(step, key) for step in ("runs", "census", "pairs"))
+    # All or none: a kill between two leaves one, and the chunk is read again.
+    if run and census and (pairs or not person):
+        return Parted(run, census, pairs)
+    leaf, cell, codes, payload = _led(job, coding, source, tree, chunk)
+    digests = digests_in(job, chunk) if person else None
+    if digests is not None:
+        columns = [*payload.columns, pa.array(digests)]
+        payload = pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))])
+    counted = census_table(leaf, codes, digests)
+    return Parted(
+        store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf)),
+        store.make("census", key, ".parquet", lambda path: write_plain(path, counted)),
+        None if digests is None else store.make("pairs", key, ".parquet", lambda path: write_pairs(path, Pairs.of(digests, leaf))),
+    )
+
+
+def _led(
+    job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.integer], pa.RecordBatch]:
+    """Returns the leaf, the first word of the cell and the sensitive codes of each record of a chunk, and its other words and payload."""
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)
     names = list(dict.fromkeys([*axis_names(job), *source.payload]))
     places = [names.index(name) for name in source.payload]
@@ -171,27 +211,9 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
             batches.append(pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))]))
     except LookupError:
         raise SourceError.changed(chunk.file.name) from None
-    leaf, cell = np.concatenate(leaves), np.concatenate(cells)
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     payload = table.to_batches()[0] if table.num_columns else pa.RecordBatch.from_arrays([], names=[])
-    counted = _census(leaf, np.concatenate(codes))
-    return (
-        store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf)),
-        store.make("census", key, ".parquet", lambda path: write_plain(path, counted)),
-    )
-
-
-def _census(leaves: NDArray[np.int64], sensitive: NDArray[np.integer]) -> pa.Table:
-    """Returns how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column."""
-    rows = []
-    for column in range(-1, sensitive.shape[1]):
-        codes = np.zeros(len(leaves), np.int64) if column < 0 else sensitive[:, column].astype(np.int64)
-        size = int(codes.max(initial=0)) + 1
-        counts = np.bincount(leaves * size + codes)
-        there = np.flatnonzero(counts)
-        rows.append((np.full(len(there), column), there // size, there % size, counts[there]))
-    columns, leaf, code, count = (np.concatenate(parts) for parts in zip(*rows, strict=True))
-    return pa.table({"column": columns, "leaf": leaf, "code": code, "count": count})
+    return np.concatenate(leaves), np.concatenate(cells), np.concatenate(codes), payload
 
 
 def lots(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:
@@ -214,42 +236,3 @@ def lots(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, m
         found[-1].append(run)
         held += records
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class Census:
-    """How many records and sensitive values each leaf holds.
-
-    Attributes:
-        records: Shape (leaves,).
-        values: Shape (leaves, values) per sensitive column.
-    """
-
-    records: NDArray[np.int64]
-    values: tuple[NDArray[np.int64], ...]
-
-    @classmethod
-    def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> Census:
-        """Adds up the censuses of all chunks."""
-        table = pa.concat_tables(tables)
-        column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
-        made = []
-        for position, size in enumerate([1, *(domain.size for domain in coding.sensitive)], start=-1):
-            mine = column == position
-            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaves * size)
-            made.append(sums.astype(np.int64).reshape(leaves, size))
-        return cls(made[0][:, 0], tuple(made[1:]))
-
-    def keeps(self, job: Job, coding: Coding) -> Callable[[Group], bool]:
-        """Returns what tells whether some leaves together keep the privacy model."""
-        model = privacy_model(job, coding)
-
-        def kept(leaves: Group) -> bool:
-            spreads = {}
-            for domain, values in zip(coding.sensitive, self.values, strict=True):
-                counts = values[list(leaves)].sum(axis=0)
-                there = np.flatnonzero(counts)
-                spreads[domain.qid] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
-            return not model.fails(np.array([int(self.records[list(leaves)].sum())]), spreads)[0]
-
-        return kept

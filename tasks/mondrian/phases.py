@@ -6,33 +6,38 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
+from core.mondrian.classes import closed
 from core.mondrian.fragments import Group, Tree, merge_thin
 from schemas.errors.base import PrivacyError
+from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.phases import count_histograms, count_sizes, merge_histograms
+from tasks.counting.phases import count_histograms, count_pairs, count_sizes, merge_histograms
 from tasks.counting.source_sizes import sizes_together
 from tasks.engine.calls import Call
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups, map_step, run_step
+from tasks.lattice.promises import privacy_model
 from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments, workers
+from tasks.mondrian.census import Census, people_of_leaves
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
-from tasks.writing.phases import rewrite, write_files
+from tasks.writing.people import KeptPeople
+from tasks.writing.phases import people_kept, rewrite, write_files
 
 Artifacts = list[Artifact]
 ATTEMPTS = 4
 
 
-def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome]:
+def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome, KeptPeople]:
     """Cuts the cells of the whole source; chunks are counted and rewritten as for the lattice.
 
     Returns:
-        The files of the release, and what it cost.
+        The files of the release, what it cost, and who is in which class.
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
@@ -41,22 +46,25 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
     """
     coding = load_coding(run.job, domain, run.store)
     with run.phase("histogram"):
+        pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
         histogram = merge_histograms(run, domain, coding.finest, parts)
-        sizes = count_sizes(run, domain, coding.finest, histogram, parts)
+        sizes = count_sizes(run, domain, coding.finest, histogram, parts, pairs)
     with run.phase("mondrian"):
-        key = mondrian.cuts_key(run.job, coding, histogram, sizes)
-        recoding = run_step(run, "cuts", mondrian.cut_all_cells, Call(key, "cut cells", (run.job, domain, histogram, sizes, run.store)))
+        key = mondrian.cuts_key(run.job, coding, histogram, sizes, pairs)
+        arguments = (run.job, domain, histogram, sizes, parts, pairs, run.store)
+        recoding = run_step(run, "cuts", mondrian.cut_all_cells, Call(key, "cut cells", arguments))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-    return files, read_local_outcome(recoding, run.store)
+        people = people_kept(run, source, domain, recoding)
+    return files, read_local_outcome(recoding, run.store), people
 
 
-def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome]:
+def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome, KeptPeople]:
     """Shares the records out and lets workers anonymise a fragment each, as they become free (Fig. 3).
 
     Returns:
-        The files of the release, fragment after fragment, and what it cost: the sum of what the fragments cost.
+        The files of the release, fragment after fragment, what it cost, the sum of what the fragments cost, and who is in which class.
 
     Raises:
         SkaldError: whatever is wrong with job, source, store or release, in one sentence.
@@ -80,17 +88,22 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
     give_back()
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
-    outcome = mondrian.outcome_of(job, coding, losses, figures, sizes_together([part.before for part in losses]))
-    return [file for fragment in done for file in fragment.files], outcome
+    outcome = mondrian.outcome_of(job, coding, losses, figures, sizes_together([part.before for part in losses]), made.people)
+    people = KeptPeople(tuple(part.people for part in done if part.people), tuple(part.classes for part in done if part.classes))
+    return [file for fragment in done for file in fragment.files], outcome, people
 
 
 class Fragments(NamedTuple):
-    """Which leaves make a fragment, and its runs in lots that fit the memory; how many leaves there are and records in the sample."""
+    """Which leaves make a fragment, and its runs in lots that fit the memory; how many leaves there are and records in the sample.
+
+    ``people`` are the persons of the source, and the records of the one who has most; None where no person is named.
+    """
 
     groups: list[Group]
     lots: list[list[Artifacts]]
     leaves: int
     sampled: int
+    people: tuple[int, int] | None
 
 
 def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
@@ -101,26 +114,40 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
         share = fragments.sample_share(run.job, coding, attempt)
         samples = draw_samples(run, source, domain, share)
         tree = fragments.plant(run.job, coding, samples, share, attempt, most, run.store)
-        known = fragments.known_censuses(coding, source, tree, run.store)
+        known = fragments.known_censuses(run.job, coding, source, tree, run.store)
         last = attempt == ATTEMPTS - 1
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
         if known and not last and _census(run, coding, tree, known).records.max() > most:
             continue
-        key = partial(fragments.part_key, coding, source, tree)
-        parts = map_groups(run, "part", _part, source.chunks, key, run.job, domain, source, tree, run.store)
-        census = _census(run, coding, tree, parts[1::2])
+        key = partial(fragments.part_key, run.job, coding, source, tree)
+        parts = fragments.parted(run.job, map_groups(run, "part", _part, source.chunks, key, run.job, domain, source, tree, run.store))
+        census = _census(run, coding, tree, [part.census for part in parts])
         if last or census.records.max() <= most:
             break
         # The records go, the counts stay: by them the next run knows that these cuts were given up.
-        run.store.discard(parts[::2])
-    groups = merge_thin(tree, census.keeps(run.job, coding))
+        run.store.discard([part.run for part in parts])
+    return _grouped(run, coding, tree, census, parts, most, samples)
+
+
+def _grouped(
+    run: Run, coding: Coding, tree: Tree, census: Census, parts: Sequence[fragments.Parted], most: int, samples: Artifacts
+) -> Fragments:
+    """Merges leaves that are too thin to fragments."""
+    job, store = run.job, run.store
+    pairs = [part.pairs for part in parts if part.pairs]
+    whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
+    groups = merge_thin(tree, census.keeps(job, coding, whose.visits if whose else None))
+    if whose and len(groups) > 1 and not closed(privacy_model(job, coding)):
+        raise FragmentsError.of_persons(job.method.name)
     largest = max(int(census.records[list(group)].sum()) for group in groups)
-    if not mondrian.on_cells(run.job) and mondrian.bytes_of_rows(coding, largest) > run.job.memory:
-        raise PrivacyError.fragment_too_large(run.job.method.name, largest, mondrian.bytes_of_rows(coding, largest))
-    sampled = sum(int(read_table(run.store, sample)["count"].to_numpy().sum()) for sample in samples)
-    counted = [read_table(run.store, table) for table in parts[1::2]]
-    limit = most if mondrian.on_cells(run.job) else largest
-    return Fragments(groups, [fragments.lots(parts[::2], counted, group, limit) for group in groups], tree.leaves, sampled)
+    needed = mondrian.bytes_of_rows(coding, largest) + mondrian.bytes_of_people(job, largest)
+    if not mondrian.on_cells(job) and needed > job.memory:
+        raise PrivacyError.fragment_too_large(job.method.name, largest, needed)
+    sampled = sum(int(read_table(store, sample)["count"].to_numpy().sum()) for sample in samples)
+    counted, runs = [read_table(store, part.census) for part in parts], [part.run for part in parts]
+    limit = most if mondrian.on_cells(job) else largest
+    lots = [fragments.lots(runs, counted, group, limit) for group in groups]
+    return Fragments(groups, lots, tree.leaves, sampled, whose and (whose.persons, whose.most_records))
 
 
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:
@@ -135,8 +162,8 @@ def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Ar
     return map_groups(run, "sample", _sample, source.chunks, key, run.job, domain, share, run.store)
 
 
-def _census(run: Run, coding: Coding, tree: Tree, counted: Sequence[Artifact]) -> fragments.Census:
-    return fragments.Census.of(coding, tree.leaves, [read_table(run.store, part) for part in counted])
+def _census(run: Run, coding: Coding, tree: Tree, counted: Sequence[Artifact]) -> Census:
+    return Census.of(coding, tree.leaves, [read_table(run.store, part) for part in counted])
 
 
 def _sample(job: Job, domain: Artifact, share: float, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
@@ -146,4 +173,4 @@ def _sample(job: Job, domain: Artifact, share: float, store: Store, chunks: Sequ
 
 def _part(job: Job, domain: Artifact, source: Source, tree: Tree, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
     coding = load_coding(job, domain, store)
-    return [artifact for chunk in chunks for artifact in fragments.part_chunk(job, coding, source, tree, chunk, store)]
+    return [artifact for chunk in chunks for artifact in fragments.part_chunk(job, coding, source, tree, chunk, store).made]

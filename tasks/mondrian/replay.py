@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.axes import axis_of
+from core.mondrian.fragments import Tree
 from core.mondrian.replay import leaves_of, places_of, replay_cells, together, tree_of
 from core.recoding.recoding import recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
 from tasks.counting.chunk_histograms import OF_CHUNK
+from tasks.counting.chunk_people import OF_PERSONS, pairs_key
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import chunk_key
 from tasks.counting.histograms import add_histograms, fingerprints, load_histogram
-from tasks.counting.phases import Artifacts, count_histograms, count_sizes
+from tasks.counting.phases import Artifacts, count_histograms, count_pairs, count_sizes
 from tasks.counting.phases import merge_histograms as merged_histogram
 from tasks.counting.source_sizes import read_sizes
 from tasks.engine.calls import Call
@@ -28,22 +30,30 @@ from tasks.engine.steps import run_step
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, most_suppressed
 from tasks.lattice.replay import replayed
-from tasks.mondrian.cells import CUTS, cutting_of, in_fragments, write_plain
+from tasks.mondrian.cells import CUTS, cutting_by, cutting_of, in_fragments, people_of_cells, told_of, write_plain
 from tasks.publication.ledger import Entry, read_entry, settings_of
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.writing.phases import rewrite, write_files
+from tasks.writing.people import KeptPeople
+from tasks.writing.phases import people_kept, rewrite, write_files
 
 STEP = Step("replayed cuts", __name__)
 
 
-def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome]:
+class Counted(NamedTuple):
+    """What was counted of the chunks of a release: their histograms, and pairs of person and cell, none where no person is named."""
+
+    parts: Artifacts
+    pairs: Artifacts
+
+
+def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome, KeptPeople]:
     """Applies the cuts of the release that the job replays.
 
     Returns:
-        The files of the release, and what it cost.
+        The files of the release, what it cost, and who is in which class.
 
     Raises:
         ReplayError: its cuts cannot be found again, or do not fit these data.
@@ -57,23 +67,25 @@ def anonymise_replayed(run: Run, source: Source, domain: Artifact) -> tuple[Arti
     if in_fragments(job, coding):
         raise ReplayError.in_fragments(replayed(job).release)
     with run.phase("histogram"):
+        pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
         histogram = merged_histogram(run, domain, coding.finest, parts)
-        sizes = count_sizes(run, domain, coding.finest, histogram, parts)
+        sizes = count_sizes(run, domain, coding.finest, histogram, parts, pairs)
     with run.phase("mondrian"):
-        earlier, before = _earlier(job, store)
+        earlier, before = _earlier(job, source, store)
         assert earlier.recoded is not None
-        read = histogram.sha256, sizes and sizes.sha256, earlier.recoded.domain.sha256, fingerprints(before)
-        key = STEP.key(*read, *asked(job, coding))
-        arguments = (job, domain, histogram, sizes, earlier.recoded.domain, before, key, store, run.spill)
+        read = histogram.sha256, sizes and sizes.sha256, earlier.recoded.domain.sha256, fingerprints(before.parts)
+        key = STEP.key(*read, fingerprints(pairs), fingerprints(before.pairs), *asked(job, coding))
+        arguments = (job, domain, histogram, sizes, Counted(parts, pairs), earlier.recoded.domain, before, key, store, run.spill)
         recoding = run_step(run, "cuts", recode_by_replayed_cuts, Call(key, "apply earlier cuts", arguments))
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
-    return files, read_local_outcome(recoding, store)
+        people = people_kept(run, source, domain, recoding)
+    return files, read_local_outcome(recoding, store), people
 
 
-def _earlier(job: Job, store: Store) -> tuple[Entry, Artifacts]:
-    """Returns what is kept of the release that is replayed, and the histograms of its chunks."""
+def _earlier(job: Job, source: Source, store: Store) -> tuple[Entry, Counted]:
+    """Returns what is kept of the release that is replayed, and what was counted of its chunks."""
     release = replayed(job).release
     entry = read_entry(release, store)
     if entry is None or not entry.is_readable:
@@ -86,10 +98,12 @@ def _earlier(job: Job, store: Store) -> tuple[Entry, Artifacts]:
     if not CUTS.made(entry.recoded.recoding.outcome.key):
         raise ReplayError.not_kept(release)
     found = [store.find(OF_CHUNK, chunk_key(job, chunk)) for chunk in entry.chunks]
-    parts = [part for part in found if part is not None]
-    if len(parts) < len(found) or not store.whole(entry.recoded.domain):
+    if job.columns.person:
+        found += [store.find(OF_PERSONS, pairs_key(job, source.columns, chunk)) for chunk in entry.chunks]
+    kept = [part for part in found if part is not None]
+    if len(kept) < len(found) or not store.whole(entry.recoded.domain):
         raise ReplayError.not_kept(release)
-    return entry, parts
+    return entry, Counted(kept[: len(entry.chunks)], kept[len(entry.chunks) :])
 
 
 def recode_by_replayed_cuts(
@@ -97,8 +111,9 @@ def recode_by_replayed_cuts(
     domain: Artifact,
     histogram: Artifact,
     sizes: Artifact | None,
+    counted: Counted,
     old_domain: Artifact,
-    old_parts: Sequence[Artifact],
+    old: Counted,
     key: Key,
     store: Store,
     spill: Path,
@@ -110,8 +125,9 @@ def recode_by_replayed_cuts(
         domain: The domain table.
         histogram: The cells at full resolution.
         sizes: How many of them there are by their records.
+        counted: What was counted of its chunks.
         old_domain: The domain table of the earlier release.
-        old_parts: The histograms of its chunks.
+        old: What was counted of its chunks.
         key: Of all that.
         store: Gets the recoding.
         spill: Folder for what does not fit into memory.
@@ -123,13 +139,13 @@ def recode_by_replayed_cuts(
     kept = {step: store.find(step, key) for step in ("outcome", "cells", "classes")}
     if None not in kept.values():
         return RecodingArtifacts.model_validate(kept)
-    old = load_coding(job, old_domain, store)
-    old_cells = load_histogram(add_histograms(job, old_domain, old.finest, old_parts, store, spill), old, old.finest, store)
-    old_cutting = cutting_of(job, old)
-    tree = tree_of(old_cutting, old_cells.codes, old_cells.counts)
+    before, tree = _tree(job, old_domain, old, store, spill)
     coding = load_coding(job, domain, store)
     cells = load_histogram(histogram, coding, coding.finest, store)
-    made = replay_cells(cutting_of(job, coding), cells, leaves_of(tree, cells.codes, _places(job, old, coding)), job.suppression.treatment)
+    people = people_of_cells(job, coding, cells, *counted, store)
+    cutting = cutting_by(job, cutting_of(job, coding), cells.codes, people)
+    leaves = leaves_of(tree, cells.codes, _places(job, before, coding))
+    made = replay_cells(cutting, cells, leaves, job.suppression.treatment, people)
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
         raise PrivacyError.replay_fails(replayed(job).release, made.suppressed, coding.records, most)
@@ -141,6 +157,7 @@ def recode_by_replayed_cuts(
         ncp=dict(made.penalties),
         search=search,
         before=read_sizes(sizes, store),
+        people=told_of(people),
     )
     recoded, classes = recoding_tables(made.recoding)
     return RecodingArtifacts(
@@ -148,6 +165,15 @@ def recode_by_replayed_cuts(
         cells=store.make("cells", key, ".parquet", lambda path: write_plain(path, recoded)),
         classes=store.make("classes", key, ".parquet", lambda path: write_plain(path, classes)),
     )
+
+
+def _tree(job: Job, domain: Artifact, counted: Counted, store: Store, spill: Path) -> tuple[Coding, Tree]:
+    """Returns the coding and the cuts of the earlier release, made again from what was counted of its chunks."""
+    coding = load_coding(job, domain, store)
+    cells = load_histogram(add_histograms(job, domain, coding.finest, counted.parts, store, spill), coding, coding.finest, store)
+    people = people_of_cells(job, coding, cells, *counted, store)
+    cutting = cutting_by(job, cutting_of(job, coding), cells.codes, people)
+    return coding, tree_of(cutting, cells.codes, cells.counts, people)
 
 
 def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.coding import Words, single_word
+from core.columns.coding import Words, places_among, single_word
 from core.columns.records import canonical, marks
 from core.columns.release_order import first_files
 from core.histograms.histogram import count_cells, merge_parts
 from core.histograms.rollups import packing_of
+from core.mondrian.classes import cut_and_publish
 from core.mondrian.fragments import Group
-from core.mondrian.recoding import Published, publish
+from core.mondrian.people import RowPeople
+from core.mondrian.recoding import Published
+from core.persons.crowd import Crowd
+from core.persons.digests import Digests
+from core.persons.pairs import Pairs
 from core.recoding.recoding import Recoding
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
@@ -26,15 +33,28 @@ from schemas.job.mondrian import MondrianMethod
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import asked
-from tasks.mondrian.cells import bytes_of_rows, cutting_of
+from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_by, cutting_of, write_plain
 from tasks.records.fragments import published_fragment
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.writing.classes import set_apart, write_part
+from tasks.writing.classes import links_of, set_apart, write_part
+from tasks.writing.people import people_table, write_people
 
 STEP = Step("fragment", __name__)
-Part = tuple[NDArray[np.int32], pa.RecordBatch]
+OF_FRAGMENT = 32
+"""Bits of a class's number within its fragment, where persons are kept; those above tell the fragment, by its first leaf."""
+
+
+class Lot(NamedTuple):
+    """Records of a fragment: their cells, what else they publish, and the digests of their persons, None where none is named."""
+
+    words: Words
+    payload: pa.RecordBatch
+    digests: Digests | None
+
+
+Part = tuple[NDArray[np.int32], Lot]
 
 
 class FragmentLosses(BaseModel):
@@ -58,12 +78,14 @@ class FragmentLosses(BaseModel):
 
 
 class FragmentArtifacts(BaseModel):
-    """What a worker leaves: the losses (JSON) and the files of the release."""
+    """What a worker leaves: the losses (JSON), the files of the release and, where persons are named, who is in which class."""
 
     model_config = ConfigDict(frozen=True)
 
     losses: Artifact
     files: list[Artifact]
+    people: Artifact | None = None
+    classes: Artifact | None = None
 
 
 def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Artifact]]) -> Key:
@@ -98,14 +120,18 @@ def anonymise(
     """
     coding = load_coding(job, domain, store)
     key = fragment_key(job, coding, source, group, lots)
-    if found := _found(key, store):
+    if found := _found(job, key, store):
         return found
-    published, before, parts = _classified(job, coding, source, group, [[store.path(run) for run in lot] for lot in lots])
+    published, before, parts = _classified(job, coding, group, [[store.path(run) for run in lot] for lot in lots])
     first, spread = first_files(published.sizes, job.rows_per_file)
-    runs = []
-    for number, (classes, payload) in enumerate(parts):
-        write = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes, classes=classes, payload=payload)
+    runs, people = [], []
+    apart = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes)
+    for number, (classes, lot) in enumerate(parts):
+        write = partial(apart, classes=classes, payload=lot.payload)
         runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
+        if lot.digests is not None:
+            links = links_of(job, source, published.labels, classes, lot.payload)
+            people.append(people_table(classes, lot.digests, _values(coding, lot.words), links))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
         losses=dict(published.losses),
@@ -114,31 +140,55 @@ def anonymise(
         figures=dict(published.figures),
         before=before,
     ).model_dump_json()
-    return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(told)), files=files)
+    kept = _kept_people(key, group, published.labels, people, store) if people else {}
+    # Last of all: where it is, the rest is.
+    return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(told)), files=files, **kept)
 
 
-def _classified(
-    job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Path]]
-) -> tuple[Published, Sizes, Iterable[Part]]:
+def _values(coding: Coding, words: Words) -> list[pa.Array]:
+    """Returns the values of records, given by their cells, in the sensitive columns that promises look at: arrays of shape (n,)."""
+    codes, found = coding.packing.unpack(words), []
+    for column, domain in enumerate(coding.sensitive, start=len(coding.domains)):
+        mine = codes[:, column].astype(np.int32)
+        found.append(pa.DictionaryArray.from_arrays(pa.array(mine, mask=mine >= len(domain.values)), domain.values))
+    return found
+
+
+def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.Table], store: Store) -> dict[str, Artifact]:
+    """Keeps who is in which class of a fragment, and what these publish; their numbers are those of no other fragment's."""
+    first = group[0] << OF_FRAGMENT
+    numbers = {"class": np.arange(first, first + len(labels))}
+    listed = pa.table(numbers | {f"label_{number}": column for number, column in enumerate(labels.columns)})
+    table = pa.concat_tables(people)
+    table = table.set_column(0, "class", pc.add(table["class"], first))
+    return {
+        "people": store.make("people", key, ".parquet", lambda path: write_people(path, table)),
+        "classes": store.make("classes", key, ".parquet", lambda path: write_plain(path, listed)),
+    }
+
+
+def _classified(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[Path]]) -> tuple[Published, Sizes, Iterable[Part]]:
     """Makes classes of a fragment and labels them.
 
     Returns:
-        What is published, the class sizes of the records as they are, and lot by lot the class of each record and its payload.
+        What is published, the class sizes of the records as they are, and lot by lot the class of each record.
     """
     if len(lots) > 1:
-        return _classified_cells(job, coding, source, group, lots)
-    words, payload = _gathered(coding, source, group, lots[0])
-    before = sizes_of_words(coding, words)
-    published, classes = _published(job, coding, words, payload)
-    return published, before, [(classes, payload)]
+        return _classified_cells(job, coding, group, lots)
+    lot = _gathered(job, coding, group, lots[0])
+    visits = None if lot.digests is None else Crowd.of(lot.digests).visits
+    before = sizes_of_words(coding, lot.words, visits=visits)
+    published, classes = _published(job, coding, lot)
+    return published, before, [(classes, lot)]
 
 
-def _found(key: Key, store: Store) -> FragmentArtifacts | None:
+def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
     losses = store.find("losses", key)
-    if losses is None:
+    people = {step: store.find(step, key) for step in ("people", "classes") if job.columns.person}
+    if losses is None or None in people.values():
         return None
     files = [store.find("files", STEP.key(key, number)) for number in range(read_losses(losses, store).files)]
-    return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files})
+    return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | people)
 
 
 def _written(key: Key, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
@@ -150,8 +200,8 @@ def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
     return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
 
 
-def _gathered(coding: Coding, source: Source, group: Group, runs: Sequence[Path]) -> tuple[Words, pa.RecordBatch]:
-    """Returns the cells and the payload of a fragment's records."""
+def _gathered(job: Job, coding: Coding, group: Group, runs: Sequence[Path]) -> Lot:
+    """Returns a fragment's records of some runs."""
     batches = []
     for path in runs:
         with pa.memory_map(str(path)) as mapped:
@@ -159,50 +209,54 @@ def _gathered(coding: Coding, source: Source, group: Group, runs: Sequence[Path]
             batches += [run.get_batch(leaf) for leaf in group if leaf < run.num_record_batches]
             schema = run.schema
     table = pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
-    width = len(packing_of(coding.finest, coding.axes).words)
+    width, end = len(packing_of(coding.finest, coding.axes).words), table.num_columns - bool(job.columns.person)
     words = tuple(table.column(position).to_numpy() for position in range(width))
-    others = table.select(list(range(width, table.num_columns)))
+    digests = table.column(end).to_numpy() if job.columns.person else None
+    others = table.select(list(range(width, end)))
     if not others.num_columns:
-        return words, pa.RecordBatch.from_arrays([], names=[])
-    return words, others.to_batches()[0] if len(others) else pa.RecordBatch.from_pylist([], schema=others.schema)
+        return Lot(words, pa.RecordBatch.from_arrays([], names=[]), digests)
+    return Lot(words, others.to_batches()[0] if len(others) else pa.RecordBatch.from_pylist([], schema=others.schema), digests)
 
 
-def _published(job: Job, coding: Coding, words: Words, payload: pa.RecordBatch) -> tuple[Published, NDArray[np.int32]]:
+def _published(job: Job, coding: Coding, lot: Lot) -> tuple[Published, NDArray[np.int32]]:
     """Makes classes of a fragment and labels them; returns the class of each record as well, shape (records,)."""
+    packing = packing_of(coding.finest, coding.axes)
     if not isinstance(job.method, MondrianMethod):
-        return published_fragment(job, coding, packing_of(coding.finest, coding.axes).unpack(words), payload)
-    cutting, packing = cutting_of(job, coding), packing_of(coding.finest, coding.axes)
+        return published_fragment(job, coding, packing.unpack(lot.words), lot.payload, lot.digests)
+    cutting = cutting_of(job, coding)
     if cutting.mode == "relaxed":
         # Records of one cell may come into two classes: which of them, their other values decide.
-        codes = packing.unpack(words)
-        order = canonical(list(codes.T), packing.sizes, marks(payload.columns, len(codes)))
+        codes = packing.unpack(lot.words)
+        order = canonical(list(codes.T), packing.sizes, marks(lot.payload.columns, len(codes)), lot.digests)
         rows, weights, cell = codes[order], np.ones(len(codes), np.int64), np.empty(len(codes), np.int64)
         cell[order] = np.arange(len(codes))
     else:
-        _, firsts, cell, weights = np.unique(single_word(words), return_index=True, return_inverse=True, return_counts=True)
-        rows = packing.unpack(tuple(word[firsts] for word in words))
-    made = cutting.cut(rows, weights)
-    published = publish(cutting, rows, weights, made)
+        _, firsts, cell, weights = np.unique(single_word(lot.words), return_index=True, return_inverse=True, return_counts=True)
+        rows = packing.unpack(tuple(word[firsts] for word in lot.words))
+    people = None if lot.digests is None else RowPeople.of_pairs([Pairs.of(lot.digests, cell)], len(rows))
+    made, published = cut_and_publish(cutting_by(job, cutting, rows, people), rows, weights, people)
     return published, published.numbers[made.of_rows()][cell].astype(np.int32)
 
 
-def _classified_cells(
-    job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Path]]
-) -> tuple[Published, Sizes, Iterable[Part]]:
+def _classified_cells(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[Path]]) -> tuple[Published, Sizes, Iterable[Part]]:
     """Does the same on the cells of a fragment whose records do not fit the memory.
 
     Raises:
         PrivacyError: the cells do not fit either.
     """
-    cutting, packing = cutting_of(job, coding), packing_of(coding.finest, coding.axes)
-    words, counts = merge_parts((count_cells(_gathered(coding, source, group, lot)[0], packing.product) for lot in lots), packing.product)
-    needed = bytes_of_rows(coding, len(counts))
+    packing = packing_of(coding.finest, coding.axes)
+
+    def gathered() -> Iterator[Lot]:
+        return (_gathered(job, coding, group, lot) for lot in lots)
+
+    words, counts = merge_parts((count_cells(lot.words, packing.product) for lot in gathered()), packing.product)
+    pairs = [Pairs.of(lot.digests, places_among(words, lot.words, packing.product)) for lot in gathered() if lot.digests is not None]
+    needed = bytes_of_rows(coding, len(counts)) + bytes_of_people(job, sum(len(part.persons) for part in pairs))
     if needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, len(counts), needed)
-    rows = packing.unpack(words)
-    made = cutting.cut(rows, counts)
-    published = publish(cutting, rows, counts, made)
+    rows, people = packing.unpack(words), RowPeople.of_pairs(pairs, len(counts)) if job.columns.person else None
+    made, published = cut_and_publish(cutting_by(job, cutting_of(job, coding), rows, people), rows, counts, people)
     classes = published.numbers[made.of_rows()].astype(np.int32)
     assigner = Recoding(coding.finest, packing, words, classes, published.labels, published.sizes).assigner
-    parts = ((assigner.assign(mine), payload) for mine, payload in (_gathered(coding, source, group, lot) for lot in lots))
-    return published, sizes_of_words(coding, words, counts), parts
+    before = sizes_of_words(coding, words, counts, people.visits if people else None)
+    return published, before, ((assigner.assign(lot.words), lot) for lot in gathered())

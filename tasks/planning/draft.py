@@ -7,9 +7,10 @@ import json
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from core.formats.proposals import Proposal, ProposedRole, propose
+from core.formats.proposals import Proposal, ProposedRole, propose, propose_person
 from schemas.errors.base import StorageError, counted
 from schemas.job.source import suffix
 from tasks.planning.profiles import MOST_RECORDS, Profiled, profile, source_files
@@ -18,6 +19,7 @@ from tasks.store.files import USER_UMASK, write_whole
 _SIMPLE = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 # YAML 1.1, which other tools read, has these for truth values and nulls.
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+PERSON = "many values, each of several records"
 QUASI_IDENTIFIERS = (
     "  # Known to others, and telling together who somebody is: coarsened. Where two ways are equally good, those named first",
     "  # stay finer. A prefix as long as the longest text keeps a value or withholds it. Better: list groups in a file (lines",
@@ -44,7 +46,11 @@ def draft_job(paths: Sequence[Path], out: Path) -> tuple[list[Proposal], int]:
     files = source_files(paths)
     profiled = profile(files)
     proposals = [propose(column) for column in profiled.columns]
-    text = job_text(_patterns(paths, files, out.parent), out, profiled, proposals)
+    person = propose_person(proposals)
+    if person:
+        # Whoever is told by it is not published: by its counts alone, too.
+        proposals = [replace(one, role="identifiers", reason=one.reason or PERSON) if one is person else one for one in proposals]
+    text = job_text(_patterns(paths, files, out.parent), out, profiled, proposals, person)
     write_whole(out, lambda part: part.write_text(text, "utf-8"), 0o666 & ~USER_UMASK)
     return proposals, profiled.records
 
@@ -61,8 +67,8 @@ def _patterns(paths: Sequence[Path], files: Sequence[Path], folder: Path) -> lis
     return named
 
 
-def job_text(patterns: Sequence[str], out: Path, profiled: Profiled, proposals: Sequence[Proposal]) -> str:
-    """Returns the text of a job file."""
+def job_text(patterns: Sequence[str], out: Path, profiled: Profiled, proposals: Sequence[Proposal], person: Proposal | None = None) -> str:
+    """Returns the text of a job file; ``person`` is the column that says whose a record is, if any does."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", out.stem).strip("-") or "job"
     undecided = [proposal for proposal in proposals if proposal.role == "open"]
     looked = counted(profiled.records, "record") + (" at the front" if profiled.records == MOST_RECORDS else "")
@@ -76,6 +82,7 @@ def job_text(patterns: Sequence[str], out: Path, profiled: Profiled, proposals: 
         _source(patterns, profiled, undecided),
         "",
         "columns:",
+        *_person(person),
         "  # Say who somebody is, or may do so: never published.",
         *_listed("identifiers", proposals),
         "",
@@ -90,7 +97,7 @@ def job_text(patterns: Sequence[str], out: Path, profiled: Profiled, proposals: 
         "  # Published as in the source, and in no risk: only what nobody outside can know. Nothing is proposed here.",
         "  insensitive: []",
         "",
-        *_rest(name, proposals),
+        *_rest(name, proposals, "person" if person else "record"),
     ]
     return "\n".join(parts) + "\n"
 
@@ -122,6 +129,18 @@ def _listed(role: ProposedRole, proposals: Sequence[Proposal]) -> list[str]:
     return [f"  {role}:", *(f"    - {yaml_name(proposal.profile.name)}{_why(proposal)}" for proposal in mine)]
 
 
+def _person(person: Proposal | None) -> list[str]:
+    if person is None:
+        return []
+    profile = person.profile
+    figures = f"about {counted(profile.distinct, 'different value')}, each of {profile.mean_records:,.1f} records on average"
+    return [
+        "  # Whose record it is: k counts different persons then. Say none if every record is a person of its own.",
+        f"  person: {yaml_name(profile.name)}  # {figures}",
+        "",
+    ]
+
+
 def _qid(proposal: Proposal) -> str:
     return f"{{name: {yaml_name(proposal.profile.name)}, hierarchy: {proposal.hierarchy}}}"
 
@@ -142,11 +161,11 @@ def _distinct(proposal: Proposal) -> str:
     return f"about {counted(proposal.profile.distinct, 'different value')}"
 
 
-def _rest(name: str, proposals: Sequence[Proposal]) -> list[str]:
+def _rest(name: str, proposals: Sequence[Proposal], unit: str) -> list[str]:
     sensitive = next((proposal.profile.name for proposal in proposals if proposal.role == "sensitive"), None)
     model = f", l: {{{yaml_name(sensitive)}: {{distinct: 3}}}}" if sensitive else ""
     return [
-        "# Every published combination is shared by at least k records; 12 keeps the risk of each below 0.09.",
+        f"# Every published combination is shared by at least k {unit}s; 12 keeps the risk of each below 0.09.",
         "privacy: {k: 12}",
         *([f"# privacy: {{k: 12{model}}}  # and so many different sensitive values in every class"] if model else []),
         "",

@@ -74,8 +74,8 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
         leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).leaves
     sampled = int(counts.sum())
     rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
-    bytes_of = mondrian.bytes_of_rows if isinstance(job.method, MondrianMethod) else records.bytes_of_records
-    needed = bytes_of(coding, rows)
+    of_rows = isinstance(job.method, MondrianMethod)
+    needed = mondrian.bytes_of_rows(coding, rows) if of_rows else records.bytes_of_records(job, coding, rows)
     return LocalPlan(
         rows="cells" if mondrian.on_cells(job) else "records",
         most_rows=rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,11 +16,20 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest, pseudonym_words
+from schemas.release.repeats import RepeatedColumn
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import chunk_key
-from tasks.counting.drivers import Drivers, Exposed, uniqueness
-from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
+from tasks.counting.drivers import CountedPersons, Drivers, Exposed, uniqueness
+from tasks.counting.phases import (
+    count_domains,
+    count_histograms,
+    count_pairs,
+    count_sizes,
+    find_repeats,
+    merge_domains,
+    merge_histograms,
+)
 from tasks.counting.source_sizes import MOST_ROWS
 from tasks.engine.runs import Run
 from tasks.lattice.promises import most_suppressed
@@ -30,6 +39,7 @@ from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
 from tasks.report.sentences import proofs
+from tasks.report.units import Unit
 from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
 from tasks.source.extracts import forget_extract
@@ -78,9 +88,12 @@ class Plan(BaseModel):
         memory: Bytes.
         local: What a method that searches no lattice would do.
         source_bytes: Size of the source's files.
-        exposed: Records of the source that stand out; None where they were not counted.
+        unit: What k counts: ``record`` or ``person``.
+        persons: Of the source, where the job names them and they were counted.
+        exposed: Records of the source that stand out, or persons; None where they were not counted.
         risk: Re-identification risk of the source as it is, where it was counted.
         not_counted: Why something of these was not, in a sentence.
+        repeats: Identifiers whose values repeat although no person is named.
         source: What the source is, as in ``CSV files``.
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
@@ -106,9 +119,12 @@ class Plan(BaseModel):
     memory: int
     local: LocalPlan | None = None
     source_bytes: int
+    unit: Literal["record", "person"] = "record"
+    persons: CountedPersons | None = None
     exposed: Exposed | None = None
     risk: Figures = {}
     not_counted: str = ""
+    repeats: dict[str, RepeatedColumn] = {}
     source: str
     promises: tuple[str, ...]
     pseudonyms: dict[str, str]
@@ -140,6 +156,7 @@ def published_already(job: Job) -> Manifest | None:
         found = recall(job, release_id(job, with_keys(job, read_source(job, run.store))))
         if found:
             forget_extract(job, run.store)
+            run.published()
         return found
 
 
@@ -176,9 +193,12 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             qids=_qids(job, coding, unique),
             memory=job.memory,
             source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size for file in source.files),
+            unit=Unit.of_job(job).one,
+            persons=unique.drivers.persons if unique.drivers else None,
             exposed=unique.drivers.whole if unique.drivers else None,
             risk=unique.risk,
             not_counted=unique.not_counted,
+            repeats={} if quick else find_repeats(run, source),
             **method,
             **_in_words(job),
         )
@@ -186,11 +206,13 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
 
 def _in_words(job: Job) -> dict[str, Any]:
     """Returns what the kinds of things that the job names are called."""
-    proven = proofs(job.privacy.summary(), {}, 0)
-    promised = [(one.model, f" of '{one.column}'" if one.column else "", one.asked) for one in proven]
+    unit = Unit.of_job(job)
+    proven = proofs(job.privacy.summary(), {}, 0, unit)
+    whose = " persons" if unit.of_persons else ""
+    promised = [(one.model, f" of '{one.column}'" if one.column else "", one.asked, "" if one.column else whose) for one in proven]
     return {
         "source": FORMATS[job.source.format].words,
-        "promises": tuple(f"{model}{of} {asked}" for model, of, asked in promised),
+        "promises": tuple(f"{model}{of} {asked}{whose}" for model, of, asked, whose in promised),
         "pseudonyms": pseudonym_words(job),
         "suppression": SUPPRESSIONS[job.suppression.treatment].words,
     }
@@ -252,13 +274,14 @@ def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | N
     root = choose_root(run.job, coding)
     if local and local.distinct * source.records > MOST_ROWS:
         return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
+    pairs = count_pairs(run, source)
     parts = count_histograms(run, source)
     # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
-    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest else parts
-    sizes = count_sizes(run, domain, root, files[0], parts)
+    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
+    sizes = count_sizes(run, domain, root, files[0], parts, pairs)
     if sizes is None:
-        return Uniqueness(None, {}, _too_many(sum(part.rows for part in parts)))
-    drivers, risk = uniqueness(run.job, domain, files, sizes, run.store, run.spill)
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)))
+    drivers, risk = uniqueness(run.job, domain, files, pairs, sizes, run.store, run.spill)
     told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
     return Uniqueness(drivers, risk, told)
 

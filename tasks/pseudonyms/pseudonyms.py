@@ -16,6 +16,7 @@ from core.columns.column_types import plain_type
 from core.pseudonyms.keyed_hash import fingerprint
 from core.pseudonyms.kinds import Means
 from core.pseudonyms.treatments import texts
+from schemas.errors.base import listed
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import RefusedError, UnfitError
 from schemas.job.job import Job
@@ -55,7 +56,7 @@ def key_fingerprints(job: Job) -> dict[str, str]:
 
 def _fingerprint(job: Job, treatment: TreatmentSpec, secret: Secret) -> str:
     if treatment_kind(treatment).vaulted:
-        return vault_id(vault_path(job, secret), secret)
+        return vault_id(job, vault_path(job, secret))
     return fingerprint(read_key(job, secret))
 
 
@@ -85,7 +86,10 @@ def give_tokens(job: Job, source: Source, spill: Path) -> Source:
         if (secret := one.treatment.secret) is not None and treatment_kind(one.treatment).vaulted:
             vaults.setdefault(vault_path(job, secret), []).append(one.name)
     for path, names in vaults.items():
-        issue(job, path, _values(source, names), spill)
+        try:
+            issue(job, path, _values(source, names), spill)
+        except RefusedError as error:
+            raise PseudonymError.refused([f"{listed(names)}: {error}"]) from None
     return with_keys(job, source)
 
 
@@ -205,7 +209,7 @@ def _key(job: Job, source: Source, column: str, secret: Secret) -> bytes:
 def _vault(job: Job, source: Source, column: str, secret: Secret) -> Path:
     try:
         path = vault_path(job, secret)
-        found = vault_id(path, secret)
+        found = vault_id(job, path)
     except RefusedError as error:
         raise PseudonymError.refused([f"column '{column}': {error}"]) from None
     if found != source.keys.get(column):

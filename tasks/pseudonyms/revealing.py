@@ -66,7 +66,7 @@ def _originals(job: Job, one: Identifier, pseudonyms: pa.Array, subjects: Sequen
         found: pa.Array = entry.originals(one.treatment, pseudonyms, replace(means, key=key))
         return found
     path = vault_path(job, secret)
-    if vault_id(path, secret) == MISSING:
+    if vault_id(job, path) == MISSING:
         raise RefusedError(f"the {secret.words} names a vault that does not exist")
     with passing_folder(job, "reveal") as spill:
         found = entry.originals(one.treatment, pseudonyms, replace(means, look_up=lambda tokens: values_of(job, path, tokens, spill)))

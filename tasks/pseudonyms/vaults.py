@@ -26,11 +26,10 @@ from schemas.job.job import Job
 from schemas.pseudonyms.secret_places import Secret
 from schemas.pseudonyms.treatments import TOKEN_DIGITS
 from tasks.pseudonyms.keys import apart, only_its_owners, text_of
+from tasks.pseudonyms.vault_states import DIGEST, GENERATION, MARK, SCHEMA, RowDigest, checked_state, remember, state_of
 from tasks.store.database import connect, literal
 from tasks.store.files import locked, write_whole
 
-SCHEMA = pa.schema([("value", pa.large_string()), ("token", pa.large_string())])
-MARK = b"skald.vault"
 MISSING = "new"
 """What stands for the id of a vault that is not there yet."""
 
@@ -50,21 +49,14 @@ def vault_path(job: Job, place: Secret) -> Path:
     return path
 
 
-def vault_id(path: Path, place: Secret) -> str:
+def vault_id(job: Job, path: Path) -> str:
     """Returns what tells this vault from every other; it stays while tokens are added.
 
     Raises:
-        RefusedError: the file is no vault.
+        RefusedError: the file is no vault, a damaged one, or behind the one that was used before, which may be gone, too.
     """
-    if not path.exists():
-        return MISSING
-    try:
-        schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException):
-        schema = pa.schema([])
-    if MARK not in (schema.metadata or {}) or schema.remove_metadata() != SCHEMA:
-        raise RefusedError(f"the {place.words} names a file that is no vault, or a damaged one; name another, or restore it")
-    return str(schema.metadata[MARK].decode())
+    state = checked_state(job, path)
+    return MISSING if state is None else state.identity
 
 
 def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
@@ -80,9 +72,11 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
         How many tokens are new.
 
     Raises:
+        RefusedError: the vault is not what it was, or gone.
         StorageError: the disk is full or the folder cannot be written.
     """
     with _locked(path), connect(job, spill) as connection:
+        state = checked_state(job, path)
         connection.execute("CREATE TEMP TABLE seen (value VARCHAR)")
         for piece in values:
             connection.register("piece", pa.table({"value": piece}))
@@ -92,28 +86,36 @@ def issue(job: Job, path: Path, values: Iterable[pa.Array], spill: Path) -> int:
         connection.execute(f"CREATE TEMP TABLE unknown AS SELECT DISTINCT value FROM seen {known}")
         [(count,)] = connection.execute("SELECT count(*) FROM unknown").fetchall()
         if count or not path.exists():
-            write_whole(path, lambda part: _grown(part, path, connection))
+            generation = state.generation + 1 if state else 1
+            write_whole(path, lambda part: _grown(part, path, generation, connection))
             _flush(path)
+        remember(job, path, state_of(path))
         return int(count)
 
 
-def _grown(part: Path, path: Path, connection: duckdb.DuckDBPyConnection) -> int:
-    """Writes the old vault and the new tokens behind it."""
+def _grown(part: Path, path: Path, generation: int, connection: duckdb.DuckDBPyConnection) -> int:
+    """Writes the old vault and the new tokens behind it, as the next generation."""
     # The writer would make it with whatever mode the process has; so it is there and private when it opens it.
     os.close(os.open(part, os.O_CREAT | os.O_WRONLY | os.O_EXCL | os.O_NOFOLLOW, 0o600))
     old = pq.ParquetFile(path) if path.exists() else None
     identity = old.schema_arrow.metadata[MARK] if old else os.urandom(8).hex().encode()
-    rows = 0
+    digest, rows = RowDigest(identity.decode(), generation), 0
     with pq.ParquetWriter(part, SCHEMA.with_metadata({MARK: identity}), compression="zstd", use_dictionary=False) as writer:
-        for batch in old.iter_batches() if old else []:
-            writer.write_batch(batch.cast(SCHEMA))
+
+        def write(batch: pa.RecordBatch) -> None:
+            nonlocal rows
+            writer.write_batch(batch)
+            digest.add(batch)
             rows += batch.num_rows
+
+        for batch in old.iter_batches() if old else []:
+            write(batch.cast(SCHEMA))
         # In the order of values, so that the vault keeps nothing of the order of the source.
         fresh = connection.sql("SELECT value FROM unknown ORDER BY value").to_arrow_reader(100_000)
         for batch in fresh:
             tokens = fixed_width(os.urandom(batch.num_rows * TOKEN_DIGITS // 2).hex(), TOKEN_DIGITS, TOKEN_DIGITS)
-            writer.write_batch(pa.RecordBatch.from_arrays([batch.column(0).cast(pa.large_string()), tokens], schema=SCHEMA))
-            rows += batch.num_rows
+            write(pa.RecordBatch.from_arrays([batch.column(0).cast(pa.large_string()), tokens], schema=SCHEMA))
+        writer.add_key_value_metadata({GENERATION: str(generation), DIGEST: digest.result()})
     if old:
         old.close()
     _flush(part)

@@ -13,6 +13,7 @@ from tasks.source.chunks import Source
 def increment_of(run: Run, source: Source) -> Increment:
     """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
     keys = [(chunk_key(run.job, chunk.key), chunk.rows) for chunk in source.chunks]
+    # That there is a record is enough to tell: to see whether all is whole would be to read all that was ever counted.
     domains, histograms = (
         [rows for key, rows in keys if (run.store.folder / step / f"{key}.record").is_file()] for step in ("domains", OF_CHUNK)
     )

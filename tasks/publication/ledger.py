@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -11,13 +11,19 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
+from tasks.engine.calls import artifacts_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
+from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 FOLDER = "releases"
+MOST_KEPT = 10
+"""Releases that something is kept of, the newest: each costs as much as its recoding, and three at most are compared with."""
+# Of the code that reads recodings and not of this module: only by that could an old one be misread.
 STEP = Step("release", "tasks.lattice.kept_recodings")
 
 
@@ -43,7 +49,8 @@ class Entry(BaseModel):
         settings: Fingerprint of what its classes had to keep and of the method's settings.
         recoded: Its recoding; None for methods that recode single records.
         code: Key of the code that reads its recoding.
-        people: Who is in which class of each chunk's records; nothing where the job named no person.
+        people: Who is in which class; nothing where the job named no person.
+        classes: What these classes publish.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -57,6 +64,7 @@ class Entry(BaseModel):
     recoded: Recoded | None
     code: str = ""
     people: tuple[Artifact, ...] = ()
+    classes: tuple[Artifact, ...] = ()
 
     @property
     def is_readable(self) -> bool:
@@ -70,7 +78,7 @@ def settings_of(job: Job) -> str:
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
     """
-    return fingerprint_of(privacy_content(job), job.method.canonical())
+    return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
 def write_entry(
@@ -79,7 +87,7 @@ def write_entry(
     source: Source,
     recoded: tuple[Artifact, RecodingArtifacts] | None,
     store: Store,
-    people: Sequence[Artifact] = (),
+    kept: KeptPeople = NONE_KEPT,
 ) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
 
@@ -96,18 +104,21 @@ def write_entry(
         settings=settings_of(job),
         recoded=Recoded(domain=recoded[0], recoding=recoded[1], intervals=job.intervals) if recoded else None,
         code=STEP.key(),
-        people=tuple(people),
+        people=kept.people,
+        classes=kept.classes,
     )
     path = private_folder(store.folder / FOLDER) / f"{release}.record"
-    write_whole(path, lambda part: part.write_text(entry.model_dump_json()))
+    write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
 def read_entry(release: str, store: Store) -> Entry | None:
     """Returns what is kept of a release, if anything is."""
     try:
-        return Entry.model_validate_json((store.folder / FOLDER / f"{release}.record").read_bytes())
-    except (OSError, ValidationError):
+        entry = Entry.model_validate(unsealed(store.folder / FOLDER / f"{release}.record"))
+    except ValidationError:
         return None
+    # One that was put there from another release speaks of that one.
+    return entry if entry.release == release else None
 
 
 def last_entry(job: Job, store: Store) -> Entry | None:
@@ -123,14 +134,23 @@ def _published(job: Job, store: Store) -> Iterator[Entry]:
             yield entry
 
 
-def people_files(people: Sequence[Artifact], recoding: RecodingArtifacts | None, store: Store) -> tuple[list[Path], Path] | None:
-    """Returns where the persons of a release are kept, by chunk, and what their classes publish; None where any of it is gone."""
-    if not people or recoding is None or not all(map(store.whole, (*people, recoding.classes))):
+def forget_older(store: Store) -> set[tuple[str, str]]:
+    """Forgets all releases of this run folder but the newest; returns step and key of the artefacts that these need."""
+    records = sorted((store.folder / FOLDER).glob("*.record"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    for record in records[MOST_KEPT:]:
+        record.unlink(missing_ok=True)
+    entries = [entry for record in records[:MOST_KEPT] if (entry := read_entry(record.stem, store))]
+    return {(artifact.step, artifact.key) for entry in entries for artifact in artifacts_of(entry)}
+
+
+def people_files(kept: KeptPeople, store: Store) -> tuple[list[Path], list[Path]] | None:
+    """Returns where the persons of a release are kept, and what their classes publish; None where any of it is gone."""
+    if not kept.people or not all(map(store.whole, (*kept.people, *kept.classes))):
         return None
-    return [store.path(part) for part in people], store.path(recoding.classes)
+    return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
 
 
-def people_of_release(release: str, store: Store) -> tuple[list[Path], Path] | None:
+def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:
     """Returns where the run folder keeps the persons of a release, if it does."""
     entry = read_entry(release, store)
-    return people_files(entry.people, entry.recoded.recoding, store) if entry and entry.recoded else None
+    return people_files(KeptPeople(entry.people, entry.classes), store) if entry else None

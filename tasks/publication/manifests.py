@@ -8,7 +8,7 @@ from typing import Any
 
 from core.lattice.map import LatticeMap
 from core.losses.losses import united
-from core.privacy.risk import Figures, release_risk
+from core.privacy.risk import Figures, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from schemas.errors.base import counted
@@ -82,7 +82,7 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         JobError: hierarchy files that cannot be read, all at once.
     """
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
-    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, run.job.privacy.k)
+    loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)
     return _manifest(
         run,
         source,
@@ -110,6 +110,7 @@ def _manifest(
 ) -> Manifest:
     """Returns what the manifests of all methods have in common, with what is a method's own."""
     job, known = run.job, before.risk()
+    left = without_masked(recount.unit_sizes, *recount.starred(outcome.masked))
     return Manifest(
         release=release_id(job, source),
         name=job.name,
@@ -133,6 +134,7 @@ def _manifest(
         source_sizes=bands(before.by_size, job.privacy.k),
         pseudonyms=pseudonym_words(job),
         persons=_persons(job, outcome, recount),
+        person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
         **own,
     )

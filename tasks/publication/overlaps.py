@@ -109,6 +109,7 @@ class Seen(NamedTuple):
 
 def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
     entry, recoded = _comparable(run, overlap.release)
+    # Runs that keep none were told apart above.
     assert run.recoded is not None
     coding = load_coding(run.job, run.recoded[0], run.store)
     now = Seen(coding, read_recoding_of(coding, run.recoded[1], run.job.intervals, run.store))

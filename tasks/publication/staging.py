@@ -12,6 +12,7 @@ from pathlib import Path
 
 from core.recount.classes import Recount, manifest_faults
 from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
@@ -23,7 +24,7 @@ from tasks.report.terms import terms_of
 from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, flush, open_up, write_whole
 from tasks.store.keys import fingerprint_of
-from tasks.store.staging import _staging_prefix, clear_staging
+from tasks.store.staging import clear_staging, staging_prefix
 from tasks.store.store import Artifact, Store
 
 
@@ -63,7 +64,7 @@ def staging_folder(job: Job, release: str) -> Path:
     Raises:
         StorageError: the target cannot be written.
     """
-    staging = job.target_path / f"{_staging_prefix(job)}{release}"
+    staging = job.target_path / f"{staging_prefix(job)}{release}"
     clear_staging(job)
     try:
         job.target_path.mkdir(parents=True, exist_ok=True)
@@ -111,7 +112,7 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
 
     Raises:
         VerificationError: the manifest does not agree with the recount.
-        StorageError: the release exists already or cannot be written.
+        StorageError: the release exists already or cannot be written, or CURRENT cannot be.
     """
     if faults := manifest_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
@@ -123,11 +124,14 @@ def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> No
             flush(path)
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
         staging.rename(job.target_path / manifest.release)
-        flush(job.target_path)
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
-    # Killed before this, the release is there and the next run of the job, which finds it, names it.
-    point_current(job, manifest.release)
+    try:
+        flush(job.target_path)
+        # Killed before this, the release is there and the next run of the job, which finds it, names it.
+        point_current(job, manifest.release)
+    except (OSError, StorageError):
+        raise PointerError.not_named(manifest.release, str(job.target_path)) from None
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
@@ -159,4 +163,4 @@ def point_current(job: Job, release: str) -> None:
         flush(part)
         return written
 
-    write_whole(job.target_path / "CURRENT", write, 0o666 & ~USER_UMASK)
+    write_whole(job.target_path / "CURRENT", write, 0o666 & ~USER_UMASK, staging_prefix(job))

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from core.recount.classes import Recount
 from core.recount.linked import exposing
-from schemas.errors.base import VerificationError
 from schemas.errors.linked import LinkedError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
+from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
@@ -19,7 +19,7 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.increments import increment_of
-from tasks.publication.ledger import people_files, write_entry
+from tasks.publication.ledger import forget_older, people_files, write_entry
 from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
@@ -29,6 +29,7 @@ from tasks.recount.recount import recount
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         manifest = recall(run.job, release)
         if manifest is None:
             run.increment = increment_of(run, source)
+        else:
+            run.published()
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
@@ -66,7 +69,7 @@ def verify_and_publish(
     source: Source,
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
-    people: Sequence[Artifact] = (),
+    people: KeptPeople = NONE_KEPT,
 ) -> Published:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
 
@@ -75,7 +78,7 @@ def verify_and_publish(
         source: What they were made of; it must be unchanged.
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.
-        people: Who is in which class of each chunk's records; nothing where the job names no person.
+        people: Who is in which class; nothing where the job names no person.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
@@ -83,16 +86,18 @@ def verify_and_publish(
         SkaldError: the source changed, or the target cannot be written.
     """
     job, release = run.job, release_id(run.job, source)
+    with run.phase("identifiers"):
+        repeats = find_repeats(run, source)
     with run.phase("verify"):
         staging = staging_folder(job, release)
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
         written = [staging / file.path for file in staged]
         original = Original(source.relation, source.columns)
-        whose = people_files(people, run.recoded[1] if run.recoded else None, run.store)
+        whose = people_files(people, run.store)
         recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
         try:
             counted = step_here("verify", "recount", lambda: recount(*recounted))
-        except VerificationError:
+        except Exception:
             # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
             check_unchanged(source)
             raise
@@ -101,7 +106,7 @@ def verify_and_publish(
     check_linked(job, counted)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types), "repeats": repeats})
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store, people)
 
@@ -110,7 +115,7 @@ def verify_and_publish(
         deliver(job, manifest)
 
     step_here("publish", "publish", finish, lineage_of(job, manifest))
-    run.published()
+    run.published(forget_older(run.store))
     return _told(Published(manifest, job.target_path / release, new=True))
 
 

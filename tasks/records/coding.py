@@ -13,17 +13,21 @@ from pyarrow import ipc
 
 from core.columns.coding import Coder
 from core.columns.records import canonical, marks
+from core.persons.crowd import RECORDS, Crowd
+from core.persons.digests import Digests
 from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names
+from tasks.lattice.promises import whole_counts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
+from tasks.writing.people import digests_in
 
 STEP = Step("coded", __name__)
-BYTES_PER_RECORD, BYTES_PER_CODE = 72, 14
+BYTES_PER_RECORD, BYTES_PER_CODE, BYTES_PER_PERSON = 72, 14, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,21 +39,70 @@ class Records:
         sensitive: Shape (n,) per sensitive column that a privacy model looks at: the code of each value.
         order: Shape (n,), where each record stands in the source, chunk after chunk.
         chunks: Number of records of each chunk.
+        wholes: Shape (values,) per sensitive column: how many records of the whole source have each value, or persons where they are named.
+        crowd: Whose each one is.
     """
 
     codes: NDArray[np.unsignedinteger]
     sensitive: tuple[NDArray[np.integer], ...]
     order: NDArray[np.intp]
     chunks: tuple[int, ...]
+    wholes: tuple[NDArray[np.int64], ...]
+    crowd: Crowd = RECORDS
+
+    @classmethod
+    def of(
+        cls,
+        coding: Coding,
+        columns: Sequence[NDArray[np.integer]],
+        marked: NDArray[np.uint64],
+        digests: Digests | None,
+        chunks: tuple[int, ...],
+        wholes: tuple[NDArray[np.int64], ...] | None = None,
+    ) -> Records:
+        """Puts records in order.
+
+        Args:
+            coding: Of the run.
+            columns: Shape (n,) per QID, then per sensitive column: the code of each value.
+            marked: Shape (n,), from ``marks``.
+            digests: Shape (n,), the digest of each record's person; None where no person is named.
+            chunks: Number of records of each chunk.
+            wholes: As the attribute; counted if left out, where these are all records.
+        """
+        qids = len(coding.domains)
+        order = canonical(columns[:qids], [domain.size for domain in coding.domains], marked, digests)
+        codes = np.empty((len(order), qids), np.result_type(*columns[:qids]))
+        for position, column in enumerate(columns[:qids]):
+            codes[:, position] = column[order]
+        crowd = RECORDS if digests is None else Crowd.of(digests[order])
+        sensitive = tuple(column[order] for column in columns[qids:])
+        return cls(codes, sensitive, order, chunks, wholes_of(coding, sensitive, crowd) if wholes is None else wholes, crowd)
 
 
-def coded_key(coding: Coding, source: Source, chunk: Chunk) -> Key:
-    """Returns the key of a coded chunk."""
-    return STEP.key(chunk.key, coding.key, source.payload_key)
+def wholes_of(coding: Coding, sensitive: Sequence[NDArray[np.integer]], crowd: Crowd) -> tuple[NDArray[np.int64], ...]:
+    """Returns how many records have each value of each sensitive column, or where persons are named how many persons.
+
+    Args:
+        coding: Of the run.
+        sensitive: Shape (n,) per column, the value of each record of the whole source.
+        crowd: Whose they are.
+    """
+    if crowd.people is None:
+        return tuple(whole_counts(coding, position) for position in range(len(sensitive)))
+    return tuple(crowd.values(codes, domain.size) for codes, domain in zip(sensitive, coding.sensitive, strict=True))
+
+
+def coded_key(job: Job, coding: Coding, source: Source, chunk: Chunk) -> Key:
+    """Returns the key of a coded chunk: a person is coded by value and kind of value."""
+    persons = [(name, str(source.columns.field(name).type)) for name in job.columns.person]
+    return STEP.key(chunk.key, coding.key, source.payload_key, persons)
 
 
 def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: Store) -> Artifact:
     """Codes the QIDs of a chunk, and the sensitive columns that a privacy model looks at, and marks its records; in the chunk's order.
+
+    Where persons are named, each record has the digest of its own beside it.
 
     Raises:
         SourceError: the file changed since phase 1.
@@ -62,11 +115,14 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
     def write(path: Path) -> int:
         coders = [Coder(domain) for domain in (*coding.domains, *coding.sensitive)]
         rows, writer = 0, None
+        # As the source names them, whatever is published in the place of that.
+        digests = digests_in(job, chunk) if job.columns.person else None
         try:
             for batch in read_published(job, source, chunk, wanted):
                 codes = [coder.code(batch.column(name)) for coder, name in zip(coders, names, strict=True)]
                 marked = marks([batch.column(name) for name in source.payload], batch.num_rows)
-                arrays = [pa.array(column) for column in (*codes, marked)]
+                whose = [] if digests is None else [digests[rows : rows + batch.num_rows]]
+                arrays = [pa.array(column) for column in (*codes, marked, *whose)]
                 coded = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
                 writer = writer or ipc.new_file(path, coded.schema)
                 writer.write_batch(coded)
@@ -78,39 +134,40 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
                 writer.close()
         return rows
 
-    return store.make("coded", coded_key(coding, source, chunk), ".arrow", write)
+    return store.make("coded", coded_key(job, coding, source, chunk), ".arrow", write)
 
 
-def bytes_of_records(coding: Coding, records: int) -> int:
+def bytes_of_records(job: Job, coding: Coding, records: int) -> int:
     """Returns about how much memory an algorithm takes for so many records, labels included: measured, twice the records' own."""
-    return 2 * records * (BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive)))
+    each = BYTES_PER_RECORD + BYTES_PER_CODE * (len(coding.domains) + len(coding.sensitive))
+    return 2 * records * (each + (BYTES_PER_PERSON if job.columns.person else 0))
 
 
 def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) -> Records:
     """Puts the records of all chunks into one matrix.
 
     Raises:
-        PrivacyError: there are fewer than k, or they do not fit the job's memory.
+        PrivacyError: there are fewer than k, or fewer persons, or they do not fit the job's memory.
     """
     count = sum(part.rows for part in parts)
     if count < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, count)
-    domains, qids = (*coding.domains, *coding.sensitive), len(coding.domains)
-    needed = bytes_of_records(coding, count)
+    needed = bytes_of_records(job, coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
     # Room for all is taken once: to concatenate chunks would hold every record twice.
-    columns = [np.empty(count, Coder(domain).code(domain.values[:0]).dtype) for domain in domains]
+    columns = [np.empty(count, Coder(domain).code(domain.values[:0]).dtype) for domain in (*coding.domains, *coding.sensitive)]
     marked = np.empty(count, np.uint64)
+    digests = np.empty(count, np.uint64) if job.columns.person else None
     first = 0
     for part in parts:
         with pa.memory_map(str(store.path(part))) as mapped:
             table = ipc.open_file(mapped).read_all()
-            for position, column in enumerate([*columns, marked]):
+            for position, column in enumerate([*columns, marked, *([] if digests is None else [digests])]):
                 column[first : first + part.rows] = table.column(position).to_numpy()
         first += part.rows
-    order = canonical(columns[:qids], [domain.size for domain in coding.domains], marked)
-    codes = np.empty((count, qids), np.result_type(*columns[:qids]))
-    for position, column in enumerate(columns[:qids]):
-        codes[:, position] = column[order]
-    return Records(codes, tuple(column[order] for column in columns[qids:]), order, tuple(part.rows for part in parts))
+    records = Records.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
+    whose = records.crowd.figures()
+    if whose and whose[0] < job.privacy.k:
+        raise PrivacyError.too_few(job.privacy.k, whose[0], "person")
+    return records

@@ -6,14 +6,15 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.records import canonical, marks
+from core.columns.records import marks
 from core.mondrian.recoding import Published
+from core.persons.digests import Digests
 from core.recoding.labels import Sets
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import check_promise
+from tasks.lattice.promises import check_promise, whole_counts
 from tasks.records.coding import Records, bytes_of_records
 from tasks.records.recodings import recoded
 
@@ -26,7 +27,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
             pool of all of them.
     """
     check_promise(job, coding)
-    needed = bytes_of_records(coding, coding.records)
+    needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":
         raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
@@ -34,7 +35,7 @@ def need_fragments(job: Job, coding: Coding) -> bool:
 
 
 def published_fragment(
-    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch
+    job: Job, coding: Coding, codes: NDArray[np.unsignedinteger], payload: pa.RecordBatch, digests: Digests | None = None
 ) -> tuple[Published, NDArray[np.int32]]:
     """Anonymises the records of a fragment.
 
@@ -43,21 +44,21 @@ def published_fragment(
         coding: Of the whole source, so that distances and losses are relative to that.
         codes: Shape (records, axes), the QIDs and the sensitive columns that a privacy model looks at.
         payload: What else the records publish.
+        digests: Shape (records,), the digests of their persons; None where no person is named.
 
     Returns:
         What is published, with losses that add up over fragments, and the class of each record, shape (records,).
     """
-    qids = len(coding.hierarchies)
-    order = canonical(list(codes[:, :qids].T), [domain.size for domain in coding.domains], marks(payload.columns, len(codes)))
-    mine = np.ascontiguousarray(codes[order])
-    records = Records(np.ascontiguousarray(mine[:, :qids]), tuple(mine[:, qids:].T), order, (len(codes),))
+    # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
+    wholes = None if digests is not None else tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))
+    records = Records.of(coding, list(codes.T), marks(payload.columns, len(codes)), digests, (len(codes),), wholes)
     made, found = recoded(job, coding, records)
     sets = Sets.of(found.classes)
     distinct = 0.0
     for position, domain in enumerate(coding.domains):
         values = sets.distinct(records.codes[:, position], domain.size)
         distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), sets.sizes))
-    cells = len(codes) * qids
+    cells = records.codes.size
     losses = {
         "dm": made.loss["dm"],
         "dm_partitions": made.loss["dm_partitions"],
@@ -68,6 +69,6 @@ def published_fragment(
         "ncp_distinct": distinct,
     }
     classes = np.empty(len(codes), np.int32)
-    classes[order] = made.classes
+    classes[records.order] = made.classes
     penalties = {qid: penalty * len(codes) for qid, penalty in made.ncp.items()}
     return Published(np.arange(len(made.sizes)), made.labels, made.sizes, losses, penalties, found.figures), classes

@@ -16,6 +16,7 @@ from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.numbers import is_numerical
 from core.mondrian.axes import axis_of
+from core.persons.crowd import RECORDS, Crowd
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
@@ -40,35 +41,43 @@ class Partitioned:
     least: NDArray[np.int64] | None = None
 
 
-def partition(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+def partition(job: Job, codes: Codes, coding: Coding, crowd: Crowd = RECORDS) -> Partitioned:
     """Makes classes of records by the job's method.
 
     Args:
         job: The job.
         codes: Shape (n, QIDs), in the order that decides ties; n ≥ k.
         coding: Domains and hierarchies.
+        crowd: Whose the records are; k persons or more where persons are named.
 
     Raises:
         SourceError: CANON was asked for, and no QID is numerical.
     """
-    by = METHODS[job.method.name].partition
+    entry = METHODS[job.method.name]
+    by = entry.partition
     if by is None:
+        # No job's fault: only flows of methods whose entry has a partition come here.
         msg = f"method '{job.method.name}' does not recode single records"
         raise TypeError(msg)
-    made: Partitioned = by(job, codes, coding)
+    made: Partitioned = by(job, codes, coding, crowd) if entry.counts_persons else by(job, codes, coding)
     return made
 
 
-def partition_by_rayden(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+def partition_by_rayden(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
     """Makes classes by a VP-tree on Gower distance, outliers set apart (papers/rayden.txt, Algorithms 1 to 3)."""
     method = job.method
     assert isinstance(method, RaydenMethod)
     points = _points(codes, coding, method)
     tree = Tree(job.privacy.k, method.split, method.vantage, method.seed)
-    return _without_outliers(job, points, tree.partition(points), method, lambda rows, parts: tree.partition(points.take(rows), parts))
+    classes = tree.partition(points, people=crowd.people)
+
+    def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
+        return tree.partition(points.take(rows), groups, crowd.take(rows).people)
+
+    return _without_outliers(job, points, classes, method, cut, crowd)
 
 
-def partition_by_canon(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+def partition_by_canon(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
     """Makes classes by a VP-tree on the distance of the numerical QIDs.
 
     Raises:
@@ -78,10 +87,10 @@ def partition_by_canon(job: Job, codes: Codes, coding: Coding) -> Partitioned:
     assert isinstance(method, CanonMethod)
     if not any(map(is_numerical, coding.domains)):
         raise SourceError.no_numbers(method.name)
-    return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed)))
+    return _counted(canon(codes, coding.domains, Tree(job.privacy.k, method.split, method.vantage, method.seed), crowd.people))
 
 
-def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
     """Makes Mondrian's classes, their outliers set apart and cut again.
 
     Raises:
@@ -90,16 +99,16 @@ def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding) -> Partiti
     method = job.method
     assert isinstance(method, MondrianCofMethod)
     qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
-    cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k)
-    return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut)
+    cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k, crowd)
+    return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut, crowd)
 
 
-def partition_by_clustering(job: Job, codes: Codes, coding: Coding) -> Partitioned:
+def partition_by_clustering(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
     """Makes classes level by level (papers/semantic-clustering.txt)."""
     method = job.method
     assert isinstance(method, ClusteringMethod)
     clustering = Clustering(job.privacy.k, method.start, method.distance == "scaled")
-    blocks = clustering.blocks(codes, coding.domains, coding.hierarchies)
+    blocks = clustering.blocks(codes, coding.domains, coding.hierarchies, crowd)
     least = blocks.levels if method.generalisation == "level" else None
     return Partitioned(blocks.classes, {"partitions": len(blocks.levels), "levels": int(blocks.levels.max()) + 1}, least)
 
@@ -109,10 +118,10 @@ def _points(codes: Codes, coding: Coding, method: RaydenMethod | MondrianCofMeth
 
 
 def _without_outliers(
-    job: Job, points: Points, classes: NDArray[np.int32], method: RaydenMethod | MondrianCofMethod, cut: Cut
+    job: Job, points: Points, classes: NDArray[np.int32], method: RaydenMethod | MondrianCofMethod, cut: Cut, crowd: Crowd
 ) -> Partitioned:
     step = OutlierStep(job.privacy.k, float(method.alpha), method.chaining, method.outliers, method.pool)
-    handled = handle_outliers(points, classes, step, cut)
+    handled = handle_outliers(points, classes, step, cut, crowd)
     return _counted(handled.classes, _figures(handled))
 
 

@@ -18,6 +18,7 @@ from tasks.records.rewriting import Place
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import file_keys, write_file
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 Artifacts = list[Artifact]
 
@@ -30,7 +31,7 @@ def code_records(run: Run, source: Source, domain: Artifact) -> Artifacts:
         StorageError: an artefact is not what its step promises.
         SkaldError: whatever a step raises.
     """
-    key = partial(records.coded_key, load_coding(run.job, domain, run.store), source)
+    key = partial(records.coded_key, run.job, load_coding(run.job, domain, run.store), source)
     return map_groups(run, "coded", _code_records, source.chunks, key, run.job, domain, source, run.store)
 
 
@@ -57,9 +58,28 @@ def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: Recodi
     Raises:
         SkaldError: whatever a step raises.
     """
-    places = [Place(chunk=chunk, number=number) for number, chunk in enumerate(source.chunks)]
     key = partial(record_releases.record_run_key, run.job, source, recoding)
-    return map_groups(run, "rewrite", _rewrite, places, key, run.job, domain, recoding, source, run.store)
+    return map_groups(run, "rewrite", _rewrite, _places(source), key, run.job, domain, recoding, source, run.store)
+
+
+def _places(source: Source) -> list[Place]:
+    return [Place(chunk=chunk, number=number) for number, chunk in enumerate(source.chunks)]
+
+
+def keep_record_people(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> KeptPeople:
+    """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+        SourceError: a file changed since it was coded.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
+    """
+    if not run.job.columns.person:
+        return NONE_KEPT
+    coding = load_coding(run.job, domain, run.store)
+    kept = [record_releases.people_of_place(run.job, coding, recoding, source, place, run.store) for place in _places(source)]
+    return KeptPeople(tuple(kept), (recoding.classes,))
 
 
 def _rewrite(job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, places: Sequence[Place]) -> Artifacts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
-from core.columns.records import repeats
+from core.columns.records import combinations
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
@@ -89,7 +90,7 @@ def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Sto
         The outcome, the class of each record in the order of the source (as ``cells``), and the classes.
 
     Raises:
-        PrivacyError: there are fewer than k records, they do not fit the memory, or more would be suppressed than the limit allows.
+        PrivacyError: there are fewer than k, they do not fit the memory, or more would be suppressed than the limit allows.
         SourceError: CANON was asked for, and no QID is numerical.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
@@ -106,7 +107,7 @@ def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Sto
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise nothing_left(job, coding)
-    outcome = _outcome(made, found, Sizes.of(repeats(records.codes)))
+    outcome = _outcome(made, found, Sizes.of(records.crowd.count(combinations(records.codes))), records.crowd.figures())
     return RecodingArtifacts(
         outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
         cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
@@ -121,12 +122,18 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
         PrivacyError: no class is left.
         SourceError: CANON was asked for, and no QID is numerical.
     """
-    criteria = _criteria(job, coding, records)
-    found = accepted(partition(job, records.codes, coding), records, coding, criteria)
-    if (found.classes < 0).all():
-        raise nothing_left(job, coding)
-    how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
-    return recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least), found
+    criteria, crowd = _criteria(job, coding, records), records.crowd
+    found = accepted(partition(job, records.codes, coding, crowd), records, coding, criteria)
+    while True:
+        if (found.classes < 0).all():
+            raise nothing_left(job, coding)
+        how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
+        made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, crowd)
+        published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
+        if crowd.people is None or criteria is None or not criteria.fails(published).any():
+            return made, found
+        # Safe classes that publish the same are one, which with persons need not be safe: those with a rare value may be in each of them.
+        found = accepted(replace(found, classes=published, least=None), records, coding, criteria)
 
 
 def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Criteria | None) -> Partitioned:
@@ -138,16 +145,17 @@ def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Cri
     )
     # Merged classes have other numbers, and no level of their own.
     least = None if merged else found.least
+    merged += found.figures.get("not_accepted", 0)
     return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)
 
 
 def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
-    """Returns what classes must keep besides k, which every algorithm keeps by itself."""
-    if not coding.sensitive:
+    """Returns what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
+    if not coding.sensitive and records.crowd.people is None:
         return None
     names = [domain.qid for domain in coding.sensitive]
-    values, domains = dict(zip(names, records.sensitive, strict=True)), dict(zip(names, coding.sensitive, strict=True))
-    return Criteria(privacy_model(job, coding), values, domains)
+    wholes = dict(zip(names, records.wholes, strict=True))
+    return Criteria(privacy_model(job, coding), dict(zip(names, records.sensitive, strict=True)), wholes, records.crowd)
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:
@@ -166,7 +174,7 @@ def _style(job: Job) -> Style:
 STEPS = ("outcome", "assigned", "classes")
 
 
-def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes) -> LocalOutcome:
+def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes, people: tuple[int, int] | None) -> LocalOutcome:
     return LocalOutcome(
         suppressed=recoded.suppressed,
         masked=recoded.masked,
@@ -174,6 +182,7 @@ def _outcome(recoded: RecordRecoding, found: Partitioned, before: Sizes) -> Loca
         ncp=dict(recoded.ncp),
         search=dict(found.figures),
         before=before,
+        people=people,
     )
 
 

@@ -13,7 +13,8 @@ from schemas.job.digest import hierarchies_of
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
-from tasks.source.locations import find_files, source_digest
+from tasks.source.at_rest import source_digest
+from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
 from tasks.store.keys import fingerprint_of
 

@@ -6,33 +6,47 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from core.recount.linked import LinkCount, linked_sql, owners_sql, tells_people
-from core.recount.people import PersonCount, combinations_sql, people_sql
+from core.recount.people import (
+    PersonCount,
+    combinations_sql,
+    held_sql,
+    people_sql,
+    persons_of_source_sql,
+    strange_values_sql,
+    valued_sql,
+    valued_whole_sql,
+)
+from schemas.errors.base import listed
 from schemas.job.job import Job
+from tasks.recount.original import Original
 from tasks.store.database import literal, quote
 
-COMBINATIONS = "combinations"
-NOT_COUNTED = "The people in each class were not counted: what the run folder kept of them is not there any more."
+COMBINATIONS, HELD = "combinations", "held"
+
+PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
+"""Where a release's persons are kept: files of ``class``, ``person``, the job's sensitive values as ``value_0`` and so on, its linking
+pseudonyms as ``link_0`` and so on, and ``records``, and one with a row for each class, in whose columns ``label_0`` and so on is what it
+publishes, or several, whose column ``class`` says of which."""
 
 
-PeopleFiles = tuple[Sequence[Path], Path]
-"""Where a release's persons are kept: files of ``class``, ``person`` and ``records``, and one with a row for each class, in whose columns
-``label_0`` and so on is what it publishes."""
-
-
-def count_people(connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], k: int, files: PeopleFiles) -> PersonCount:
-    """Counts the persons of the classes of data files.
+def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
+    """Counts the persons of the classes of data files; what they have is then in the database, for ``values_of_people``.
 
     Args:
         connection: The database.
+        job: Says what a class must reach, and which values are promised something of.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
-        k: What a class must reach.
         files: Where the persons are.
     """
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
-    [row] = connection.execute(people_sql(COMBINATIONS, *_read(files), len(qids), k)).fetchall()
+    connection.execute(held_sql(COMBINATIONS, *_read(files), len(qids), len(job.privacy.columns), HELD))
+    [row] = connection.execute(people_sql(COMBINATIONS, HELD, job.privacy.k)).fetchall()
     return PersonCount(*row)
 
 
@@ -43,13 +57,13 @@ def count_linked(
 
     Args:
         job: Names the persons and the pseudonyms.
-        connection: The database.
+        connection: The database, in which persons were counted where they are known.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published quasi-identifiers.
         files: Where the persons are, if they are known.
     """
     columns, known = job.columns, files if job.columns.person else None
-    if columns.links:
+    if columns.links and not known:
         connection.execute(combinations_sql(source, qids, COMBINATIONS))
     counted = []
     for one in columns.links:
@@ -63,5 +77,52 @@ def count_linked(
 def _read(files: PeopleFiles) -> tuple[str, str]:
     """Returns what DuckDB reads the classes as, and the persons."""
     kept, labels = files
-    classes = f"(SELECT file_row_number AS class, * FROM read_parquet({literal(str(labels))}, file_row_number = true))"
+    parts = f"[{', '.join(literal(str(path)) for path in labels)}]"
+    # Parts of a release number their classes each by itself, and say so; else a class is a row.
+    named = all("class" in pq.read_schema(path).names for path in labels)
+    numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
+    classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({parts}, file_row_number = {not named}))"
     return classes, f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
+
+
+def not_counted(columns: Sequence[str]) -> list[str]:
+    """Returns what could not be counted without the persons, in sentences.
+
+    Args:
+        columns: The sensitive columns whose values are counted by people.
+    """
+    persons = "The people in each class were not counted: what the run folder kept of them is not there any more."
+    values = f"Nor was how often the values of {listed(columns)} occur in each class, which is by people too."
+    return [persons, values] if columns else [persons]
+
+
+def strange_values(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], column: str) -> int:
+    """Counts the classes of data files that hold other values of a sensitive column than the counted persons.
+
+    Args:
+        connection: The database, in which they were counted.
+        job: The job.
+        source: What DuckDB reads the data files as.
+        qids: Quoted names of the published quasi-identifiers.
+        column: The sensitive column.
+    """
+    statement = strange_values_sql(source, qids, quote(column), COMBINATIONS, HELD, _value(job, column))
+    [(strange,)] = connection.execute(statement).fetchall()
+    return int(strange)
+
+
+def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
+    """Returns what DuckDB reads each person and value of a class as, once; what tells classes apart in it, and what the value is called."""
+    return valued_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
+
+
+def whole_of_people(job: Job, column: str, original: Original | None) -> Original:
+    """Returns each person and value of a column once, of the source or, where that is not at hand, of the data files."""
+    if original is None:
+        return Original(valued_whole_sql(HELD, _value(job, column), quote(column)), pa.schema([]))
+    persons = {quote(name): pt.is_floating(original.columns.field(name).type) for name in job.columns.person}
+    return original._replace(relation=persons_of_source_sql(original.relation, persons, quote(column)))
+
+
+def _value(job: Job, column: str) -> str:
+    return f"value_{job.privacy.columns.index(column)}"

@@ -79,6 +79,7 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
     known = held.drop_null()
     axis = label_axis(qid, known, job.folder, ranges=_has_ranges(texts), beginnings=_way(job, qid) == "prefix")
     spans = read_labels(axis, texts)
+    # A null is the last value in DuckDB's order, and stands after all positions of an axis.
     order = np.append(axis.positions, len(known))[: len(held)]
     source = np.zeros(len(known) + 1, np.int64)
     source[order] = values["records"].to_numpy()

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 
 from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
@@ -19,10 +17,10 @@ from core.recount.risk import risk_of_files
 from schemas.errors.base import VerificationError, counted, listed
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_columns, published_qids
-from tasks.recount.closeness import make_whole
 from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.original import Original, original_of, unproved_reason
-from tasks.recount.people import NOT_COUNTED, PeopleFiles, count_linked, count_people
+from tasks.recount.people import PeopleFiles, count_linked, count_people, not_counted
+from tasks.recount.spreads import spread_faults
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
@@ -69,9 +67,10 @@ def recount(
                 raise VerificationError(what, faults)
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
             if people and job.columns.person:
-                classes = by_person(classes, count_people(connection, source, qids, job.privacy.k, people))
+                classes = by_person(classes, count_people(connection, job, source, qids, people))
             linked = count_linked(job, connection, source, qids, people)
-            spread, measured = _spread(job, connection, source, qids, original)
+            # Whoever is not counted has values that are not: then only which there are is known.
+            spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
             hidden = _hidden_faults(job, connection, source)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
             records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
@@ -81,7 +80,7 @@ def recount(
         except duckdb.Error as error:
             # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    unread_too = [*_unproved(unproved, unread), *([NOT_COUNTED] if job.columns.person and not classes.persons else [])]
+    unread_too = [*_unproved(unproved, unread), *(not_counted(unspread) if job.columns.person and not classes.persons else [])]
     found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked)
     if faults := promise_faults(job, found) + strange_links(linked) + spread + hidden + untrue:
         raise VerificationError(what, faults)
@@ -115,22 +114,6 @@ def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: S
     statement = recount_sql(source, [quote(name) for name in columns], k, by_qid=by_qid)
     [(*numbers, sizes, withheld)] = [row if by_qid else (*row, ()) for row in connection.execute(statement).fetchall()]
     return replace(Recount(*numbers), sizes=sizes, withheld=dict(zip(columns, withheld, strict=False)))
-
-
-def _spread(
-    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], original: Original | None
-) -> tuple[list[str], dict[str, dict[str, float]]]:
-    """Counts the classes that break a promise on sensitive values; returns the faults, and the worst class by promise and column."""
-    faults: list[str] = []
-    measured: dict[str, dict[str, float]] = {}
-    whole = original if original and original.is_whole else Original(source, pa.schema([]))
-    for kind, column, spec in job.privacy.models:
-        levels = make_whole(job, connection, column, spec.hierarchy, whole) if kind.of_whole else 0
-        failing, classes, worst = _counts(connection, kind.statement(source, qids, quote(column), spec, levels))
-        measured.setdefault(kind.section, {})[column] = worst
-        if failing:
-            faults.append(f"{failing:,} of {classes:,} classes {kind.broken(column, spec)}")
-    return faults, measured
 
 
 def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
@@ -177,11 +160,6 @@ def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: s
             [shared] = connection.execute(shared_sql(source, reference, column)).fetchall()
         faults += pseudonym_faults(one, masks, counts, shared)
     return faults
-
-
-def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int, int, float]:
-    [(failing, classes, worst)] = connection.execute(statement).fetchall()
-    return int(failing), int(classes), float(worst) if worst is not None and isfinite(worst) else 0.0
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:

@@ -35,6 +35,7 @@ def truth_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, 
     if lacking := sides.lacking(job):
         return lacking, []
     labels = [qid_labels(job, sides, number) for number in range(len(job.columns.quasi_identifiers))]
+    # Each look is dearer than the one before, and tells nothing where that has found something.
     faults = [fault for one in labels for fault in _label_faults(one)]
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])
     if overlapping := [one for one in labels if one.owners is None]:

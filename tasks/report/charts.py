@@ -18,12 +18,13 @@ BESIDE = "The table below says the same."
 
 
 def size_chart(report: Report, percent: Callable[[float | None], str]) -> str:
-    """Returns the share of records by the size of their class, before and after."""
+    """Returns the share of records or persons by the size of their class, before and after."""
     rows = size_rows(report)
     sides = {SOURCE: [source for _, source, _ in rows], RELEASE: [after for _, _, after in rows]}
     # A side that was not counted is left out: drawn, it would look like one that has nothing.
     series = {side: _shares(bands) for side, bands in sides.items() if any(bands)}
-    return _shares_chart("Share of records by the number of records in their class", [label for label, _, _ in rows], series, percent)
+    unit = report.came_out.unit
+    return _shares_chart(f"Share of {unit}s by the number of {unit}s in their class", [label for label, _, _ in rows], series, percent)
 
 
 def size_rows(report: Report) -> list[tuple[str, Band | None, Band | None]]:

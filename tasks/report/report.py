@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import floor
 
-from core.privacy.risk import kept_preset, without_masked
+from core.privacy.risk import without_masked
 from core.recount.classes import Recount
 from schemas.job.method import METHODS
 from schemas.job.suppression import SUPPRESSIONS
@@ -17,8 +17,19 @@ from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.linked import linked_limits
 from tasks.report.remainder import remainder_words
-from tasks.report.sentences import certificate, increment_sentences, limits, overlap_limits, promises, proofs, suppression, verification
-from tasks.report.words import RISKS, losses
+from tasks.report.sentences import (
+    certificate,
+    increment_sentences,
+    limits,
+    overlap_limits,
+    promises,
+    proofs,
+    repeat_warnings,
+    suppression,
+    verification,
+)
+from tasks.report.units import Unit
+from tasks.report.words import losses
 
 BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""
@@ -32,16 +43,18 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         terms: What was asked; the manifest's, unless it is of a version that kept none.
         recount: What was counted in the written files.
     """
+    unit = Unit.of_release(manifest)
     return Report(
         release=manifest.release,
         name=manifest.name,
         asked=_asked(manifest, terms),
         came_out=_came_out(manifest, terms, recount),
-        proofs=proofs(manifest.privacy, manifest.measured, recount.min_class),
+        proofs=proofs(manifest.privacy, manifest.measured, manifest.min_class, unit),
         qids=tuple(_qid(qid, manifest) for qid in terms.quasi_identifiers),
-        losses=tuple(_losses(manifest.loss)),
-        risk=tuple(_risks(manifest.risk)),
-        maximum_risk=_maximum_risk(manifest.risk),
+        losses=tuple(_losses(manifest.loss, unit)),
+        risk=tuple(_risks(manifest.risk, unit)),
+        risk_basis=unit.basis(),
+        maximum_risk=_maximum_risk(manifest.risk, unit),
         optimal=manifest.optimal,
         certificate=certificate(manifest, terms.objective),
         lattice=manifest.lattice,
@@ -50,7 +63,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
             *(PSEUDONYMOUS if manifest.pseudonyms else ()),
             *linked_limits(manifest),
             *overlap_limits(manifest),
-            *limits(manifest.privacy, terms),
+            *limits(manifest.privacy, terms, unit),
         ),
         job=manifest.job,
         inputs=manifest.inputs,
@@ -64,7 +77,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
 
 def _asked(manifest: Manifest, terms: Terms) -> Asked:
     return Asked(
-        promises=promises(manifest.privacy),
+        promises=promises(manifest.privacy, Unit.of_release(manifest)),
         privacy=manifest.privacy,
         limit=terms.limit,
         # Not in floats: a product just below a whole number would allow one record fewer than the job does.
@@ -85,9 +98,14 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
 
 
 def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
-    # In the files masked records are one class; in the report they are suppressed and in no class.
-    sizes = without_masked(recount.unit_sizes, *recount.starred(manifest.masked))
-    classes = sum(sizes.values())
+    # In the files masked records are one class; in the report they are suppressed and in no class. Persons are not in the files, so that
+    # a report that is made again has them from the manifest.
+    held = (
+        manifest.person_sizes
+        if manifest.persons
+        else bands(without_masked(recount.sizes, recount.masked, manifest.masked), manifest.privacy["k"])
+    )
+    classes = sum(band.classes for band in held)
     return CameOut(
         records=manifest.records,
         released=manifest.released,
@@ -95,12 +113,16 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
         masked=manifest.masked,
         classes=manifest.classes,
         min_class=manifest.min_class,
-        mean_class=sum(size * number for size, number in sizes.items()) / classes if classes else 0.0,
-        bands=bands(sizes, manifest.privacy["k"]),
+        mean_class=sum(band.records for band in held) / classes if classes else 0.0,
+        bands=held,
         source_bands=manifest.source_sizes,
         why_suppressed=suppression(manifest, terms),
         files=len(manifest.files),
         remainder=remainder_words(manifest),
+        unit=Unit.of_release(manifest).one,
+        persons=manifest.persons,
+        repeats=manifest.repeats,
+        warnings=repeat_warnings(manifest),
     )
 
 
@@ -127,30 +149,26 @@ def _qid(qid: QidTerms, manifest: Manifest) -> ReportedQid:
     return ReportedQid(name=qid.name, hierarchy=qid.hierarchy, level=level, top=top, meaning=qid.published, ncp=ncp)
 
 
-def _losses(loss: Mapping[str, int | float]) -> list[Figure]:
-    words = losses()
+def _losses(loss: Mapping[str, int | float], unit: Unit) -> list[Figure]:
+    words = losses(unit.several)
     known = [Figure(name=name, title=title, value=loss[name], meaning=meaning) for name, (title, meaning) in words.items() if name in loss]
     # Releases outlive versions: a loss that has no words here is told by its name and not left out.
     return known + [Figure(name=name, title=name, value=value, meaning="") for name, value in loss.items() if name not in words]
 
 
-def _risks(risk: Mapping[str, Mapping[str, int | float]]) -> list[RiskFigure]:
+def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> list[RiskFigure]:
     before, after = risk.get("before", {}), risk.get("after", {})
     threshold = (after or before).get("threshold", "")
     return [
         RiskFigure(
             name=name, title=title, before=before.get(name), after=after.get(name), share=share, meaning=meaning.format(threshold=threshold)
         )
-        for name, (title, share, meaning) in RISKS.items()
+        for name, (title, share, meaning) in unit.risks().items()
         if name in before or name in after
     ]
 
 
-def _maximum_risk(risk: Mapping[str, Mapping[str, int | float]]) -> str:
+def _maximum_risk(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> str:
     # By the smallest class that was counted: k is only what no class may fall below.
     least = int(risk.get("after", {}).get("min_class", 0))
-    if not least:
-        return ""
-    if preset := kept_preset(least):
-        return f"No record's risk is above {preset[0]} ({preset[1]})."
-    return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."
+    return unit.maximum_risk(least) if least else ""

@@ -16,31 +16,36 @@ from schemas.reading.model import plain
 from schemas.release.manifest import Manifest
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
+from tasks.report.units import Unit
 
+RECORDS = Unit()
 FOUR, SLACK = Decimal("0.0001"), Decimal(repr(RECOUNT_SLACK))
 NOT_ASKED = "Everybody in a class may share a sensitive value, and then to know the class is to know it. The job did not ask for {models}."
 
 
-def promises(privacy: Mapping[str, Any]) -> tuple[str, ...]:
+def promises(privacy: Mapping[str, Any], unit: Unit = RECORDS) -> tuple[str, ...]:
     """Returns what is asked of every class, a sentence each.
 
     Args:
         privacy: As the manifest holds it.
+        unit: What k counts.
     """
-    return tuple(one.sentence for one in proofs(privacy, {}, 0))
+    return tuple(one.sentence for one in proofs(privacy, {}, 0, unit))
 
 
-def proofs(privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int) -> tuple[Proof, ...]:
+def proofs(
+    privacy: Mapping[str, Any], measured: Mapping[str, Mapping[str, float]], smallest: int, unit: Unit = RECORDS
+) -> tuple[Proof, ...]:
     """Returns each promise with what was asked and the worst that was counted in the written files.
 
     Args:
         privacy: As the manifest holds it.
         measured: As the recount holds it.
-        smallest: Records in the smallest class.
+        smallest: Size of the smallest class, in the unit of k.
+        unit: What k counts.
     """
     k = privacy["k"]
-    sentence = f"Every published combination of quasi-identifiers is shared by at least {counted(k, 'record')} (k-anonymity)."
-    found = [Proof(model="k-anonymity", column=None, sentence=sentence, asked=f"≥ {k:,}", measured=f"{smallest:,}")]
+    found = [Proof(model="k-anonymity", column=None, sentence=unit.promise(k), asked=f"≥ {k:,}", measured=f"{smallest:,}")]
     for kind, column, promised in models_asked(privacy):
         worst = _figure(measured.get(kind.section, {}).get(column), ROUND_FLOOR if kind.least else ROUND_CEILING)
         found.append(Proof(column=column, measured=worst, **kind.words(column, promised)._asdict()))
@@ -96,7 +101,7 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         return ("No record was suppressed.",)
     told = []
     if few := why.get("k", 0):
-        told.append(f"{counted(few, 'record')}: at the published levels fewer than k = {manifest.privacy['k']:,} share their combination.")
+        told.append(f"{counted(few, 'record')}: {Unit.of_release(manifest).lacking(manifest.privacy['k'])}")
     if uneven := why.get("spread", 0):
         told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
     if linked := why.get("linked", 0):
@@ -135,12 +140,13 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
     return tuple(told)
 
 
-def limits(privacy: Mapping[str, Any], terms: Terms) -> tuple[Limit, ...]:
+def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tuple[Limit, ...]:
     """Returns what a release does not promise.
 
     Args:
         privacy: As the manifest holds it.
         terms: What else was asked.
+        unit: What k counts.
     """
     guarded = {*privacy.get("l", {}), *privacy.get("t", {})}
     unguarded = [f"'{name}'" for name in terms.sensitive if name not in guarded]
@@ -155,7 +161,7 @@ def limits(privacy: Mapping[str, Any], terms: Terms) -> tuple[Limit, ...]:
         told.append(Limit(text=f"{which}: published as in the source and in no risk. Whoever knows such a value can use it.", source=""))
     if SUPPRESSIONS[terms.treatment].stars or terms.rounds:
         told.append(Limit(text=RARE, source=MINIMALITY))
-    return (*told, *ALWAYS)
+    return (*told, OTHER_COLUMNS, *unit.limits(), *ALWAYS)
 
 
 def increment_sentences(manifest: Manifest) -> tuple[str, ...]:
@@ -175,15 +181,24 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
         told.append(f"What {older} of the same source tell together with this one was not measured.")
+    if manifest.persons and manifest.overlaps:
+        told.append("What releases tell together was counted in records: of fewer people than k there can be more than that.")
     return told
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Returns all that a run warns of: files of the source that are equal, and what other releases of it tell."""
+    """Returns all that a run warns of: identifiers that repeat, files of the source that are equal, and what other releases of it tell."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
-    copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, its people count twice in k."]
-    return [*(copies if equal else []), *overlap_sentences(manifest)]
+    twice = "its records are published twice" if manifest.persons else "its people count twice in k"
+    copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
+    return [*repeat_warnings(manifest), *(copies if equal else []), *overlap_sentences(manifest)]
+
+
+def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:
+    """Returns what is warned of where classes are counted in records although identifiers repeat."""
+    said = Unit.of_release(manifest).warning()
+    return (said,) if said else ()
 
 
 COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"
@@ -194,15 +209,11 @@ RARE = (
     "records, so that who knows that a person's combination is common can exclude it."
 )
 CLOSENESS = "Li, Li and Venkatasubramanian, t-Closeness, ICDE 2007"
+OTHER_COLUMNS = Limit(
+    text="The risks hold for what the job calls quasi-identifiers. Any other column that people can know is not counted.",
+    source="Sweeney, k-anonymity, IJUFKS 2002",
+)
 ALWAYS = (
-    Limit(
-        text="The risks hold for what the job calls quasi-identifiers. Any other column that people can know is not counted.",
-        source="Sweeney, k-anonymity, IJUFKS 2002",
-    ),
-    Limit(
-        text="Classes are counted in records. Where one person has several records, a class of k records may hold fewer than k people.",
-        source="",
-    ),
     Limit(
         text="Two releases about the same people can be combined, even if each is k-anonymous by itself.",
         source=COMPOSITION,

@@ -1,4 +1,4 @@
-"""Words of a report: methods, losses, risks, hierarchies and levels."""
+"""Words of a report: losses, hierarchies and levels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOSSES = {
     "gcp_set": ("GCP of values", "the same if every class published just the values that it holds"),
     "precision": ("Precision", "1 − mean of level / last level: 1 as in the source, 0 withheld"),
     "suppression_rate": ("Suppression rate", "share of records that were suppressed"),
-    "c_avg": ("C_avg", "records per class in units of k: 1 is the finest that k allows"),
+    "c_avg": ("C_avg", "{several} per class in units of k: 1 is the finest that k allows"),
     "dm_star": ("DM*", "sum of squared class sizes, and the square of the suppressed records"),
     "dm": ("DM", "sum of squared class sizes; every suppressed record counts as confused with all"),
     "dm_all": ("DM, all cells", "sum of squares over all cells, published or not (El Emam; ARX)"),
@@ -25,25 +25,15 @@ LOSSES = {
 }
 """Titles and meanings of the losses that releases of every objective tell."""
 
-RISKS = {
-    "unique": ("Unique records", False, "records that nobody shares their combination with"),
-    "min_class": ("Smallest class", False, "records that share the rarest combination"),
-    "prosecutor_max": ("Highest risk", True, "chance to pick the right record of somebody known to be in the data, at worst"),
-    "prosecutor_mean": ("Mean risk", True, "the same for a record on average"),
-    "marketer": ("Marketer risk", True, "share of all records that matching them with a register would get right"),
-    "share_above": ("Records at higher risk", True, "share of records whose risk is above {threshold}"),
-}
-"""Titles of risks, whether they are shares, and their meanings, in the order of the report."""
-
 SOUGHT_AFTER = "gcp_set"
 """Where losses stand in the report that are told because they were minimised: behind this one."""
 
 
-def losses() -> dict[str, tuple[str, str]]:
-    """Returns titles and meanings of losses, in the order of the report."""
+def losses(several: str = "records") -> dict[str, tuple[str, str]]:
+    """Returns titles and meanings of losses, in the order of the report; ``several`` are what k counts."""
     told: dict[str, tuple[str, str]] = {}
-    for name, words in LOSSES.items():
-        told[name] = words
+    for name, (title, meaning) in LOSSES.items():
+        told[name] = title, meaning.replace("{several}", several)
         if name == SOUGHT_AFTER:
             told |= {objective: one.loss for objective, one in OBJECTIVES.items() if one.loss}
     return told

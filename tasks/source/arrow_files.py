@@ -56,11 +56,12 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store) -> Artifact:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    with pa.memory_map(str(path)) as mapped:
-        if mapped.read(len(MAGIC)) == MAGIC:
-            file = ipc.open_file(mapped)
+    # Not mapped: a file that is cut short while it is read would end the process.
+    with pa.OSFile(str(path)) as opened:
+        if opened.read(len(MAGIC)) == MAGIC:
+            file = ipc.open_file(opened)
             yield file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
         else:
-            mapped.seek(0)
-            stream = ipc.open_stream(mapped)
+            opened.seek(0)
+            stream = ipc.open_stream(opened)
             yield stream.schema, iter(stream)

@@ -20,7 +20,8 @@ class SourceFile(BaseModel):
         name: Path or address as the user knows it.
         path: The Parquet file to read: the file itself, or the artefact that it was fetched, converted or extracted to.
         digest: BLAKE3 of the user's file, in hex; with what its folders say of its records where they are partitions.
-        stat: Size, mtime in ns and inode of the user's file when it was digested; None for rows of a database, which are kept as they were.
+        stat: What changes when the user's file does, as it was when it was digested; None for rows of a database, which are kept as they
+            were.
         rows: Number of records.
         partition: Columns that the file's folders name.
         content: Digest of the rows whatever their order, where they come in none.
@@ -53,6 +54,7 @@ class Chunk(BaseModel):
     @property
     def key(self) -> tuple[str | int, ...]:
         """What the chunk's content depends on."""
+        # Another reading makes other rows of the same bytes, such as CSV with other types.
         converted = [self.file.converted] if self.file.converted else []
         drift = self.file.drift or ()
         return self.file.digest, self.first, self.rows, *converted, *(f"{field.name}: {field.type}" for field in drift)
@@ -91,6 +93,7 @@ class Source(BaseModel):
     @property
     def payload_key(self) -> object:
         """What the published columns depend on besides the records: names and types, and how and with which keys some are treated."""
+        # What a program noted beside the schema, as pandas does, changes no byte of a release.
         columns = self.columns.to_string(show_field_metadata=False, show_schema_metadata=False)
         return self.payload, columns, self.treatments, self.keys
 

@@ -7,7 +7,6 @@ rows that it began with, so that what it counted and what it publishes are of on
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,12 +20,14 @@ from pydantic import ValidationError
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.job.job import Job
+from tasks.source.at_rest import at_rest, digest_at_rest, file_stat
 from tasks.source.batches import GROUP_ROWS, kept_schema, write_batches
-from tasks.source.locations import Located, Readable, source_digest
+from tasks.source.locations import Located, Readable
 from tasks.source.postgresql import address, rows_of
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Key, Step, fingerprint_of
+from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
 
 DUCKDB, POSTGRESQL, CONTENTS = Step("duckdb", __name__), Step("postgresql", __name__), Step("contents", __name__)
@@ -65,8 +66,12 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
     assert file.path is not None
     # What was committed since the last checkpoint is in a log beside the file.
     log = file.path.with_name(f"{file.path.name}.wal")
-    digest = fingerprint_of(file.digest, source_digest(log)) if log.exists() else file.digest
-    read = extract_duckdb(job, file.path, file.name, digest, store)
+    if not log.exists():
+        read = extract_duckdb(job, file.path, file.name, file.digest, store)
+    else:
+        stat = file_stat(log)
+        digest = fingerprint_of(file.digest, digest_at_rest(log, str(log), stat))
+        read = extract_duckdb(job, file.path, file.name, digest, store.watching(lambda: at_rest(log, str(log), stat)))
     return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content)
 
 
@@ -182,7 +187,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
             left.unlink()
     record = {"key": key, "content": content, "artifact": artifact.model_dump()}
     # Last: a run that is cut off before has counted nothing yet and may ask again.
-    write_whole(store.folder / PENDING, lambda part: part.write_text(json.dumps(record)))
+    write_whole(store.folder / PENDING, lambda part: part.write_text(seal(record)))
     return Extract(artifact, content)
 
 
@@ -193,11 +198,11 @@ def _ask(job: Job, part: Path) -> int:
 
 def _pending(key: Key, store: Store) -> Extract | None:
     try:
-        record = json.loads((store.folder / PENDING).read_bytes())
+        record = unsealed(store.folder / PENDING)
         artifact = Artifact.model_validate(record["artifact"])
         known = record["key"] == key and store.whole(artifact)
         return Extract(artifact, str(record["content"])) if known else None
-    except (OSError, ValueError, KeyError, TypeError, ValidationError):
+    except (KeyError, TypeError, ValidationError):
         return None
 
 

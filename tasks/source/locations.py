@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import glob
-import json
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from blake3 import blake3
-
 from schemas.errors.base import SourceError
-from schemas.errors.storage import ObjectStoreError
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from tasks.source.at_rest import digest_at_rest, file_stat
 from tasks.source.object_store import Stat, fetch, matching, remote_stat
 from tasks.source.same_files import each_once
 from tasks.store.files import write_whole
 from tasks.store.keys import Step
+from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Store
 
 # Bytes are copied as they are, whatever is read into them: nothing here, which knows the whole job, is worth fetching them again for.
@@ -117,7 +115,7 @@ def located(job: Job, store: Store) -> list[Located]:
     here: list[tuple[str, Path, Stat]] = []
     for name in find_names(job):
         try:
-            stat = remote_stat(name) if is_address(name) else _stat(Path(name))
+            stat = remote_stat(name) if is_address(name) else file_stat(Path(name))
         except OSError:
             raise SourceError.unreadable(name, job.source.format) from None
         here.append((name, _fetched(name, stat, store) if is_address(name) else Path(name), stat))
@@ -127,41 +125,27 @@ def located(job: Job, store: Store) -> list[Located]:
 
 def _fetched(address: str, stat: Stat, store: Store) -> Path:
     ending = "".join(PurePosixPath(address).suffixes[-2:])
-    return store.path(store.make("fetched", FETCHED.key(address, stat), ending, lambda part: fetch(address, part, stat[0])))
-
-
-def stat_of(name: str) -> Stat | None:
-    """Returns what tells whether a file is as it was; None if it is gone."""
-    try:
-        return remote_stat(name) if is_address(name) else _stat(Path(name))
-    except (OSError, ObjectStoreError):
-        return None
-
-
-def _stat(path: Path) -> Stat:
-    stat = path.stat()
-    # The inode too: a file that is put in another's place may have its size and time.
-    return stat.st_size, stat.st_mtime_ns, stat.st_ino
+    return store.path(store.make("fetched", FETCHED.key(address, stat), ending, lambda part: fetch(address, part, stat)))
 
 
 def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) -> dict[str, str]:
-    # Reading a large source only to digest it is dear, so a file whose size, time and inode are known is not read again.
+    # Reading a large source only to digest it is dear, so a file whose size, times and inode are known is not read again.
     memo = store.folder / "digests.json"
-    try:
-        known = {name: (entry[0], tuple(entry[1])) for name, entry in json.loads(memo.read_bytes()).items()}
-    except (OSError, ValueError, TypeError, IndexError, KeyError, AttributeError):
-        known = {}
+    known = _known_digests(memo)
     digests: dict[str, tuple[str, Stat]] = {}
     for name, path, stat in files:
         try:
             seen = known.get(name)
-            digests[name] = (seen[0] if seen and seen[1] == stat else source_digest(path), stat)
+            digests[name] = (seen[0] if seen and seen[1] == stat else digest_at_rest(path, name, stat), stat)
         except OSError:
             raise SourceError.unreadable(name, job.source.format) from None
-    write_whole(memo, lambda part: part.write_text(json.dumps(digests)))
+    write_whole(memo, lambda part: part.write_text(seal(digests)))
     return {name: digest for name, (digest, _) in digests.items()}
 
 
-def source_digest(path: Path) -> str:
-    """Returns the BLAKE3 of a file, in hex; a source is far larger than what is written, and SHA-256 takes four times as long."""
-    return blake3().update_mmap(path).hexdigest()
+def _known_digests(memo: Path) -> dict[str, tuple[str, Stat]]:
+    """Returns the digests that were taken before; none if a single character of them was changed since."""
+    try:
+        return {name: (digest, tuple(stat)) for name, (digest, stat) in unsealed(memo).items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}

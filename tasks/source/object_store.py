@@ -14,7 +14,8 @@ import fsspec
 from schemas.errors.base import SkaldError
 from schemas.errors.storage import ObjectStoreError
 
-Stat = tuple[int, int, int]
+Stat = tuple[int, ...]
+"""What changes when a file or an object does; its first number is the size."""
 
 
 def file_system(address: str) -> tuple[Any, str]:
@@ -83,15 +84,15 @@ def remote_stat(address: str) -> Stat:
     return int(info["size"]), moment, int.from_bytes(mark, "big")
 
 
-def fetch(address: str, path: Path, size: int) -> int:
+def fetch(address: str, path: Path, stat: Stat) -> int:
     """Copies an object to a path, piece by piece, and returns its size.
 
     Raises:
-        ObjectStoreError: it cannot be read, or is not of the size that it had.
+        ObjectStoreError: it cannot be read, or is not what it was.
     """
     system, remote = file_system(address)
     with told(address):
         system.get_file(remote, str(path))
-    if path.stat().st_size != size:
+    if path.stat().st_size != stat[0] or remote_stat(address) != stat:
         raise ObjectStoreError.failed(address, "it changed while it was being read")
-    return size
+    return stat[0]

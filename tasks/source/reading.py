@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
+from tasks.source.at_rest import at_rest
 from tasks.source.chunks import Chunk
 from tasks.source.evolving import batches
 from tasks.source.partitions import partition_column
@@ -20,26 +21,37 @@ from tasks.source.text import undecodable
 BATCH_ROWS = 131_072
 
 
-def read_chunk(chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_chunk(chunk: Chunk, columns: Sequence[str], *, as_written: bool = False) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a chunk, in batches of at most 131,072, with the given columns in the given order.
 
     Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
 
+    Args:
+        chunk: What is read.
+        columns: Which of its columns.
+        as_written: Whether text comes plain and unchecked, for who asks only which values are equal: of identifiers hardly any are, and
+            what is not published may hold any bytes.
+
     Raises:
-        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the end of
-            the chunk before it is raised.
+        SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
+            UTF-8; they are counted to the end of the chunk before it is raised.
     """
+    with at_rest(chunk.file.path, chunk.file.name, chunk.file.stat):
+        yield from _rows(chunk, columns, as_written=as_written)
+
+
+def _rows(chunk: Chunk, columns: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
     named = {name for name, *_ in chunk.file.partition}
     held = [name for name in columns if name not in named]
     try:
-        with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, held)) as file:
+        with pq.ParquetFile(chunk.file.path, read_dictionary=[] if as_written else _text_columns(chunk.file.path, held)) as file:
             skip, groups = _row_groups(file.metadata, chunk)
             left, bad = chunk.rows, Counter[str]()
             for batch in _batches(file, chunk, groups, held):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
-                bad.update({name: undecodable(rows.column(name)) for name in held})
+                bad.update({} if as_written else {name: undecodable(rows.column(name)) for name in held})
                 if rows.num_rows and not bad.total():
                     yield _with_partition(rows, chunk, columns)
                 if not left:

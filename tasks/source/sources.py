@@ -13,11 +13,12 @@ from core.columns.common_types import told
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.job.columns import REST
+from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from tasks.source.at_rest import at_rest, stat_of
 from tasks.source.chunks import Chunk, Source, SourceFile
-from tasks.source.conversions import as_parquet
 from tasks.source.evolving import differences, evolved
-from tasks.source.locations import located, stat_of
+from tasks.source.locations import Located, Readable, located
 from tasks.source.partitions import partitions, with_partition
 from tasks.source.treated_types import treated_types
 from tasks.store.keys import fingerprint_of
@@ -35,8 +36,9 @@ def read_source(job: Job, store: Store) -> Source:
     found = located(job, store)
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
-        readable = as_parquet(job, one, store)
-        schema, rows = _footer(readable.path, one.name)
+        readable = _as_parquet(job, one, store)
+        with at_rest(readable.path, one.name, readable.stat):
+            schema, rows = footer(readable.path, one.name)
         digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
         read = readable._asdict() | {"digest": digest}
         files.append(SourceFile(name=one.name, rows=rows, partition=partition, **read))
@@ -75,7 +77,23 @@ def check_unchanged(source: Source) -> None:
             raise SourceError.changed(file.name)
 
 
-def _footer(path: Path, name: str) -> tuple[pa.Schema, int]:
+def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
+    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
+    convert = FORMATS[job.source.format].convert
+    if convert is None:
+        assert file.path is not None
+        return Readable(file.path, file.digest, file.stat)
+    # Once, into the run's store, and under the digest of the file: so only if it was read as it was digested.
+    read: Readable = convert(job, file, store.watching(lambda: at_rest(file.path, file.name, file.stat)))
+    return read
+
+
+def footer(path: Path, name: str) -> tuple[pa.Schema, int]:
+    """Returns the columns of a Parquet file and how many records it holds.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
     try:
         with pq.ParquetFile(path) as file:
             # Metadata may hold anything, an index or a value; nothing of it goes on from here.
@@ -152,7 +170,7 @@ def _can_be_qid(dtype: pa.DataType) -> bool:
 
 def _chunks(file: SourceFile, chunk_rows: int) -> list[Chunk]:
     """Cuts a file into ranges of at most ``chunk_rows`` rows, at the borders of its row groups where these are small enough."""
-    with pq.ParquetFile(file.path) as opened:
+    with at_rest(file.path, file.name, file.stat), pq.ParquetFile(file.path) as opened:
         # A chunk that begins inside a row group has it decoded from its beginning, so borders are kept to where they can be.
         groups = [opened.metadata.row_group(number).num_rows for number in range(opened.metadata.num_row_groups)]
     chunks: list[Chunk] = []

@@ -38,8 +38,14 @@ def private_folder(path: Path) -> Path:
     return path
 
 
-def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE) -> int:
+def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FILE, prefix: str = ".") -> int:
     """Lets ``write`` fill a temporary name and renames it, so that ``path`` exists only when it is complete.
+
+    Args:
+        path: The file.
+        write: Fills the path that it is given.
+        mode: Of the file.
+        prefix: Of the temporary name, by which whoever may remove it knows what a killed process left.
 
     Returns:
         What ``write`` returns: the number of rows.
@@ -49,7 +55,7 @@ def write_whole(path: Path, write: Callable[[Path], int], mode: int = PRIVATE_FI
     """
     # Two equal files of a source have equal artefacts, which two threads may make at a time; and in a folder that others may write, nobody
     # can guess the name and lay a link there.
-    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(8)}.part")
+    temporary = path.with_name(f"{prefix}{path.name}.{os.getpid()}-{secrets.token_hex(8)}.part")
     try:
         # Not flushed: an artefact is believed by its digest, and one that a power cut spoilt is made again.
         rows = write(temporary)

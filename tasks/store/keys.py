@@ -21,7 +21,7 @@ Key = NewType("Key", str)
 """What tells a step's result from every other; made here alone."""
 
 OURS = ("core.", "schemas.", "tasks.")
-APART = ("schemas.errors.", "tasks.engine.", "tasks.store.files", "tasks.store.keys", "tasks.store.store")
+APART = ("schemas.errors.", "tasks.engine.", "tasks.store.files", "tasks.store.keys", "tasks.store.sealed", "tasks.store.store")
 """What cannot change a result: how faults are worded, who calls a step and when, and how a file is kept and found."""
 
 MARK = 8

@@ -1,14 +1,15 @@
 """The artefact store: what each step left behind, in files that are whole if they exist and checked before they are believed.
 
-A run folder holds ``artifacts/<step>/<key>.<suffix>`` and beside it ``<key>.record``, with size and SHA-256. The same key means the same
-content (``tasks.store.keys``).
+A run folder holds ``artifacts/<step>/<key>.<suffix>`` and beside it ``<key>.record``, sealed, with step, key, size and
+SHA-256. The same key means the same content (``tasks.store.keys``).
 Artefacts hold raw values: folders are 0700 and files 0600.
 """
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Self
 
@@ -16,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tasks.store.files import file_digest, private_folder, write_whole
 from tasks.store.keys import Key
+from tasks.store.sealed import seal, unsealed
 
 
 class Artifact(BaseModel):
@@ -41,11 +43,28 @@ class Artifact(BaseModel):
 
 
 class Store:
-    """Finds, makes and checks artefacts in one folder."""
+    """Finds, makes and checks artefacts in one folder.
 
-    def __init__(self, folder: Path) -> None:
+    Attributes:
+        folder: Where they lie.
+        used: Step and key of each that was made or found whole.
+    """
+
+    def __init__(self, folder: Path, watch: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
         self.folder = folder
-        self._believed: dict[Path, tuple[int, int]] = {}
+        self.used: set[tuple[str, Key]] = set()
+        self._believed: dict[Path, tuple[int | str, ...]] = {}
+        self._watch = watch
+
+    def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
+        """Returns a view of the store that makes artefacts inside a block only: what the block ends with an error of is not kept."""
+
+        @contextmanager
+        def both() -> Iterator[None]:
+            with self._watch(), watch():
+                yield
+
+        return Store(self.folder, both)
 
     def path(self, artifact: Artifact) -> Path:
         """Returns where an artefact lies."""
@@ -53,27 +72,40 @@ class Store:
 
     def find(self, step: str, key: Key) -> Artifact | None:
         """Returns the artefact of a step if it is there and whole."""
-        record = self.folder / step / f"{key}.record"
-        try:
-            artifact = Artifact.model_validate_json(record.read_bytes())
-        except (OSError, ValidationError):
-            return None
-        return artifact if self.whole(artifact) else None
+        artifact = self._recorded(step, key)
+        return artifact if artifact and self._is_whole(artifact) else None
 
     def whole(self, artifact: Artifact) -> bool:
-        """Tells whether the file is as it was when it was made, reading all of it unless this store did so before."""
+        """Tells whether an artefact is what its record says, and its file as it was when it was made.
+
+        All of the file is read unless this store did so before.
+        """
+        return self._recorded(artifact.step, artifact.key) == artifact and self._is_whole(artifact)
+
+    def _recorded(self, step: str, key: Key) -> Artifact | None:
+        """Returns what the record of a key says, if it is its own: one that was put there from another key, or altered, is none."""
+        try:
+            artifact = Artifact.model_validate(unsealed(self._record(step, key)))
+        except ValidationError:
+            return None
+        named = artifact.file.startswith(f"{step}/{key}.") and "/" not in artifact.file.removeprefix(f"{step}/")
+        return artifact if named and (artifact.step, artifact.key) == (step, key) else None
+
+    def _record(self, step: str, key: Key) -> Path:
+        return self.folder / step / f"{key}.record"
+
+    def _is_whole(self, artifact: Artifact) -> bool:
         path = self.path(artifact)
         try:
-            stat = path.stat()
-            state = (stat.st_size, stat.st_mtime_ns)
+            state = _state(path)
             # Several steps read the same artefact; hashing it each time would cost as much as reading it.
-            if self._believed.get(path) == state:
-                return True
-            if stat.st_size != artifact.size or file_digest(path) != artifact.sha256:
-                return False
+            if self._believed.get(path) != (*state, artifact.sha256):
+                if state[0] != artifact.size or file_digest(path) != artifact.sha256:
+                    return False
+                self._believed[path] = *state, artifact.sha256
         except OSError:
             return False
-        self._believed[path] = state
+        self.used.add((artifact.step, artifact.key))
         return True
 
     def make(self, step: str, key: Key, suffix: str, write: Callable[[Path], int]) -> Artifact:
@@ -91,12 +123,18 @@ class Store:
         if found := self.find(step, key):
             return found
         path = private_folder(self.folder / step) / f"{key}{suffix}"
-        rows = write_whole(path, write)
-        stat = path.stat()
-        artifact = Artifact(step=step, key=key, file=f"{step}/{path.name}", rows=rows, size=stat.st_size, sha256=file_digest(path))
+
+        def watched(part: Path) -> int:
+            with self._watch():
+                return write(part)
+
+        rows = write_whole(path, watched)
+        state = _state(path)
+        artifact = Artifact(step=step, key=key, file=f"{step}/{path.name}", rows=rows, size=state[0], sha256=file_digest(path))
         # The record goes last: killed between the two, a file is left that nothing names, and it is written once more.
-        write_whole(path.with_suffix(".record"), lambda record: record.write_text(artifact.model_dump_json()))
-        self._believed[path] = (stat.st_size, stat.st_mtime_ns)
+        write_whole(self._record(step, key), lambda record: record.write_text(seal(artifact.model_dump())))
+        self._believed[path] = *state, artifact.sha256
+        self.used.add((step, key))
         return artifact
 
     def discard(self, artifacts: Sequence[Artifact]) -> None:
@@ -104,7 +142,7 @@ class Store:
         for artifact in artifacts:
             path = self.path(artifact)
             # The record goes first, so that a kill leaves no record of what is gone.
-            path.with_suffix(".record").unlink(missing_ok=True)
+            self._record(artifact.step, artifact.key).unlink(missing_ok=True)
             path.unlink(missing_ok=True)
             self._believed.pop(path, None)
 
@@ -114,6 +152,23 @@ class Store:
             shutil.rmtree(self.folder / step, ignore_errors=True)
         self._believed.clear()
 
+    def prune(self, steps: Sequence[str], kept: Container[tuple[str, str]]) -> None:
+        """Removes the artefacts of the given steps that this store had no use for, but for the given ones.
+
+        Args:
+            steps: Their steps.
+            kept: Step and key of those that stay.
+        """
+        for step in steps:
+            for record in (self.folder / step).glob("*.record"):
+                if (step, record.stem) in self.used or (step, record.stem) in kept:
+                    continue
+                # The record goes first here too.
+                record.unlink(missing_ok=True)
+                for path in record.parent.glob(f"{record.stem}.*"):
+                    path.unlink(missing_ok=True)
+                    self._believed.pop(path, None)
+
     @classmethod
     def at(cls, work: Path) -> Self:
         """Returns the store of a run folder.
@@ -122,3 +177,9 @@ class Store:
             StorageError: a folder cannot be made.
         """
         return cls(private_folder(work / "artifacts"))
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """Returns size and both times of a file; the second time is not for anybody to put back."""
+    stat = path.stat()
+    return stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns

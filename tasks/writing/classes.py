@@ -6,7 +6,6 @@ and is put in canonical order. What reaches the release is a function of the set
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +13,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import smallest_type
-from core.columns.column_types import plain_type, restored, working_type
 from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
 from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
@@ -33,7 +30,8 @@ from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step, fingerprint_of
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import digests_in, keep_people
+from tasks.writing.files import published_schema, write_release
+from tasks.writing.people import Assigned, digests_in, keep_people
 
 RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
@@ -64,7 +62,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         recoding = load_recoding(job, coding, artifacts, store)
         classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
         if job.columns.person:
-            keep_people(job, chunk, key, lambda: (classes, _links(job, source, recoding, classes, payload)), store)
+            keep_people(job, chunk, key, lambda: (classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)), store)
         return set_apart(path, job, source, recoding.labels, recoding.sizes, classes[classes >= 0], payload)
 
     return store.make("runs", key, ".arrow", write)
@@ -80,19 +78,27 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
         StorageError: an artefact is not what its step promises.
     """
 
-    def assigned() -> tuple[NDArray[np.int32], list[pa.Array]]:
+    def assigned() -> Assigned:
         recoding = load_recoding(job, coding, artifacts, store)
         classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
-        return classes, _links(job, source, recoding, classes, payload)
+        return classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)
 
     return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
 
 
-def _links(job: Job, source: Source, recoding: Recoding, classes: NDArray[np.int32], payload: pa.RecordBatch) -> list[pa.Array]:
-    """Returns the linking pseudonyms that the released records publish."""
+def links_of(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> list[pa.Array]:
+    """Returns the linking pseudonyms that released records publish, by column of ``columns.linking``.
+
+    Args:
+        job: Names the columns, and says whether suppressed records are masked.
+        source: Says what is published.
+        labels: What each class publishes.
+        classes: Shape (n,), of the records.
+        payload: What else the records publish.
+    """
     if not job.columns.linking:
         return []
-    published = _withheld(job, source, recoding.labels, classes[classes >= 0], payload)
+    published = _withheld(job, source, labels, classes, payload)
     return [published.column(source.payload.index(name)) for name in job.columns.linking]
 
 
@@ -261,34 +267,3 @@ def _only_used(column: pa.Array) -> pa.Array:
     found = np.zeros(max(len(column.dictionary), 1), np.int32)
     found[used] = ranks
     return pa.DictionaryArray.from_arrays(pa.array(found[indices], mask=~valid), entries.take(pa.array(firsts)))
-
-
-def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
-    """Returns the columns of the release with their plain types."""
-    fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
-    fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]
-    return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
-
-
-def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
-    """Returns the type of a published QID: the source's where its values are of that kind still, else that of its labels."""
-    if label.name not in columns.names or working_type(columns.field(label.name).type) != label.type:
-        return label.type
-    return plain_type(columns.field(label.name).type)
-
-
-def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
-    """Writes a data file of a release, without statistics or source metadata; returns how many records it holds.
-
-    Args:
-        path: The file.
-        columns: In their working types; text may be a dictionary of what these records use, and of nothing else.
-        schema: What they are published as.
-    """
-    table = pa.table({name: restored(column, schema.field(name).type) for name, column in columns.items()})
-    # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
-    declared = base64.b64encode(schema.serialize().to_pybytes())
-    with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:
-        writer.add_key_value_metadata({"ARROW:schema": declared.decode()})
-        writer.write_table(table)
-    return len(table)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from core.histograms.histogram import count_cells
 from core.persons.digests import Digests, digests_of
 from schemas.job.job import Job
 from tasks.source.chunks import Chunk
@@ -24,35 +24,39 @@ from tasks.store.store import Artifact, Store
 STEP = Step("people", __name__)
 
 
+class KeptPeople(NamedTuple):
+    """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
+
+    Attributes:
+        people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` … and ``records``.
+        classes: Tables of what the classes publish: one with a row for each, or several that name them in ``class``.
+    """
+
+    people: tuple[Artifact, ...] = ()
+    classes: tuple[Artifact, ...] = ()
+
+
+Assigned = tuple[NDArray[np.int32], Sequence[pa.Array]]
+"""The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish in each column of
+``columns.linking``: arrays of shape (released,)."""
+
+NONE_KEPT = KeptPeople()
+"""Of a job that names no person."""
+
+
 def people_key(job: Job, run: Key) -> Key:
     """Returns the key of who is in the classes of a chunk's run."""
-    return STEP.key(run, job.columns.person, job.columns.linking)
+    return STEP.key(run, job.columns.person, job.privacy.columns, job.columns.linking)
 
 
-def digests_in(job: Job, chunk: Chunk) -> Digests:
-    """Returns the digest of the person of each record of a chunk, as the source names them.
-
-    Raises:
-        SourceError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
-            end of the chunk before it is raised.
-        ValuesError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
-            end of the chunk before it is raised.
-    """
-    person = job.columns.person
-    return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
-
-
-def keep_people(
-    job: Job, chunk: Chunk, run: Key, assigned: Callable[[], tuple[NDArray[np.int32], Sequence[pa.Array]]], store: Store
-) -> Artifact:
-    """Keeps the persons of each class of a chunk's records, with their records and linking pseudonyms; those of nobody too.
+def keep_people(job: Job, chunk: Chunk, run: Key, assigned: Callable[[], Assigned], store: Store) -> Artifact:
+    """Keeps the persons of each class of a chunk's records with their records, those of nobody too, by values and pseudonyms of these.
 
     Args:
-        job: Names the person.
+        job: Names the person, and promises something of sensitive values.
         chunk: Whose records they are.
         run: Key of the chunk's run.
-        assigned: Returns the class of each record of the chunk, shape (n,), negative for one that is not released, and what those that
-            are publish in each column of ``columns.linking``, shape (released,).
+        assigned: Returns the classes of the chunk's records, and their linking pseudonyms.
         store: Gets them.
 
     Raises:
@@ -64,17 +68,58 @@ def keep_people(
 
     def write(path: Path) -> int:
         classes, links = assigned()
-        digests = digests_in(job, chunk)
-        kept = np.flatnonzero(classes >= 0)
-        known, numbers = np.unique(digests[kept], return_inverse=True)
-        coded = [link if isinstance(link, pa.DictionaryArray) else link.dictionary_encode() for link in links]
-        codes = [link.indices.cast(pa.int64()).fill_null(-1).to_numpy() for link in coded]
-        words = (classes[kept].astype(np.int64) * len(known) + numbers, *codes)
-        (key, *found), records = count_cells(words, 1 << 62)
-        columns = {"class": key // max(len(known), 1), "person": known[key % max(len(known), 1)], "records": records}
-        for number, (link, places) in enumerate(zip(coded, found, strict=True)):
-            columns[f"link_{number}"] = link.dictionary.take(pa.array(places, mask=places < 0))
-        pq.write_table(table := pa.table(columns), path, compression="lz4", write_statistics=False)
-        return len(table)
+        return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), links))
 
     return store.make("people", people_key(job, run), ".parquet", write)
+
+
+def digests_in(job: Job, chunk: Chunk) -> Digests:
+    """Returns the digest of the person of each record of a chunk, as the source names them.
+
+    Raises:
+        SourceError: the file cannot be read to its end.
+        ValuesError: a column of text holds bytes that are no UTF-8.
+    """
+    person = job.columns.person
+    return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
+
+
+def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
+    """Returns the values of the records of a chunk in the sensitive columns that promises look at: arrays of shape (n,)."""
+    if not job.privacy.columns:
+        return []
+    names = _value_names(len(job.privacy.columns))
+    parts = [pa.RecordBatch.from_arrays(batch.columns, names) for batch in read_chunk(chunk, job.privacy.columns)]
+    values = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
+    return [column.chunk(0) if column.num_chunks else column.combine_chunks() for column in values.columns]
+
+
+def people_table(
+    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), links: Sequence[pa.Array] = ()
+) -> pa.Table:
+    """Returns who is in which class with how many records, by sensitive values and linking pseudonyms.
+
+    Args:
+        classes: Shape (n,), the class of each record, negative for one that is not released.
+        digests: Shape (n,), of its person.
+        values: Its value in each sensitive column that a promise looks at, arrays of shape (n,).
+        links: The pseudonyms that those records publish that are released, arrays of shape (released,).
+    """
+    # By number: a column of the source may have any name, ours included.
+    names = ["class", "person", *_value_names(len(values))]
+    held = pa.table([pa.array(classes, pa.int64()), pa.array(digests), *values], names=names).take(pa.array(np.flatnonzero(classes >= 0)))
+    for number, link in enumerate(links):
+        held = held.append_column(f"link_{number}", link)
+    counted = held.group_by(held.column_names, use_threads=False).aggregate([([], "count_all")])
+    return counted.rename_columns({"count_all": "records"})
+
+
+def _value_names(columns: int) -> list[str]:
+    """Returns what the values of so many sensitive columns are called."""
+    return [f"value_{number}" for number in range(columns)]
+
+
+def write_people(path: Path, table: pa.Table) -> int:
+    """Writes such a table and returns its number of rows."""
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)

@@ -13,6 +13,7 @@ from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing import classes as releases
+from tasks.writing.people import NONE_KEPT, KeptPeople
 
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
@@ -36,7 +37,7 @@ def _rewrite(
     return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store) for chunk in chunks]
 
 
-def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
+def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> KeptPeople:
     """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
 
     Raises:
@@ -44,9 +45,10 @@ def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingAr
     """
     job, store = run.job, run.store
     if not job.columns.person:
-        return []
+        return NONE_KEPT
     coding = load_coding(job, domain, store)
-    return [releases.people_of_chunk(job, coding, recoding, source, chunk, store) for chunk in source.chunks]
+    kept = (releases.people_of_chunk(job, coding, recoding, source, chunk, store) for chunk in source.chunks)
+    return KeptPeople(tuple(kept), (recoding.classes,))
 
 
 def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: list[Artifact]) -> list[Artifact]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from tests.oracles.rayden import size
 from tests.oracles.records import Records
 
 
-def generate_clusters(records: Records, k: int, start: str, scaled: bool) -> list[list[int]]:
-    """Algorithm 1 with the last block joined to the one before it where it is too small; blocks in the order of emission."""
+def generate_clusters(records: Records, k: int, start: str, scaled: bool, people: Sequence[int] | None = None) -> list[list[int]]:
+    """Algorithm 1 with the last block joined to the one before it where it is too small; blocks in the order of emission.
+
+    With persons a block is closed with the record by which it has k of them.
+    """
     named = [qid for qid, numerical in enumerate(records.numerical) if not numerical]
     maxlevel = max((records.hierarchies[qid].top for qid in named), default=0)
     rest, blocks = list(range(len(records.rows))), []
@@ -22,12 +27,16 @@ def generate_clusters(records: Records, k: int, start: str, scaled: bool) -> lis
         overflow = []
         for _, rows in sorted(buckets.items(), key=lambda bucket: (len(bucket[1]), bucket[0])):
             queue = sorted(rows, key=lambda row: (distance(records, row, scaled), row))
-            normal = len(queue) - len(queue) % k
-            blocks += [queue[first : first + k] for first in range(0, normal, k)]
-            overflow += queue[normal:]
+            block: list[int] = []
+            for row in queue:
+                block.append(row)
+                if size(block, people) == k:
+                    blocks.append(block)
+                    block = []
+            overflow += block
         rest = sorted(overflow)
         level += 1
-    if len(rest) >= k or not blocks:
+    if size(rest, people) >= k or not blocks:
         blocks.append(rest)
     elif rest:
         blocks[-1] = blocks[-1] + rest

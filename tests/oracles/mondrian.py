@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,7 @@ class Mondrian:
     score: str = "representativity"
     mode: str = "strict"
     accepts: Callable[[list[int]], bool] = lambda node: True
+    people: Sequence[Hashable | None] | None = None
     whole: dict[int, Sequence[int]] = field(default_factory=dict)
 
     def classes(self, records: Sequence[Record]) -> list[list[int]]:
@@ -52,15 +53,23 @@ class Mondrian:
         return self._cut(records, list(range(len(records))))
 
     def _cut(self, records: Sequence[Record], node: list[int]) -> list[list[int]]:
-        if len(node) >= 2 * self.k:
-            halves = self._cheapest(records, node) if self.score == "ncp" else self._first_allowed(records, node)
-            if halves:
-                return self._cut(records, halves[0]) + self._cut(records, halves[1])
+        if halves := self.halves(records, node):
+            return self._cut(records, halves[0]) + self._cut(records, halves[1])
         return [node]
 
+    def halves(self, records: Sequence[Record], node: list[int]) -> tuple[list[int], list[int]] | None:
+        """The cut that is made of a node, if any is allowed."""
+        if len(node) < 2 * self.k:
+            return None
+        return self._cheapest(records, node) if self.score == "ncp" else self._first_allowed(records, node)
+
     def keeps(self, node: list[int]) -> bool:
-        """Whether a class has k records and is accepted."""
-        return len(node) >= self.k and self.accepts(node)
+        """Whether a class has k records, or people where it is said whose they are, and is accepted."""
+        return self.size(node) >= self.k and self.accepts(node)
+
+    def size(self, node: list[int]) -> int:
+        """Records, or different people without nobody."""
+        return len(node) if self.people is None else len({self.people[number] for number in node} - {None})
 
     def _first_allowed(self, records: Sequence[Record], node: list[int]) -> tuple[list[int], list[int]] | None:
         ranked = {}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from fractions import Fraction
+from math import log
 from typing import Any
 
 from tests.oracles.lattice import Ladder, Losses, Node, Rows, all_nodes, precision, published
@@ -12,6 +13,7 @@ from tests.oracles.lattice import Ladder, Losses, Node, Rows, all_nodes, precisi
 People = Sequence[Hashable | None]
 """Whose record each one is; None for nobody's."""
 Class = tuple[Any, ...]
+Pair = tuple[Hashable | None, Hashable]
 
 
 def people_of(rows: Rows, people: People, ladders: Sequence[Ladder], node: Node) -> dict[Class, set[Hashable]]:
@@ -59,3 +61,24 @@ def values_of(people: People, classes: Sequence[Hashable], values: Sequence[Hash
     for group, value, _ in pairs:
         found[group][value] += 1
     return found
+
+
+def safe_for_people(members: Sequence[Pair], everyone: Sequence[Pair], privacy: Mapping[str, Any]) -> bool:
+    """Whether a class keeps what a job's ``l`` and ``t`` ask of one column, the distance being the equal one.
+
+    Args:
+        members: Whose each record of the class is, and its value.
+        everyone: The same of all records.
+        privacy: The sections of the job.
+    """
+    mine, whole = (Counter(value for person, value in set(pairs) if person is not None) for pairs in (members, everyone))
+    falling, total = sorted(mine.values(), reverse=True), mine.total()
+    for asked in privacy.get("l", {}).values():
+        if len(falling) < asked.get("distinct", 1):
+            return False
+        if "entropy" in asked and -sum(count / total * log(count / total) for count in falling) < log(asked["entropy"]) - 1e-9:
+            return False
+        if "recursive" in asked and falling[0] >= asked["recursive"]["c"] * sum(falling[asked["recursive"]["l"] - 1 :]):
+            return False
+    moved = sum(abs(mine[value] / total - whole[value] / whole.total()) for value in whole) / 2
+    return all(moved <= asked["t"] + 1e-9 for asked in privacy.get("t", {}).values())

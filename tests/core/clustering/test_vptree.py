@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from core.clustering.gower import Points, gower_points
 from core.clustering.nearest import nearest
-from core.clustering.vptree import Tree, near_sizes, nth_smallest
+from core.clustering.segments import nth_smallest
+from core.clustering.vptree import Tree, near_sizes
 from tests.oracles import rayden as oracle
 from tests.oracles.records import Records, by_class, gower, mixed_records
 

@@ -244,8 +244,8 @@ def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.
 
 
 def test_a_cheap_node_that_suppresses_too_many_is_not_the_best_though_all_it_is_tagged_by_allows_it() -> None:
-    """Each value has one disease: its class has k records and no diversity, and ten records are more than may be suppressed."""
-    rows = [(place, place) for place in range(2) for _ in range(5)]
+    """Two of three classes have two diseases, as tagging asks, but one nine times as often: twenty records are more than the limit."""
+    rows = [(place, place if number else 1 - place) for place in range(2) for number in range(10)] + [(2, 0), (2, 0), (2, 1), (2, 1)]
     domains = tuple(observed(f"qid {place}", [row[place] for row in rows], pa.int64()) for place in range(2))
     axes = (built({"widths": [100]}, domains[0]), unchanged(domains[1]))
     model = AllOf((KAnonymity(2), EntropyDiversity("qid 1", 2)))

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from core.columns.coding import Coder
 from core.lattice.search import Search
-from core.local_suppression.local_transformation import LIMIT, Level, Leveller, anonymise_again
+from core.local_suppression.local_transformation import LIMIT, Leveller, anonymise_again
 from core.local_suppression.losses import Costs, costs_of, measured
 from core.local_suppression.masks import Lenders, give_back
 from core.local_suppression.recoding import read_stages, recode_parts, stages_table
 from core.local_suppression.remainders import Treated, treat
+from core.local_suppression.rest import Level, Rest
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
@@ -52,11 +53,11 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn, models: st.SearchStrategy[PrivacyModel] = MODELS) -> Case:
     example = draw(examples(most_qids=3, most_records=30))
     values = draw(st.lists(st.integers(0, VALUES - 1), min_size=len(example.rows), max_size=len(example.rows)))
     treatment = draw(st.sampled_from(["drop", "mask", "cell", "cell"]))
-    return Case(example, values, draw(nodes_of(example)), draw(MODELS), draw(st.integers(0, 3)), treatment)
+    return Case(example, values, draw(nodes_of(example)), draw(models), draw(st.integers(0, 3)), treatment)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ def made_of(case: Case) -> Made:
         (*example.hierarchies, unchanged(domain)),
     )
     leveller = Leveller(example.hierarchies, (domain,), case.model)
-    root = whole.histogram((0,) * len(whole.domains))
+    root = Rest(whole.histogram((0,) * len(whole.domains)))
     first = leveller.at(root, case.node)
     left = leveller.rest(root, first)
     levels, left = anonymise_again(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
@@ -91,7 +92,8 @@ def made_of(case: Case) -> Made:
 
 
 def found_in(rest: Any, leveller: Leveller) -> Any:
-    return Search(rest, leveller.axes, leveller.model, floor(LIMIT * rest.records), sensitive=leveller.sensitive).run()
+    most = floor(LIMIT * rest.records)
+    return Search(rest.cells, leveller.axes, leveller.model, most, sensitive=leveller.sensitive, visits=rest.visits).run()
 
 
 def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | None]:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.local_suppression.stars import Combinations, Stars, fewest_stars
+from core.local_suppression.combinations import Combinations
+from core.local_suppression.stars import Stars, fewest_stars
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
 from tests.laws import tried
 from tests.oracles import suppression

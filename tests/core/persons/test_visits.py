@@ -73,3 +73,34 @@ def test_somebody_with_sixty_records_or_with_all_of_them_is_one_person() -> None
     assert visits_of(records).count(np.zeros(10, np.int64), 1).tolist() == [3]
     assert visits_of(records).per_cell.tolist() == [1, 1, 1, 3, 2, 1, 1, 1, 1, 1]
     assert visits_of(records[:60]).count(np.zeros(10, np.int64), 1).tolist() == [1]
+
+
+@given(RECORDS, st.sets(st.integers(0, 9)), CLASSES, st.integers(1, 3))
+def test_visits_to_some_of_the_cells_count_their_people_alone(
+    records: list[tuple[int | None, int]], rows: set[int], classes: list[int], shares: int
+) -> None:
+    kept = np.array(sorted(rows), np.intp)
+    taken = visits_of(records, shares).taken(kept)
+    mine = [(person, cell) for person, cell in records if cell in rows]
+    assert taken.count(np.array(classes)[kept], 5).tolist() == people_in(mine, classes)
+
+
+@given(RECORDS, CLASSES, st.lists(st.integers(0, 2), min_size=5, max_size=5), st.integers(1, 3))
+def test_visits_to_coarser_cells_count_the_same_people(
+    records: list[tuple[int | None, int]], coarser: list[int], classes: list[int], shares: int
+) -> None:
+    visits, merged = visits_of(records, shares), visits_of(records, shares).merged(np.array(coarser), 5)
+    assert merged.per_cell.tolist() == people_in(records, coarser)
+    assert merged.count(np.array(classes), 3).tolist() == visits.count(np.array(classes)[coarser], 3).tolist()
+
+
+@given(RECORDS, st.lists(st.integers(-2, 4), min_size=10, max_size=10), st.lists(st.integers(0, 1), min_size=10, max_size=10))
+def test_who_was_there_before_is_nobody_new(records: list[tuple[int | None, int]], classes: list[int], kinds: list[int]) -> None:
+    """Cells of class -2 come before all others, -1 is not asked for; a class is of one kind, and only cells of that kind come before it."""
+    owners, kind = np.array(classes), np.array(kinds)
+    owners = np.where((owners >= 0) & (owners % 2 != kind), -1, owners)
+    found = visits_of(records, 2).besides(kind, owners == -2, np.maximum(owners, -1), 5)
+    for one in range(5):
+        before = {person for person, cell in records if owners[cell] == -2 and kind[cell] == one % 2}
+        mine = {person for person, cell in records if owners[cell] == one}
+        assert found[one] == len(mine - before - {None})

@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from flows import cli
+from tasks.source.at_rest import file_stat
+from tasks.store.sealed import seal, unsealed
 from tests.conftest import Anonymise, CommandLine, snapshot
 from tests.jobs import data_files, digests, job_of, people, people_job, released, write_job
 from tests.patience import SECONDS
@@ -258,7 +260,10 @@ def test_plan_touches_no_target_and_once_counted_reads_only_metadata_and_writes_
     with source.open("r+b") as file:  # all that is not the footer
         file.seek(4)
         file.write(bytes(state.st_size - metadata.serialized_size - 12))
-    os.utime(source, ns=(state.st_atime_ns, state.st_mtime_ns))
+    # As if it were at rest: its digest is believed as long as its size, times and inode are those that are kept with it.
+    memo = folder / ".skald" / "people" / "artifacts" / "digests.json"
+    [[name, [digest, _]]] = unsealed(memo).items()
+    memo.write_text(seal({name: [digest, file_stat(source)]}))
     work = snapshot(folder / ".skald" / "people" / "artifacts")
     second = direct("plan", "job.yaml", "--json")
     assert second.returncode == 0, second.stderr

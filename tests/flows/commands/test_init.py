@@ -7,6 +7,7 @@ from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -80,6 +81,52 @@ def test_a_draft_is_a_job_once_the_user_has_decided(direct: CommandLine, kind: s
     assert kinds["zip_code"].prefix == [5, 4, 3, 2, 1]
     assert kinds["plz"].encode
     assert kinds["birthDate"].kind == kinds["seen"].kind == "date"
+
+
+def visits(name: str, people: int, rows: int = 6000) -> pa.Table:
+    """Returns records of people, each with a number of the visit and other columns that repeat as well."""
+    random = np.random.default_rng(people)
+    return pa.table(
+        {
+            "visit_id": range(rows),
+            name: [f"{CANARY}{number}" for number in random.integers(0, people, rows)],
+            "age": random.integers(18, 90, rows),
+            "zip": random.integers(10_000, 12_000, rows),
+            "ward": [f"ward {number}" for number in random.integers(0, 12, rows)],
+            "diagnosis": [f"{CANARY} {number}" for number in random.integers(0, 9, rows)],
+        }
+    )
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("name", ["patient_id", "x17", "q: [x] # y", "holder"])
+@pytest.mark.parametrize("people", [200, 1000, 2500])
+def test_the_column_of_people_is_proposed_whatever_its_name(direct: CommandLine, kind: str, name: str, people: int) -> None:
+    table = visits(name, people)
+    if kind == "parquet":
+        write_parquet(direct.folder / "in", table)
+    else:
+        write_csv(direct.folder / "in" / "one.csv", table)
+    assert direct("init", "in").returncode == 0
+    text = (direct.folder / "job.yaml").read_text()
+    assert CANARY not in text
+    decided(direct.folder / "job.yaml")
+    columns = load_job(direct.folder / "job.yaml").columns
+    assert columns.person == [name]
+    assert name in columns.identifiers
+    [figure] = re.findall(r"  person: .*each of ([\d.]+) records on average", text)
+    assert float(figure) == pytest.approx(len(table) / people, rel=0.1)
+    assert direct("plan", "job.yaml").returncode == 0
+
+
+@pytest.mark.parametrize("people", [1, 6000])
+def test_no_person_is_proposed_where_values_are_few_or_never_repeat(direct: CommandLine, people: int) -> None:
+    table = visits("holder", people)
+    if people == 6000:
+        table = table.set_column(1, "holder", pa.array([f"{CANARY}{row}" for row in range(len(table))]))
+    write_parquet(direct.folder / "in", table)
+    assert direct("init", "in").returncode == 0
+    assert load_job(decided(direct.folder / "job.yaml")).columns.person == []
 
 
 def test_a_draft_of_nested_and_unreadable_columns_leaves_them_out(direct: CommandLine) -> None:

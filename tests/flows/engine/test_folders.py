@@ -154,9 +154,9 @@ def test_a_link_in_the_place_of_staging_leads_no_record_out_of_the_target(
     (outside / "mine").write_text("mine")
     shutil.rmtree(made.folder)
     from schemas.job.job import load_job
-    from tasks.store.staging import _staging_prefix
+    from tasks.store.staging import staging_prefix
 
-    staging = made.folder.with_name(f"{_staging_prefix(load_job(job))}{release}")
+    staging = made.folder.with_name(f"{staging_prefix(load_job(job))}{release}")
     staging.symlink_to(outside)
     assert direct("run", job, *K).returncode == 0
     assert [path.name for path in outside.iterdir()] == ["mine"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+import signal
+import sys
 from pathlib import Path
 
 import pytest
 
+from tasks.publication.ledger import MOST_KEPT
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import digests, people, people_job
+from tests.jobs import digests, people, people_job, write_parquet
 
 SETTINGS = ("--set", "chunk_rows=60", "--set", "rows_per_file=200", "--set", "privacy.k=4")
 STEPS = ["domains", "domain", "histograms", "histogram", "outcome", "runs", "files"]
@@ -74,3 +78,109 @@ def test_another_k_reuses_the_counts_and_damaged_artefacts_are_made_again(
     done = skald("run", "job.yaml", *SETTINGS)
     assert done.returncode == 0, done.stderr
     assert digests(release(tmp_path)) == undisturbed
+
+
+@pytest.mark.slow_under_prefect
+def test_records_that_were_swapped_are_noticed_and_made_again(skald: CommandLine, tmp_path: Path, undisturbed: list[str]) -> None:
+    people_job(tmp_path, TABLE)
+    for k in (9, 4):
+        done = skald("run", "job.yaml", *SETTINGS, "--set", f"privacy.k={k}")
+        assert done.returncode == 0, done.stderr
+    work = tmp_path / ".skald" / "people"
+    for step in ("outcome", "cells", "classes", "histograms", "domains"):
+        first, *_, last = sorted((work / "artifacts" / step).glob("*.record"))
+        swap(first, last)
+    results = [sorted((work / "results").glob(f"{kind}-*")) for kind in ("domains", "histograms")]
+    assert all(results) == (skald.mode == "prefect")
+    if all(results):
+        swap(results[0][0], results[1][0])
+        assert len(list((work / "results").glob("outcome-*"))) <= 1
+    for published in (tmp_path / "releases").iterdir():
+        published.rename(tmp_path / f"moved-{published.name}")
+    done = skald("run", "job.yaml", *SETTINGS)
+    assert done.returncode == 0, done.stderr
+    assert digests(release(tmp_path)) == undisturbed
+
+
+def swap(one: Path, other: Path) -> None:
+    texts = one.read_bytes(), other.read_bytes()
+    one.write_bytes(texts[1])
+    other.write_bytes(texts[0])
+
+
+@pytest.mark.slow_under_prefect
+def test_killed_after_the_rename_the_next_run_does_what_was_left_to_do(skald: CommandLine, tmp_path: Path) -> None:
+    people_job(tmp_path, TABLE, artifacts="delete")
+    skald.killed("people-????????????????", "run", "job.yaml")
+    [made] = (tmp_path / "releases").glob("people-*")
+    assert list((tmp_path / ".skald" / "people" / "artifacts").iterdir())
+    assert not (tmp_path / "releases" / "CURRENT").exists()
+    done = skald("run", "job.yaml")
+    assert done.returncode == 0, done.stderr
+    assert release(tmp_path) == made
+    assert sorted(path.name for path in (tmp_path / ".skald" / "people").iterdir()) == [".skald-work", "run.lock"]
+
+
+KILLED_WITHIN = """
+import os, signal
+from pathlib import Path
+whole = Path.write_text
+def write(path, text, *options):
+    if path.match("*CURRENT*"):
+        path.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return whole(path, text, *options)
+Path.write_text = write
+from flows import cli
+cli.main()
+"""
+
+
+def test_killed_while_it_writes_the_pointer_it_leaves_nothing_beside_the_next_run(direct: CommandLine, tmp_path: Path) -> None:
+    people_job(tmp_path, TABLE)
+    assert direct.ended([sys.executable, "-c", KILLED_WITHIN, "run", "job.yaml"]).returncode == -signal.SIGKILL
+    assert [path.name for path in (tmp_path / "releases").glob(".*.part")]
+    assert direct("run", "job.yaml").returncode == 0
+    assert sorted(path.name for path in (tmp_path / "releases").iterdir()) == ["CURRENT", release(tmp_path).name]
+
+
+def test_a_release_whose_pointer_cannot_be_written_is_said_to_be_published(direct: CommandLine, tmp_path: Path) -> None:
+    people_job(tmp_path, TABLE)
+    (tmp_path / "releases" / "CURRENT" / "in the way").mkdir(parents=True)
+    refused = direct("run", "job.yaml")
+    assert refused.returncode == 2
+    [made] = (tmp_path / "releases").glob("people-*")
+    assert f"'{made.name}' is published, verified and whole, but 'CURRENT'" in refused.stderr
+    assert "Nothing was published" not in refused.stderr
+    shutil.rmtree(tmp_path / "releases" / "CURRENT")
+    assert direct("run", "job.yaml").returncode == 0
+    assert release(tmp_path) == made
+
+
+@pytest.mark.slow_under_prefect
+def test_a_run_that_is_told_to_end_ends_as_after_an_interrupt(skald: CommandLine, tmp_path: Path) -> None:
+    people_job(tmp_path, people(1200))
+    settings = ("--set", "chunk_rows=20")
+    stopped = skald.signalled(signal.SIGTERM, "domains/*.record", "run", "job.yaml", *settings)
+    assert (stopped.returncode, stopped.stdout) == (143, "")
+    assert stopped.stderr == "Interrupted. What is finished stays, and the same command continues from there.\n"
+    assert not list(tmp_path.glob(".skald/**/*.part"))
+    assert not (tmp_path / ".skald" / "people" / "spill").exists()
+    assert not (tmp_path / "releases").exists()
+    assert skald("run", "job.yaml", *settings).returncode == 0
+
+
+def test_of_past_nights_only_what_can_be_used_again_is_kept(anonymise: Anonymise, tmp_path: Path) -> None:
+    job = people_job(tmp_path, TABLE)
+    for night in range(MOST_KEPT + 2):
+        write_parquet(tmp_path / "people" / f"{night}", people(30, seed=night))
+        made = anonymise(job, "source.path=people/**/*.parquet")
+    kept = {step.name: len(list(step.glob("*.record"))) for step in (tmp_path / ".skald" / "people" / "artifacts").iterdir()}
+    assert (kept["domains"], kept["histograms"]) == (MOST_KEPT + 3, MOST_KEPT + 3)
+    assert kept["releases"] == MOST_KEPT
+    assert kept["histogram"] == kept["sizes"] == kept["lattice"] == 1
+    assert max(kept["domain"], kept["cells"], kept["classes"]) <= MOST_KEPT
+    assert [overlap.unmeasured for overlap in made.manifest.overlaps] == [""] * 3
+    again = anonymise(job, "source.path=people/**/*.parquet", "privacy.k=7")
+    assert again.manifest.increment is not None
+    assert again.manifest.increment.histograms_reused == again.manifest.increment.chunks

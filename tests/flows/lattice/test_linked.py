@@ -14,6 +14,7 @@ import pytest
 from schemas.errors.base import JobError, VerificationError
 from schemas.errors.linked import LinkedError
 from schemas.job.job import load_job
+from schemas.job.method import METHODS
 from schemas.release.manifest import Linked
 from tasks.publication.ledger import people_of_release
 from tasks.publication.verify_and_publish import Published
@@ -86,18 +87,37 @@ def test_a_pseudonym_of_its_own_for_every_record_links_nothing(anonymise: Anonym
     assert one.smallest >= K
 
 
+def accounts() -> pa.Table:
+    """The visits with accounts, of which a person has several and shares each, and a number for every record."""
+    whose: list[int | None] = TABLE["person"].to_pylist()
+    held = [None if row % 11 == 0 or who is None else f"{who // 2}-{row % 3}" for row, who in enumerate(whose)]
+    return TABLE.append_column("account", pa.array(held)).append_column("number", pa.array(range(len(TABLE))))
+
+
 def test_people_are_counted_whatever_else_links_their_records(anonymise: Anonymise, tmp_path: Path) -> None:
     """An account may be one of several of a person, or shared; a number of each record's own links nothing, whoever's it is."""
-    whose: list[int | None] = TABLE["person"].to_pylist()
-    accounts = [None if row % 11 == 0 or who is None else f"{who // 2}-{row % 3}" for row, who in enumerate(whose)]
-    table = TABLE.append_column("account", pa.array(accounts)).append_column("number", pa.array(range(len(TABLE))))
     wanted = hashed("person", "account", "number", linkable=["person", "account"])
-    made = anonymise(job(tmp_path, table, columns=wanted, files=3))
+    made = anonymise(job(tmp_path, accounts(), columns=wanted, files=3))
     assert [one.columns for one in made.manifest.linked or ()] == [("person",), ("account",), ("number",)]
     for one in made.manifest.linked or ():
         assert told(one) == in_files(made, one.columns[0], "person")
     with pytest.raises(LinkedError, match="'account'"):
         anonymise(tmp_path / "job.yaml", "columns.linkable=person")
+
+
+@pytest.mark.parametrize("fragments", [{}, {"fragments": {"count": 3}}])
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "skald"])
+def test_linked_records_of_every_method_are_counted(anonymise: Anonymise, tmp_path: Path, method: str, fragments: dict[str, Any]) -> None:
+    """With sensitive values of people beside them, which the private file keeps too."""
+    wanted = hashed("person", "account", linkable=["person", "account"])
+    parts: dict[str, Any] = {"method": {"name": method} | fragments, "privacy": {"k": K, "l": {"disease": {"distinct": 2}}}}
+    made = anonymise(job(tmp_path, accounts().drop_columns(["number"]), columns=wanted, files=2, chunk_rows=90, **parts))
+    assert made.manifest.method == method
+    for one in made.manifest.linked or ():
+        assert told(one) == in_files(made, one.columns[0], "person")
+    kept = people_of_release(made.manifest.release, Store(tmp_path / ".skald" / "people" / "artifacts"))
+    assert kept
+    assert verify_release(load_job(tmp_path / "job.yaml"), made.folder, kept)[0].linked
 
 
 def test_a_key_of_three_columns_links_as_a_whole(anonymise: Anonymise, tmp_path: Path) -> None:

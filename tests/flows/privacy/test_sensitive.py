@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
 from math import log
@@ -21,6 +22,7 @@ from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import released, write_job, write_parquet
 
+Keeps = Callable[[list[tuple[Any, ...]], list[tuple[Any, ...]], dict[str, Any]], bool]
 DISEASES = ["flu", "cold", "asthma", "cancer", None]
 TREE = {"lungs": ["flu", "cold", "asthma"], "other": ["cancer"]}
 MODELS: dict[str, dict[str, Any]] = {
@@ -100,14 +102,16 @@ def safe(rows: list[tuple[Any, ...]], everyone: list[tuple[Any, ...]], privacy: 
     return len(rows) >= 3
 
 
-def best(rows: list[tuple[Any, ...]], privacy: dict[str, Any], limit: float) -> tuple[tuple[int, int], int, int] | None:
+def best(
+    rows: list[tuple[Any, ...]], privacy: dict[str, Any], limit: float, keeps: Keeps = safe
+) -> tuple[tuple[int, int], int, int] | None:
     """The node that a full enumeration finds best, with its DM* and suppressed records."""
     found = []
     for node in product(range(5), range(4)):
         classes: defaultdict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
         for row in rows:
             classes[published(row, node)].append(row)
-        kept = [len(members) for members in classes.values() if safe(members, rows, privacy)]
+        kept = [len(members) for members in classes.values() if keeps(members, rows, privacy)]
         lost = len(rows) - sum(kept)
         if lost <= Fraction(str(limit)) * len(rows):
             precision = Fraction(node[0], 4) + Fraction(node[1], 3)

@@ -256,7 +256,7 @@ def test_the_command_makes_the_report_again(direct: CommandLine, kept: Path) -> 
 
 PAIRS = [
     *[(ink, paper, 4.5) for paper in ("paper", "panel") for ink in ("ink", "soft")],
-    *[("good", "good-paper", 4.5), ("ink", "good-paper", 4.5), ("focus", "paper", 3)],
+    *[("good", "good-paper", 4.5), ("ink", "good-paper", 4.5), ("bad", "bad-paper", 4.5), ("ink", "bad-paper", 4.5), ("focus", "paper", 3)],
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import yaml
 from schemas.errors.base import JobError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job, load_job
+from schemas.job.method import METHODS
 from tests.schemas.job.test_job import SHORT
 
 
@@ -43,20 +45,19 @@ def test_what_is_no_key_or_would_be_published_is_refused(tmp_path: Path, person:
         loaded(tmp_path, person)
 
 
-@pytest.mark.parametrize("method", ["mondrian", "rayden", "canon", "mondrian_cof", "clustering"])
-def test_a_method_that_would_count_records_refuses_persons(tmp_path: Path, method: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_counts_persons_and_one_that_would_count_records_refuses_them(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert loaded(tmp_path, "visitor", method={"name": method}).columns.person == ["visitor"]
+    monkeypatch.setattr("schemas.job.fitting.METHODS", {method: replace(METHODS[method], counts_persons=False)})
     with pytest.raises(JobError, match="does not count persons"):
         loaded(tmp_path, "visitor", method={"name": method})
 
 
-@pytest.mark.parametrize("suppression", [{"limit": 0.1, "treatment": "cell"}, {"limit": 0.1, "rounds": 1}])
-def test_so_do_rounds_and_stars(tmp_path: Path, suppression: dict[str, Any]) -> None:
-    with pytest.raises(JobError, match="do not count persons"):
-        loaded(tmp_path, "visitor", suppression=suppression)
-
-
-@pytest.mark.parametrize("diversity", [{"entropy": 2}, {"recursive": {"c": 2, "l": 2}}])
-def test_so_do_promises_that_the_recount_would_count_in_records(tmp_path: Path, diversity: dict[str, Any]) -> None:
-    with pytest.raises(JobError, match="does not count persons"):
-        loaded(tmp_path, "visitor", privacy={"k": 2, "l": {"illness": diversity}})
-    assert loaded(tmp_path, "visitor", privacy={"k": 2, "l": {"illness": {"distinct": 2}}}).columns.person
+@pytest.mark.parametrize("fragments", [{"count": 2}, {"count": 8, "cut": "quantile"}])
+def test_what_unions_of_classes_of_persons_may_break_is_not_promised_in_fragments(tmp_path: Path, fragments: dict[str, Any]) -> None:
+    method, promised = {"name": "mondrian", "fragments": fragments}, {"k": 2, "l": {"illness": {"entropy": 2}}}
+    with pytest.raises(JobError, match=r"method\.fragments: privacy\.l\.illness"):
+        loaded(tmp_path, "visitor", method=method, privacy=promised)
+    assert loaded(tmp_path, "visitor", method=method, privacy={"k": 2, "l": {"illness": {"distinct": 2}}}).columns.person

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,8 +24,6 @@ from tasks.pseudonyms.vaults import issue, tokens_of, values_of, vault_id, vault
 from tests.jobs import job_of, write_job
 from tests.laws import tried
 from tests.places import ROOT
-
-HERE = Secret(env="UNUSED")
 
 
 def job_at(folder: Path) -> Job:
@@ -44,8 +43,8 @@ def test_a_value_keeps_its_token_and_comes_back_from_it(tmp_path_factory: pytest
     identity = None
     for night in nights:
         assert issue(job, path, [large(night), large(night[::-1])], spill) == len(set(night) - known.keys())
-        identity = identity or vault_id(path, HERE)
-        assert vault_id(path, HERE) == identity
+        identity = identity or vault_id(job, path)
+        assert vault_id(job, path) == identity
         found = (
             dict(zip(night, tokens_of(job, path, large(night), spill).to_pylist(), strict=True)) if len(set(night)) == len(night) else {}
         )
@@ -98,7 +97,7 @@ def test_a_vault_survives_kill_9_at_any_moment_with_all_its_tokens(tmp_path: Pat
     left = [file for file in tmp_path.iterdir() if file.is_file()]
     assert all(file.stat().st_mode & 0o077 == 0 for file in left)
     issue(job, path, [], tmp_path / "spill")
-    assert {file.name for file in tmp_path.iterdir() if file.is_file()} <= {"vault.parquet", ".vault.parquet.lock", ".vault.parquet.part"}
+    assert {file.name for file in tmp_path.iterdir() if file.is_file()} <= {"vault.parquet", ".vault.parquet.lock", ".vault.parquet.state"}
 
 
 GOOD = b"0123456789abcdef0123456789abcdef"
@@ -165,8 +164,8 @@ def test_vaults_are_refused_where_keys_are_and_so_are_other_files(tmp_path: Path
             vault_path(job, place)
     place = place_at(tmp_path / "other")
     with pytest.raises(RefusedError, match="no vault"):
-        vault_id(vault_path(job, place), place)
-    assert vault_id(vault_path(job, Secret(file=tmp_path / "none")), HERE) == "new"
+        vault_id(job, vault_path(job, place))
+    assert vault_id(job, vault_path(job, Secret(file=tmp_path / "none"))) == "new"
 
 
 def test_what_a_killed_run_left_beside_a_vault_goes_with_the_next_one(tmp_path: Path) -> None:
@@ -174,3 +173,95 @@ def test_what_a_killed_run_left_beside_a_vault_goes_with_the_next_one(tmp_path: 
     left.touch()
     issue(job_at(tmp_path), tmp_path / "vault.parquet", [large(["a"])], tmp_path / "spill")
     assert not left.exists()
+
+
+def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:
+    """Writes other rows with all that the vault says of itself."""
+    vault, said = pq.read_table(path), pq.read_metadata(path).metadata
+    with pq.ParquetWriter(path, vault.schema, compression="zstd") as writer:
+        writer.write_table(change(vault))
+        writer.add_key_value_metadata({name: value for name, value in said.items() if name.startswith(b"skald.vault.")})
+
+
+def exchange_tokens(path: Path) -> None:
+    rewritten(path, lambda vault: vault.set_column(1, "token", pa.array(vault["token"].to_pylist()[::-1], pa.large_string())))
+
+
+def lose_a_row(path: Path) -> None:
+    rewritten(path, lambda vault: vault.slice(1))
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 4] ^= 1
+    path.write_bytes(content)
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-9])
+
+
+@pytest.mark.parametrize("damage", [exchange_tokens, lose_a_row, flip_a_bit, cut_short], ids=lambda damage: damage.__name__)
+def test_a_vault_that_is_not_what_was_written_is_refused_and_not_written_on(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    job, path = job_at(tmp_path), tmp_path / "vault.parquet"
+    issue(job, path, [large([f"value {number}" for number in range(500)])], tmp_path / "spill")
+    (tmp_path / ".vault.parquet.state").unlink()
+    damage(path)
+    damaged = path.read_bytes()
+    with pytest.raises(RefusedError, match="damaged"):
+        vault_id(job, path)
+    with pytest.raises(RefusedError, match="damaged"):
+        issue(job, path, [large(["another"])], tmp_path / "spill")
+    assert path.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("memory", ["beside the vault", "in the work folder"])
+def test_a_vault_that_is_gone_older_or_another_one_is_refused_before_it_makes_new_tokens(tmp_path: Path, memory: str) -> None:
+    job, path, spill = job_at(tmp_path), tmp_path / "vault.parquet", tmp_path / "spill"
+    job.work_path.mkdir(parents=True)
+    states = []
+    for night in ("one", "two"):
+        issue(job, path, [large([night])], spill)
+        states.append(path.read_bytes())
+    forgotten = [tmp_path / ".vault.parquet.state"] if memory == "in the work folder" else (job.work_path / "vaults").iterdir()
+    for left in forgotten:
+        left.unlink()
+    issue(job, tmp_path / "other.parquet", [large(["one"])], spill)
+    issue(job, tmp_path / "other.parquet", [large(["two"])], spill)
+
+    def refused(why: str) -> None:
+        before = path.read_bytes() if path.exists() else None
+        with pytest.raises(RefusedError, match=why):
+            vault_id(job, path)
+        with pytest.raises(RefusedError, match=why):
+            issue(job, path, [large(["three"])], spill)
+        assert (path.read_bytes() if path.exists() else None) == before
+
+    path.write_bytes(states[0])
+    refused("older than the one that was used here before .generation 1 of 2.")
+    path.write_bytes((tmp_path / "other.parquet").read_bytes())
+    refused("another vault is in the place")
+    path.write_bytes(states[0])
+    (tmp_path / ".vault.parquet.state").unlink(missing_ok=True)
+    elsewhere = job_at(tmp_path / "elsewhere")
+    assert issue(elsewhere, path, [large(["three"])], spill) == 1
+    (tmp_path / ".vault.parquet.state").unlink()
+    if memory == "in the work folder":
+        refused("not the one that was used here before, though of the same generation")
+        path.unlink()
+        refused("the vault is gone")
+    path.write_bytes(states[1])
+    assert issue(job, path, [large(["one", "two", "three"])], spill) == 1
+
+
+def test_a_vault_of_an_earlier_version_is_taken_and_grows_into_one_with_a_digest(tmp_path: Path) -> None:
+    job, path, spill = job_at(tmp_path), tmp_path / "vault.parquet", tmp_path / "spill"
+    tokens = pa.table({"value": large(["a"]), "token": large(["0" * 32])}).replace_schema_metadata({"skald.vault": "0123456789abcdef"})
+    pq.write_table(tokens, path)
+    assert vault_id(job, path) == "0123456789abcdef"
+    assert issue(job, path, [large(["a", "b"])], spill) == 1
+    assert vault_id(job, path) == "0123456789abcdef"
+    assert tokens_of(job, path, large(["a"]), spill).to_pylist() == ["0" * 32]
+    exchange_tokens(path)
+    with pytest.raises(RefusedError, match="damaged"):
+        vault_id(job, path)

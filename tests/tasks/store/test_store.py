@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -74,11 +76,15 @@ def empty_record(path: Path, record: Path) -> None:
     record.write_bytes(b"")
 
 
+def change_a_digit(path: Path, record: Path) -> None:
+    record.write_text(record.read_text().replace('"rows": 5', '"rows": 6'))
+
+
 def cut_record(path: Path, record: Path) -> None:
     record.write_bytes(record.read_bytes()[:-20])
 
 
-@pytest.mark.parametrize("damage", [flip, shorten, delete, delete_record, spoil_record, empty_record, cut_record])
+@pytest.mark.parametrize("damage", [flip, shorten, delete, delete_record, spoil_record, empty_record, cut_record, change_a_digit])
 def test_damage_is_noticed_and_mended(folder: Path, damage) -> None:
     made = fresh(folder).make("step", KEY, ".txt", write())
     path = folder / "artifacts" / made.file
@@ -167,3 +173,53 @@ def test_removing_a_step_leaves_the_others(folder: Path) -> None:
     store.remove("gone", "never was")
     assert [path.name for path in (folder / "artifacts").iterdir()] == ["kept"]
     assert store.find("kept", KEY) == kept
+
+
+def test_a_record_speaks_of_its_own_key_only(folder: Path) -> None:
+    keys = [STEP.key(name) for name in "ab"]
+    one, other = [fresh(folder).make("step", key, ".txt", write(f"text {key}")) for key in keys]
+    records = [folder / "artifacts" / "step" / f"{key}.record" for key in keys]
+    texts = [record.read_bytes() for record in records]
+    for record, text in zip(records, reversed(texts), strict=True):
+        record.write_bytes(text)
+    assert [fresh(folder).find("step", key) for key in keys] == [None, None]
+    assert not fresh(folder).whole(one)
+    # With its file, too: what was copied to another name is not what was made under it.
+    (folder / "artifacts" / other.file).write_bytes((folder / "artifacts" / one.file).read_bytes())
+    records[0].write_bytes(texts[0])
+    records[1].write_bytes(texts[0])
+    assert [fresh(folder).find("step", key) for key in keys] == [one, None]
+    assert fresh(folder).make("step", keys[1], ".txt", write(f"text {keys[1]}")) == other
+    (folder / "artifacts" / "moved").mkdir()
+    for path in (folder / "artifacts" / "step").iterdir():
+        path.rename(folder / "artifacts" / "moved" / path.name)
+    assert fresh(folder).find("moved", keys[0]) is None
+
+
+def test_an_artefact_of_two_suffixes_is_found_again(folder: Path) -> None:
+    made = fresh(folder).make("step", KEY, ".csv.gz", write())
+    assert fresh(folder).make("step", KEY, ".csv.gz", never) == made
+
+
+def test_what_a_run_had_no_use_for_is_pruned_by_step_and_the_rest_stays(folder: Path) -> None:
+    keys = [STEP.key(number) for number in range(3)]
+    for key in keys:
+        fresh(folder).make("whole", key, ".txt", write())
+        fresh(folder).make("chunk", key, ".txt", write())
+    store = fresh(folder)
+    assert store.find("whole", keys[0])
+    store.prune(["whole", "never was"], {("whole", keys[1])})
+    assert [store.find("whole", key) is not None for key in keys] == [True, True, False]
+    assert all(store.find("chunk", key) for key in keys)
+    assert len(list((folder / "artifacts" / "whole").iterdir())) == 4
+
+
+def test_what_ends_a_watch_with_an_error_is_not_kept(folder: Path) -> None:
+    @contextmanager
+    def changed() -> Iterator[None]:
+        yield
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        fresh(folder).watching(changed).make("step", KEY, ".txt", write())
+    assert list((folder / "artifacts" / "step").iterdir()) == []

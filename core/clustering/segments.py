@@ -1,0 +1,144 @@
+"""Segments of records, each to be split by rank of distance to its vantage point, and which ranks leave k persons on both sides."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.clustering.gower import kernel
+
+Numbers = NDArray[np.int64]
+Owners = NDArray[np.int32]
+
+
+@kernel
+def nth_smallest(values: Numbers, nth: int) -> int:
+    """Returns the value of a rank (from 0), reordering ``values`` in place (Hoare's selection, median of three)."""
+    low, high = 0, len(values) - 1
+    while low < high:
+        first, middle, last = values[low], values[(low + high) // 2], values[high]
+        pivot = max(min(first, middle), min(max(first, middle), last))
+        left, right = low, high
+        while left <= right:
+            while values[left] < pivot:
+                left += 1
+            while values[right] > pivot:
+                right -= 1
+            if left <= right:
+                values[left], values[right] = values[right], values[left]
+                left += 1
+                right -= 1
+        if nth <= right:
+            high = right
+        elif nth >= left:
+            low = left
+        else:
+            break
+    return int(values[nth])
+
+
+@kernel
+def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers) -> None:
+    """Moves the nearest records of each segment to its front; both sides keep their order.
+
+    Args:
+        order: Shape (n,), the records segment by segment; changed.
+        segments: Shape (s, 2), where each begins and ends.
+        near: Shape (s,), how many are near.
+        distances: Shape (n,), of the record at each place.
+    """
+    far = np.empty(order.shape[0], np.int64)
+    for segment in range(segments.shape[0]):
+        start, end = segments[segment, 0], segments[segment, 1]
+        # A copy, because selection reorders; a full sort would cost a logarithm more.
+        threshold = nth_smallest(distances[start:end].copy(), near[segment] - 1)
+        ties = near[segment]
+        for place in range(start, end):
+            ties -= distances[place] < threshold
+        front, back = start, 0
+        for place in range(start, end):
+            record = order[place]
+            tied = distances[place] == threshold and ties > 0
+            if distances[place] < threshold or tied:
+                ties -= tied
+                order[front] = record
+                front += 1
+            else:
+                far[back] = record
+                back += 1
+        # One by one: numba compiles a slice's check of shapes, with its message, for two seconds.
+        for place in range(back):
+            order[front + place] = far[place]
+
+
+@kernel
+def sizes_with_persons(order: Numbers, segments: Numbers, near: Numbers, distances: Numbers, people: Owners, k: int) -> Numbers:
+    """Returns how many records lie on the near side of each segment if both sides keep k persons, shape (s,); 0 where no rank does that.
+
+    The persons of the nearest records grow with the rank and those of the others shrink, so that the ranks that do are neighbours: the one
+    next to what is wanted is taken.
+
+    Args:
+        order: Shape (n,), the records segment by segment.
+        segments: Shape (s, 2), where each begins and ends.
+        near: Shape (s,), how many records are wanted on the near side.
+        distances: Shape (n,), of the record at each place.
+        people: Shape (n,), whose each record is; negative for nobody's.
+        k: Fewest persons of a side.
+    """
+    sizes = near.copy()
+    met = np.zeros((people.max() + 1, 2), np.int64)
+    for segment in range(segments.shape[0]):
+        start, end = segments[segment, 0], segments[segment, 1]
+        # Most segments are large, and both sides have met k persons long before their end.
+        if not _both_keep(order[start:end], distances[start:end], near[segment], people, k, met, 2 * segment + 1):
+            sizes[segment] = _next_to(order[start:end], distances[start:end], near[segment], people, k, met, 2 * segment + 2)
+    return sizes
+
+
+@kernel
+def _both_keep(order: Numbers, distances: Numbers, near: int, people: Owners, k: int, met: Numbers, stamp: int) -> bool:
+    threshold = nth_smallest(distances.copy(), near - 1)
+    ties, left, right = near, 0, 0
+    for place in range(order.shape[0]):
+        ties -= distances[place] < threshold
+    for place in range(order.shape[0]):
+        tied = distances[place] == threshold and ties > 0
+        ties -= tied
+        far = not (distances[place] < threshold or tied)
+        person = people[order[place]]
+        if person < 0 or met[person, int(far)] == stamp:
+            continue
+        met[person, int(far)] = stamp
+        left, right = left + (not far), right + far
+        if left >= k and right >= k:
+            return True
+    return False
+
+
+@kernel
+def _next_to(order: Numbers, distances: Numbers, near: int, people: Owners, k: int, met: Numbers, stamp: int) -> int:
+    # Stable: of equal distances the first record is the nearer one, as when the segment is split.
+    ranked = np.argsort(distances, kind="mergesort")
+    least = most = -1
+    count = 0
+    for rank in range(ranked.shape[0]):
+        person = people[order[ranked[rank]]]
+        if person >= 0 and met[person, 0] != stamp:
+            met[person, 0] = stamp
+            count += 1
+            if count == k:
+                least = rank + 1
+                break
+    count = 0
+    for rank in range(ranked.shape[0] - 1, -1, -1):
+        person = people[order[ranked[rank]]]
+        if person >= 0 and met[person, 1] != stamp:
+            met[person, 1] = stamp
+            count += 1
+            if count == k:
+                most = rank
+                break
+    if least < 0 or least > most:
+        return 0
+    return min(max(near, least), most)

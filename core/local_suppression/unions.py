@@ -1,0 +1,71 @@
+"""Classes that several parts publish alike, where persons count.
+
+To readers they are one class. With k persons and l different values in one of them it has these. But entropy, recursive diversity and
+closeness count everybody once for each of their values, and two safe classes that share those who have a rare value may make one that is
+not safe. So such a class is not published a second time: what would join it is treated as what fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.hierarchies.hierarchy import Hierarchy
+from core.local_suppression.recoding import Part, labels_of
+from core.local_suppression.rest import Level, Members, joined_members
+from core.persons.spreads import spread_of_people
+from core.privacy.models import PrivacyModel, relaxed
+
+Bools = NDArray[np.bool_]
+
+
+def apart(levels: Sequence[Level], new: Level, model: PrivacyModel, hierarchies: Sequence[Hierarchy]) -> Level:
+    """Returns a level of which those cells fail, too, that would make unsafe classes with what is published before.
+
+    Args:
+        levels: What is published before.
+        new: The level.
+        model: What a class must satisfy.
+        hierarchies: One per QID.
+    """
+    if not _matters(new.members, model):
+        return new
+    parts = [Part.of(level, ~level.failing) for level in (*levels, new)]
+    failing = new.failing.copy()
+    failing[~new.failing] = unsafe(parts, model, hierarchies)[-1]
+    return replace(new, failing=failing)
+
+
+def unsafe(parts: Sequence[Part], model: PrivacyModel, hierarchies: Sequence[Hierarchy]) -> list[Bools]:
+    """Returns which cells of each part are in classes that fail; none where a union of safe classes is safe.
+
+    Args:
+        parts: Parts of which every class is safe by itself.
+        model: What a class must satisfy.
+        hierarchies: One per QID.
+    """
+    ends = np.cumsum([part.cells.cells for part in parts])
+    if not parts or not _matters(parts[0].members, model):
+        return [np.zeros(part.cells.cells, np.bool_) for part in parts]
+    _, numbers, firsts = labels_of(parts, hierarchies)
+    # A class of one cell is safe by itself, and most are.
+    several = np.bincount(numbers, minlength=len(firsts)) > 1
+    members = members_of(parts).owned(np.where(several[numbers], numbers, -1))
+    visits, owners, values = members.merged()
+    spreads = {name: spread_of_people(visits, owners, *value) for name, value in values.items()}
+    failing = model.fails(visits.count(owners, len(firsts)), spreads) & several
+    return np.split(failing[numbers], ends[:-1])
+
+
+def members_of(parts: Sequence[Part]) -> Members:
+    """Returns who is in the cells of all parts, numbered one part after the other."""
+    starts = np.cumsum([0, *(part.cells.cells for part in parts)])
+    found = [replace(part.members, owners=part.members.owners + start) for part, start in zip(parts, starts, strict=False) if part.members]
+    return joined_members(found)
+
+
+def _matters(members: Members | None, model: PrivacyModel) -> bool:
+    return members is not None and relaxed(model) != model

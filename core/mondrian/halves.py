@@ -1,0 +1,141 @@
+"""Whether both halves of a cut keep what is promised, in records or in persons; compiled by numba."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from core.mondrian.rows import Bounds, Cut, People, Room, Rows, goes_left, whole
+from core.privacy.kernels import Demands, keeps, kernel
+
+Spreads = tuple[int, int, int, int]
+
+
+@kernel
+def allowed(
+    rows: Rows, bounds: Bounds, cut: Cut, left: int, weight: int, k: int, demands: Demands | None, people: People | None, room: Room
+) -> bool:
+    """Tells whether both halves of a cut keep the privacy model.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        cut: The cut.
+        left: Records of the left half.
+        weight: Records of both.
+        k: Persons that both must have; records where no person is named.
+        demands: What both must keep besides; None for nothing, and then what looks at sensitive values is not even compiled.
+        room: Scratch.
+    """
+    # Two comparisons before a pass over all rows: nobody is more persons than there are records.
+    if left < k or weight - left < k:
+        return False
+    if not _enough(rows, bounds, cut, k, people):
+        return False
+    if demands is None:
+        return True
+    kept = True
+    for column in range(rows.sensitive.shape[1]):
+        kept = _spread_enough(rows, bounds, cut, column, demands, people, room)
+        if not kept:
+            break
+    return kept
+
+
+@kernel
+def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None) -> bool:
+    """Tells whether both halves have records of k different persons."""
+    if people is None:
+        return True
+    # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
+    starts, persons, seen, order, ranks = people.starts, people.persons, people.seen, rows.order, rows.ranks
+    qid, most, last = cut
+    stamp = _next_stamp(people)
+    left = right = whole(0)
+    for row in range(bounds[0], bounds[1]):
+        number = order[row]
+        rank = np.int64(ranks[row, qid])
+        half = whole(1) if rank < most or (rank == most and number <= last) else whole(2)
+        for visit in range(starts[number], starts[number + 1]):
+            person = persons[visit]
+            met = max(seen[person], stamp)
+            if met & half == 0:
+                seen[person] = met | half
+                if half == 1:
+                    left += 1
+                else:
+                    right += 1
+        # Halves of many persons, which most are, need not be read to their end.
+        if left >= k and right >= k:
+            return True
+    return False
+
+
+@kernel
+def _next_stamp(people: People) -> int:
+    """Begins a pass over persons; its stamp is above all earlier ones, and its two lowest bits are free for the halves."""
+    people.passes[0] += 1
+    return int(people.passes[0]) << 2
+
+
+@kernel
+def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: Demands, people: People | None, room: Room) -> bool:
+    """Tells whether both halves keep the privacy model in one sensitive column."""
+    if people is None:
+        left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
+    else:
+        left, left_size, right, right_size = _spread_of_people(rows, bounds, cut, column, people, room)
+    kept = keeps(left, room.counts[0], room.present[0], left_size, column, demands)
+    kept = kept and keeps(right, room.counts[1], room.present[1], right_size, column, demands)
+    # Only what was touched: a node of ten rows must not pay for a column of a thousand values.
+    for index in range(left_size):
+        room.counts[0, room.present[0, index]] = 0
+    for index in range(right_size):
+        room.counts[1, room.present[1, index]] = 0
+    return kept
+
+
+@kernel
+def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> Spreads:
+    """Counts the records of each value in both halves; returns all counts of a half together and its values, left and right."""
+    left = left_size = right = right_size = whole(0)
+    for row in range(bounds[0], bounds[1]):
+        code = np.int64(rows.sensitive[row, column])
+        if goes_left(rows, row, cut):
+            if room.counts[0, code] == 0:
+                room.present[0, left_size] = code
+                left_size += 1
+            room.counts[0, code] += rows.weights[row]
+            left += rows.weights[row]
+        else:
+            if room.counts[1, code] == 0:
+                room.present[1, right_size] = code
+                right_size += 1
+            room.counts[1, code] += rows.weights[row]
+            right += rows.weights[row]
+    return left, left_size, right, right_size
+
+
+@kernel
+def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people: People, room: Room) -> Spreads:
+    """Does the same with everybody counted once for each of their values in a half."""
+    starts, values, seen, order = people.starts, people.values, people.seen_values, rows.order
+    sensitive, counts, present, ranks = rows.sensitive, room.counts, room.present, rows.ranks
+    qid, most, last = cut
+    stamp = _next_stamp(people)
+    left = left_size = right = right_size = whole(0)
+    for row in range(bounds[0], bounds[1]):
+        number, code, rank = order[row], np.int64(sensitive[row, column]), np.int64(ranks[row, qid])
+        half = whole(0) if rank < most or (rank == most and number <= last) else whole(1)
+        for visit in range(starts[number], starts[number + 1]):
+            value = values[column, visit]
+            met = max(seen[value], stamp)
+            if met & (half + 1) == 0:
+                seen[value] = met | (half + 1)
+                if counts[half, code] == 0:
+                    present[half, right_size if half else left_size] = code
+                    left_size += 1 - half
+                    right_size += half
+                counts[half, code] += 1
+                left += 1 - half
+                right += half
+    return left, left_size, right, right_size

@@ -1,0 +1,106 @@
+"""How often the values of a column repeat, in one reading and bounded memory: exactly for few values, on a sample of the values for many.
+
+A value is looked at if its digest ends with so many zero bits; the more values there are, the more bits (Gibbons, Distinct sampling for
+highly-accurate answers, VLDB 2001). So all records of a value are counted or none, chunks add up in whatever order, and how many
+different values there are is the number of those looked at times two for every bit: off by a percent or less where many are. A value that
+has more than a thousandth of the records may not be among them, so some records of every batch are looked at beside that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.persons.digests import NOBODY, Digests
+
+MOST_VALUES = 1 << 15
+"""Values that are looked at, at most."""
+LOOKS = 4096
+"""Records of a batch that are looked at, whatever their value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repeats:
+    """Some values of a column, with all their records.
+
+    Attributes:
+        bits: Zero bits that the digests of these end with; at 0 they are all values.
+        values: Shape (n,), uint64, their digests, ascending.
+        counts: Shape (n,), int64, the records of each.
+        records: Records that have a value, any.
+        seen: Records of one value among some of a batch.
+    """
+
+    bits: int
+    values: Digests
+    counts: NDArray[np.int64]
+    records: int
+    seen: int = 0
+
+    def and_also(self, digests: Digests) -> Repeats:
+        """Returns the same with further records.
+
+        Args:
+            digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.
+        """
+        there = digests[digests != NOBODY]
+        mine = there[_ends(there, self.bits)]
+        ones = np.ones(len(mine), np.int64)
+        some = np.unique(there[:: max(len(there) // LOOKS, 1)], return_counts=True)[1]
+        seen = max(self.seen, int(some.max(initial=0)))
+        return _put_together(self.bits, [self.values, mine], [self.counts, ones], self.records + len(there), seen)
+
+    @property
+    def distinct(self) -> int:
+        """How many different values there are, about where they are not all looked at."""
+        return len(self.values) << self.bits
+
+    @property
+    def mean(self) -> float:
+        """Records of a value on average."""
+        return max(self.records / self.distinct, 1.0) if self.distinct else 0.0
+
+    @property
+    def most(self) -> int:
+        """Records of the value that has most, at least: exactly where all values are looked at."""
+        return max(int(self.counts.max(initial=0)), self.seen)
+
+    @property
+    def share(self) -> float:
+        """Share of the values that were looked at."""
+        return 0.5**self.bits
+
+
+NOTHING = Repeats(0, np.empty(0, np.uint64), np.empty(0, np.int64), 0)
+"""Of no record."""
+
+
+def repeats_together(parts: Iterable[Repeats]) -> Repeats:
+    """Adds up what was counted of disjoint records; in whatever order, the outcome is the same."""
+    known = list(parts)
+    bits = max((part.bits for part in known), default=0)
+    chosen = [_ends(part.values, bits) for part in known]
+    values = [part.values[kept] for part, kept in zip(known, chosen, strict=True)]
+    counts = [part.counts[kept] for part, kept in zip(known, chosen, strict=True)]
+    records, seen = sum(part.records for part in known), max((part.seen for part in known), default=0)
+    return _put_together(bits, values, counts, records, seen)
+
+
+def _put_together(bits: int, values: Sequence[Digests], counts: Sequence[NDArray[np.int64]], records: int, seen: int) -> Repeats:
+    found, place = np.unique(np.concatenate([np.empty(0, np.uint64), *values]), return_inverse=True)
+    summed = np.zeros(len(found), np.int64)
+    np.add.at(summed, place, np.concatenate([np.empty(0, np.int64), *counts]))
+    while len(found) > MOST_VALUES:
+        bits += 1
+        kept = _ends(found, bits)
+        found, summed = found[kept], summed[kept]
+    return Repeats(bits, found, summed, records, seen)
+
+
+def _ends(digests: Digests, bits: int) -> NDArray[np.bool_]:
+    """Tells which digests end with so many zero bits, shape (n,)."""
+    ends: NDArray[np.bool_] = digests & np.uint64((1 << bits) - 1) == 0
+    return ends

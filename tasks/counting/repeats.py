@@ -1,0 +1,105 @@
+"""How often the identifiers of a source repeat, where nobody is named as a person: what a run warns of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from core.columns.column_types import working_type
+from core.persons.digests import digests_of
+from core.persons.repeats import NOTHING, Repeats, repeats_together
+from schemas.job.columns import names
+from schemas.job.job import Job
+from schemas.release.repeats import RepeatedColumn
+from tasks.source.chunks import Chunk, Source
+from tasks.source.reading import read_chunk
+from tasks.source.sources import footer
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+
+STEP = Step("repeats", __name__)
+
+
+def counted_columns(job: Job, source: Source) -> list[str]:
+    """Returns the identifiers whose values can be counted; none where persons are named, or the job says that every record is one."""
+    if job.columns.person or job.columns.each_a_person:
+        return []
+    types = {field.name: working_type(field.type) for field in source.columns}
+    return [name for name in names(job.columns.identifiers) if name in types and _has_digests(types[name])]
+
+
+def _has_digests(dtype: pa.DataType) -> bool:
+    if pt.is_null(dtype) or pt.is_nested(dtype) or pt.is_float16(dtype) or pt.is_decimal256(dtype):
+        return False
+    return not (pt.is_duration(dtype) or pt.is_interval(dtype) or pt.is_union(dtype))
+
+
+def repeats_key(columns: Sequence[str], chunk: Chunk) -> Key:
+    """Returns the key of what repeats in a chunk."""
+    return STEP.key(chunk.key, columns)
+
+
+def count_repeats(columns: Sequence[str], chunk: Chunk, store: Store) -> Artifact:
+    """Counts how often the values of columns repeat in one chunk, on a sample of the values where they are many.
+
+    Raises:
+        SourceError: the file cannot be read, or has changed.
+    """
+
+    def write(path: Path) -> int:
+        table = _table(_counted(columns, chunk))
+        pq.write_table(table, path, compression="lz4", write_statistics=False)
+        return len(table)
+
+    return store.make("repeats", repeats_key(columns, chunk), ".parquet", write)
+
+
+def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
+    found = dict.fromkeys(columns, NOTHING)
+    there, plain = list(columns), chunk
+    if chunk.file.drift is not None:
+        # In the types of the file: to widen what is not published could fail, and what a file lacks has no values.
+        plain = chunk.model_copy(update={"file": chunk.file.model_copy(update={"drift": None})})
+        held = {*footer(chunk.file.path, chunk.file.name)[0].names, *(name for name, *_ in chunk.file.partition)}
+        there = [name for name in columns if name in held]
+    for batch in read_chunk(plain, there, as_written=True) if there else ():
+        for name, column in zip(there, batch.columns, strict=True):
+            found[name] = found[name].and_also(digests_of([column], batch.num_rows))
+    return list(found.values())
+
+
+def _table(found: Sequence[Repeats]) -> pa.Table:
+    """Returns a row for each value that was looked at, with what else is known of its column beside them."""
+    places = np.concatenate([np.full(len(one.values), number, np.int32) for number, one in enumerate(found)])
+    values, counts = np.concatenate([one.values for one in found]), np.concatenate([one.counts for one in found])
+    totals = json.dumps([(one.bits, one.records, one.seen) for one in found])
+    return pa.table({"column": places, "value": values, "count": counts}).replace_schema_metadata({"totals": totals})
+
+
+def _read(table: pa.Table) -> list[Repeats]:
+    """Inverse of ``_table``."""
+    column, values, counts = (table[name].to_numpy() for name in ("column", "value", "count"))
+    totals = json.loads(table.schema.metadata[b"totals"])
+    mine = [column == number for number in range(len(totals))]
+    return [Repeats(bits, values[of], counts[of], records, seen) for of, (bits, records, seen) in zip(mine, totals, strict=True)]
+
+
+def repeated_columns(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -> dict[str, RepeatedColumn]:
+    """Returns the columns whose values repeat, with how often.
+
+    Args:
+        columns: In the order in which they were counted.
+        parts: Of all chunks.
+        store: Has them.
+    """
+    found = [NOTHING] * len(columns)
+    for part in parts:
+        found = [repeats_together(pair) for pair in zip(found, _read(pq.read_table(store.path(part))), strict=True)]
+    told = {name: one for name, one in zip(columns, found, strict=True) if one.most > 1}
+    return {name: RepeatedColumn(mean=one.mean, most=one.most, share=one.share) for name, one in told.items()}

@@ -1,0 +1,116 @@
+"""How many records, sensitive values and persons the leaves of a tree of cuts hold, and whether that keeps what is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.mondrian.fragments import Group
+from core.persons.digests import NOBODY, Digests
+from core.persons.visits import Visits
+from core.privacy.models import Spread
+from schemas.errors.base import PrivacyError
+from schemas.job.job import Job
+from tasks.counting.coding import Coding
+from tasks.counting.histograms import fingerprints
+from tasks.counting.visits import Numbers, Visited, held, laid_aside, shared_visits, shares_of
+from tasks.lattice.promises import privacy_model
+from tasks.store.keys import Step
+from tasks.store.store import Artifact, Store
+
+STEP = Step("people of leaves", __name__)
+
+
+def census_table(leaves: NDArray[np.int64], sensitive: NDArray[np.integer], digests: Digests | None) -> pa.Table:
+    """Returns how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column.
+
+    Where persons are named, values are those of somebody: what nobody has is nothing that a class could be promised by.
+    """
+    rows = []
+    somebody = slice(None) if digests is None else digests != NOBODY
+    for column in range(-1, sensitive.shape[1]):
+        mine = leaves if column < 0 else leaves[somebody]
+        codes = np.zeros(len(leaves), np.int64) if column < 0 else sensitive[somebody, column].astype(np.int64)
+        size = int(codes.max(initial=0)) + 1
+        counts = np.bincount(mine * size + codes)
+        there = np.flatnonzero(counts)
+        rows.append((np.full(len(there), column), there // size, there % size, counts[there]))
+    columns, leaf, code, count = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+    return pa.table({"column": columns, "leaf": leaf, "code": code, "count": count})
+
+
+@dataclass(frozen=True, eq=False)
+class Census:
+    """How many records and sensitive values each leaf holds.
+
+    Attributes:
+        records: Shape (leaves,).
+        values: Shape (leaves, values) per sensitive column.
+    """
+
+    records: NDArray[np.int64]
+    values: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, coding: Coding, leaves: int, tables: Sequence[pa.Table]) -> Census:
+        """Adds up the censuses of all chunks."""
+        table = pa.concat_tables(tables)
+        column, leaf, code, count = (table[name].to_numpy() for name in ("column", "leaf", "code", "count"))
+        made = []
+        for position, size in enumerate([1, *(domain.size for domain in coding.sensitive)], start=-1):
+            mine = column == position
+            sums = np.bincount(leaf[mine] * size + code[mine], weights=count[mine], minlength=leaves * size)
+            made.append(sums.astype(np.int64).reshape(leaves, size))
+        return cls(made[0][:, 0], tuple(made[1:]))
+
+    def keeps(self, job: Job, coding: Coding, whose: Visits | None = None) -> Callable[[Group], bool]:
+        """Returns what tells whether some leaves together keep the privacy model, as far as it holds for unions where persons count.
+
+        Args:
+            job: Says what is promised.
+            coding: Of the run.
+            whose: The visits to the leaves; None where no person is named.
+        """
+        model = privacy_model(job, coding) if whose is None else privacy_model(job, coding).relaxed
+
+        def kept(leaves: Group) -> bool:
+            spreads = {}
+            for domain, values in zip(coding.sensitive, self.values, strict=True):
+                counts = values[list(leaves)].sum(axis=0)
+                there = np.flatnonzero(counts)
+                spreads[domain.qid] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
+            size = int(self.records[list(leaves)].sum()) if whose is None else _persons(whose, leaves)
+            return not model.fails(np.array([size]), spreads)[0]
+
+        return kept
+
+
+def _persons(whose: Visits, leaves: Group) -> int:
+    """Returns how many persons have records in some leaves."""
+    if len(leaves) == 1:
+        return int(whose.per_cell[leaves[0]])
+    others = np.ones(whose.cells, np.int64)
+    others[list(leaves)] = 0
+    return int(whose.count(others, 2)[0])
+
+
+def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> Visited:
+    """Returns the visits of persons to the leaves, from the pairs of all chunks.
+
+    Raises:
+        PrivacyError: there are fewer persons than k.
+        StorageError: an artefact is gone.
+    """
+    shares, holds = shares_of(pairs, job.memory)
+
+    def keep(number: int, visits: NDArray[np.int32]) -> Numbers:
+        return held(visits) if holds else laid_aside(store, STEP.key(fingerprints(pairs), number, shares), visits)
+
+    found = shared_visits(pairs, None, leaves, shares, store, keep)
+    if found.persons < job.privacy.k:
+        raise PrivacyError.too_few(job.privacy.k, found.persons, "person")
+    return found

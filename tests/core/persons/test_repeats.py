@@ -1,0 +1,69 @@
+"""How often values repeat is counted exactly while they are few, and about right from a sample of them where they are many."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.persons import repeats
+from core.persons.digests import NOBODY, Digests, digests_of
+from core.persons.repeats import MOST_VALUES, NOTHING, Repeats, repeats_together
+
+VALUES = st.lists(st.none() | st.integers(0, 30), max_size=200)
+
+
+def counted(values: Digests, batch: int = 1 << 17) -> Repeats:
+    found = NOTHING
+    for first in range(0, len(values), batch):
+        found = found.and_also(values[first : first + batch])
+    return found
+
+
+def digests(values: list[int | None]) -> Digests:
+    return digests_of([pa.array(values, pa.int64())], len(values))
+
+
+@given(VALUES, st.integers(1, 50))
+def test_few_values_are_counted_one_by_one(values: list[int | None], batch: int) -> None:
+    found, plain = counted(digests(values), batch), Counter(value for value in values if value is not None)
+    assert (found.distinct, found.most, found.records) == (len(plain), max(plain.values(), default=0), plain.total())
+    assert (found.share, found.mean) == (1.0, plain.total() / len(plain) if plain else 0.0)
+
+
+@given(VALUES, st.lists(st.integers(0, 200), max_size=4), st.integers(1, 20), st.randoms())
+def test_parts_add_up_in_whatever_order(values: list[int | None], cuts: list[int], most: int, random: object) -> None:
+    known = digests(values)
+    parts = [counted(part) for part in np.split(known, sorted(min(cut, len(known)) for cut in cuts))]
+    random.shuffle(parts)  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(repeats, "MOST_VALUES", most)
+        together, whole = repeats_together(parts), counted(known)
+        # What is looked at follows from the values alone; of the few that are seen beside it that is not so.
+        assert (together.bits, together.records) == (whole.bits, whole.records)
+        assert np.array_equal(together.values, whole.values)
+        assert np.array_equal(together.counts, whole.counts)
+
+
+@pytest.mark.parametrize(("people", "records"), [(1_000_000, 1_000_000), (200_000, 1_000_000), (90_000, 100_000)])
+def test_many_values_are_told_from_a_sample(people: int, records: int) -> None:
+    whose = np.random.default_rng(7).integers(0, people, records) if people < records else np.arange(records)
+    found, plain = counted(digests(whose.tolist())), np.unique(whose, return_counts=True)[1]
+    assert len(found.values) <= MOST_VALUES
+    assert found.mean == pytest.approx(records / len(plain), rel=0.02)
+    assert 1 <= found.most <= plain.max()
+    assert (found.most > 1) == (plain.max() > 1)
+
+
+def test_one_value_that_many_records_share_is_seen_whatever_its_digest() -> None:
+    whose = np.arange(1_000_000)
+    whose[::25] = -1
+    assert counted(digests(whose.tolist())).most > 100
+
+
+def test_what_has_no_value_repeats_nothing() -> None:
+    assert counted(np.full(10, NOBODY)).most == 0

@@ -1,0 +1,73 @@
+"""Where a job names persons, ``skald plan`` tells how many there are and which of them stand out, as a plain count does."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from schemas.job.job import load_job
+from tasks.counting import drivers
+from tasks.planning.plan import make_plan
+from tests.conftest import Anonymise, CommandLine
+from tests.flows.lattice.test_persons import QIDS, TABLE, WHOSE, K, columns, job
+
+
+def exposed(names: list[str]) -> tuple[int, int, int]:
+    """Persons with a record in a class of one person, those with one in a class of fewer than k, and the records of these classes."""
+    rows = [tuple(row[name] for name in names) for row in TABLE.select(names).to_pylist()] if names else [()] * len(TABLE)
+    who: dict[tuple[object, ...], set[int]] = {}
+    for row, person in zip(rows, WHOSE, strict=True):
+        who.setdefault(row, set()).update([] if person is None else [person])
+    alone, below = (set().union(*(mine for mine in who.values() if len(mine) < most)) for most in (2, K))
+    mine = [row for row, person in zip(rows, WHOSE, strict=True) if person is not None and len(who[row]) < K]
+    return len(alone), len(below), len(mine)
+
+
+@pytest.mark.parametrize("word", [1 << 62, 40], ids=["one word", "several words"])
+@pytest.mark.parametrize("settings", [[], ["chunk_rows=70"], ["privacy.l={disease: {distinct: 2}}", "chunk_rows=70"]])
+def test_who_stands_out_is_what_a_plain_count_of_persons_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str], word: int
+) -> None:
+    monkeypatch.setattr("core.columns.coding.WORD", word)
+    plan = make_plan(load_job(job(tmp_path, row_group=70), settings))
+    counts = Counter(person for person in WHOSE if person is not None)
+    assert plan.persons is not None
+    assert (plan.persons.persons, plan.persons.most_records) == (len(counts), max(counts.values()))
+    assert plan.exposed is not None
+    assert (plan.exposed.unique, plan.exposed.below_k, plan.exposed.records) == exposed(QIDS)
+    for qid in plan.qids:
+        assert qid.without is not None
+        without = qid.without.unique, qid.without.below_k, qid.without.records
+        assert without == exposed([name for name in QIDS if name != qid.name])
+
+
+def test_a_run_tells_the_risk_of_its_plan(anonymise: Anonymise, tmp_path: Path) -> None:
+    path = job(tmp_path)
+    plan = make_plan(load_job(path))
+    assert anonymise(path).manifest.risk["before"] == plan.risk
+
+
+def test_persons_are_told_even_where_columns_are_too_many_to_leave_out_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drivers, "MOST_CELLS", 10)
+    plan = make_plan(load_job(job(tmp_path)))
+    assert plan.exposed is not None
+    assert (plan.exposed.unique, plan.exposed.below_k, plan.exposed.records) == exposed(QIDS)
+    assert not any(qid.without for qid in plan.qids)
+
+
+def test_a_plan_speaks_of_persons_and_of_records_where_it_means_them(direct: CommandLine) -> None:
+    said = " ".join(direct("plan", job(direct.folder)).stdout.split())
+    unique, below, records = exposed(QIDS)
+    people = len(set(WHOSE) - {None})
+    assert f"unique persons {unique} ({unique / people:.2%})" in said
+    assert f"in classes below k {below} ({below / people:.2%}), with {records} records ({records / len(TABLE):.2%})" in said
+    assert f"k-anonymity ≥ {K} persons" in said
+    assert "unique records" not in said
+
+
+def test_a_plan_warns_of_identifiers_that_repeat(direct: CommandLine) -> None:
+    path = job(direct.folder, columns=columns(person=[]))
+    assert "repeat, with so many records for each value" in " ".join(direct("plan", path).stdout.split())
+    assert "repeat" not in direct("plan", path, "--quick").stdout
