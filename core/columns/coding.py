@@ -6,7 +6,7 @@ tuple of its words.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
 from core.columns.domains import Domain
-from core.columns.kernels import add_weighted, unpack_cells
+from core.columns.kernels import add_weighted, find_cells, place_cells, unpack_cells
 
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
@@ -211,8 +211,20 @@ def places_among(cells: Words, wanted: Words, product: int) -> NDArray[np.intege
     if len(cells) > 1:
         both = single_word(tuple(np.concatenate(pair) for pair in zip(cells, wanted, strict=True)))
         return np.searchsorted(both[: len(cells[0])], both[len(cells[0]) :])
-    if product > LOOK_UPS_PER_CELL * len(wanted[0]):
-        return np.searchsorted(cells[0], wanted[0])
-    table = np.empty(product, np.int32)
-    table[cells[0]] = np.arange(len(cells[0]), dtype=np.int32)
-    return table[wanted[0]]
+    return finder(cells[0], product)(wanted[0])
+
+
+def finder(cells: NDArray[np.int64], product: int) -> Callable[[NDArray[np.int64]], NDArray[np.int32]]:
+    """Returns what returns the place of each wanted cell among others, shape (n,), given the wanted ones, shape (n,).
+
+    Args:
+        cells: Shape (cells,), without repeats; every wanted cell is one of them.
+        product: How many cells there could be.
+    """
+    if product <= LOOK_UPS_PER_CELL * len(cells):
+        table = np.empty(product, np.int32)
+        table[cells] = np.arange(len(cells), dtype=np.int32)
+        return lambda wanted: table[wanted]
+    places = np.full(1 << (2 * len(cells)).bit_length(), -1, np.int32)
+    place_cells(cells, places)
+    return lambda wanted: find_cells(wanted, cells, places)

@@ -103,7 +103,41 @@ def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
 
 
 @kernel
-def add_numbers(cells: NDArray[np.int64], counts: NDArray[np.int64], dense: Counts) -> None:
+def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Counts) -> NDArray[np.int32]:
+    """Returns the place of each wanted cell among others, shape (n,); -1 for one that is not among them.
+
+    Args:
+        wanted: Shape (n,).
+        cells: Shape (cells,), without repeats.
+        places: What ``place_cells`` made of them.
+    """
+    found, mask = np.empty(wanted.shape[0], np.int32), np.uint64(places.shape[0] - 1)
+    for row in range(wanted.shape[0]):
+        place = ((np.uint64(wanted[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        while places[place] >= 0 and cells[places[place]] != wanted[row]:
+            place = (place + np.uint64(1)) & mask
+        found[row] = places[place]
+    return found
+
+
+@kernel
+def place_cells(cells: NDArray[np.int64], places: Counts) -> None:
+    """Fills a hash table with the place of each cell.
+
+    Args:
+        cells: Shape (cells,), without repeats.
+        places: Shape (a power of two, more than there are cells,), all -1; written to.
+    """
+    mask = np.uint64(places.shape[0] - 1)
+    for row in range(cells.shape[0]):
+        place = ((np.uint64(cells[row]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(32)) & mask
+        while places[place] >= 0:
+            place = (place + np.uint64(1)) & mask
+        places[place] = row
+
+
+@kernel
+def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
     """Adds counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
     for row in range(cells.shape[0]):
         dense[cells[row]] += counts[row]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.coding import Packing, Words
+from core.columns.coding import Packing, Words, finder
 from core.columns.kernels import add_cells, mark_cells, number_cells, occupied, unpack_cells
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
@@ -140,6 +140,24 @@ class SparseProjection:
         # A source without chunks has a histogram too.
         empty = ((np.empty(0, np.int64),), np.empty(0, np.int64))
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
+
+
+class Places:
+    """Where the cells of chunks at one node fall among those of a histogram at a coarser one.
+
+    Args:
+        fine: Node of the chunks' cells.
+        coarse: The histogram, whose cells are one word; every cell of a chunk falls into one of them.
+        hierarchies: One per axis.
+    """
+
+    def __init__(self, fine: Node, coarse: Histogram, hierarchies: Sequence[Hierarchy]) -> None:
+        self._worth = Worth.at(fine, coarse.node, coarse.packing, hierarchies)
+        self._find = finder(coarse.words[0], coarse.packing.product)
+
+    def of(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
+        """Returns the place of cells given by the codes that ``bundles`` made of them, shape (cells,)."""
+        return self._find(number_cells(codes, *self._worth.tables(bundles)))
 
 
 class Crowd:

@@ -73,7 +73,7 @@ class RowPeople:
         Args:
             sensitive: Shape (rows, sensitive columns), the codes of their values.
         """
-        starts, order = group(self.rows, self.of)
+        starts, order = group(self.rows, np.arange(len(self.rows)), self.of)
         persons, rows = self.persons[order], self.rows[order]
         values, most = np.empty((sensitive.shape[1], len(order)), np.int32), 0
         for column in range(len(values)):

@@ -50,15 +50,16 @@ def number_persons(digests: NDArray[np.uint64], places: Visits) -> tuple[Visits,
 
 
 @kernel
-def group(owners: Classes, size: int) -> tuple[Numbers, Visits]:
-    """Groups rows by owner, in their order.
+def group(owners: Classes, values: Classes, size: int) -> tuple[Numbers, Visits]:
+    """Groups values by owner, in their order.
 
     Args:
         owners: Shape (n,), from 0; a negative one is left out.
+        values: Shape (n,).
         size: How many owners there are.
 
     Returns:
-        Where the rows of each owner start, shape (size + 1,), and the rows.
+        Where the values of each owner start, shape (size + 1,), and the values.
     """
     starts = np.zeros(size + 1, np.int64)
     for owner in owners:
@@ -66,13 +67,29 @@ def group(owners: Classes, size: int) -> tuple[Numbers, Visits]:
             starts[owner + 1] += 1
     for owner in range(size):
         starts[owner + 1] += starts[owner]
-    places, rows = starts[:-1].copy(), np.empty(starts[-1], np.int32)
+    places, grouped = starts[:-1].copy(), np.empty(starts[-1], np.int32)
     for row in range(owners.shape[0]):
         owner = owners[row]
         if owner >= 0:
-            rows[places[owner]] = row
+            grouped[places[owner]] = values[row]
             places[owner] += 1
-    return starts, rows
+    return starts, grouped
+
+
+@kernel
+def first_cells(persons: Visits, owners: Classes, size: int) -> Visits:
+    """Returns the cell that each person comes to first, shape (size,); 0 for one who comes to none.
+
+    Args:
+        persons: Shape (n,), from 0; a negative one is left out.
+        owners: Shape (n,), the cell of each.
+        size: How many persons there are.
+    """
+    found = np.zeros(size, np.int32)
+    for row in range(persons.shape[0] - 1, -1, -1):
+        if persons[row] >= 0:
+            found[persons[row]] = owners[row]
+    return found
 
 
 @kernel
@@ -95,21 +112,20 @@ def _closed(visits: Visits, first: np.int64, size: np.int64) -> np.int64:
 
 
 @kernel
-def line_up(starts: Numbers, rows: Visits, owners: Classes, per_cell: Visits, last: Visits) -> Visits:
+def line_up(starts: Numbers, cells: Visits, per_cell: Visits, last: Visits) -> Visits:
     """Returns the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
 
     Args:
-        starts: Shape (persons + 1,), where the rows of each person start.
-        rows: Rows, person by person.
-        owners: Shape (n,), the cell of each row.
+        starts: Shape (persons + 1,), where the cells of each person start.
+        cells: Cells, person by person.
         per_cell: Shape (cells,): gets one more for each person of a cell.
         last: Shape (cells,), all -1; written to.
     """
-    visits, size = np.empty(rows.shape[0], np.int32), np.int64(0)
+    visits, size = np.empty(cells.shape[0], np.int32), np.int64(0)
     for person in range(starts.shape[0] - 1):
         first = size
         for place in range(starts[person], starts[person + 1]):
-            cell = owners[rows[place]]
+            cell = cells[place]
             if last[cell] != person:
                 last[cell] = person
                 per_cell[cell] += 1

@@ -27,12 +27,12 @@ class Pairs:
 
     Attributes:
         persons: Shape (pairs,), uint64, digests, ascending.
-        cells: Shape (pairs,), int64, ascending for each person.
+        cells: Shape (pairs,), int32 or int64, ascending for each person.
         counts: Shape (pairs,), int64, records.
     """
 
     persons: Digests
-    cells: NDArray[np.int64]
+    cells: NDArray[np.integer[Any]]
     counts: NDArray[np.int64]
 
     @classmethod
@@ -79,7 +79,7 @@ class Pairs:
         Args:
             places: Shape (cells,), the new cell of each.
         """
-        return Pairs(self.persons, places[self.cells].astype(np.int64), self.counts)
+        return Pairs(self.persons, places[self.cells], self.counts)
 
 
 def _bounds(number: int, shares: int) -> Iterator[int]:

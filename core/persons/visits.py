@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import add_numbers
-from core.persons.kernels import count_known, count_later, count_repeats, drop_visits, group, line_up, merge_visits, number_persons
+from core.persons.kernels import count_known, count_later, count_repeats, drop_visits, first_cells, group, line_up, merge_visits, number_persons
 from core.persons.pairs import Pairs, places_for
 
 Counts = NDArray[np.int64]
@@ -45,7 +45,7 @@ def share_of(parts: Sequence[Pairs], cells: int) -> Share:
         cells: How many cells there are.
     """
     digests = np.concatenate([np.empty(0, np.uint64), *(part.persons for part in parts)])
-    owners = np.concatenate([np.empty(0, np.int64), *(part.cells for part in parts)])
+    owners = np.concatenate([np.empty(0, np.int32), *(part.cells for part in parts)])
     counts = np.concatenate([np.empty(0, np.int64), *(part.counts for part in parts)])
     numbers, known = number_persons(digests, places_for(len(digests)))
     return numbered_share(numbers, owners, counts, cells, len(known))
@@ -63,9 +63,13 @@ def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts,
     """
     per_cell, last, records = np.zeros(cells, np.int32), np.full(cells, -1, np.int32), np.zeros(size + 1, np.int64)
     # Those of nobody go to the last place.
-    add_numbers(persons.astype(np.int64), counts, records)
+    add_numbers(persons, counts, records)
     most = int(records[:size].max(initial=0))
-    return Share(per_cell, line_up(*group(persons, size), owners, per_cell, last), size, most)
+    # The cells of a person are near each other: if persons come in the order of cells, whoever reads their visits looks up what is at hand.
+    _, order = group(first_cells(persons, owners, size), np.arange(size), cells)
+    ranks = np.full(size + 1, -1, np.int32)
+    ranks[order] = np.arange(size)
+    return Share(per_cell, line_up(*group(ranks[persons], owners, size), per_cell, last), size, most)
 
 
 @dataclass(frozen=True, eq=False)

@@ -82,6 +82,5 @@ def read_pairs(artifact: Artifact, store: Store, share: int, shares: int) -> Pai
             spans = [file.metadata.row_group(group).column(0).statistics for group in groups]
             groups = [group for group, span in zip(groups, spans, strict=True) if span.max >= low and span.min < high]
         table = file.read_row_groups(groups, use_threads=False)
-    columns = (table[name].to_numpy() for name in ("person", "cell", "count"))
-    persons, cells, counts = columns
-    return Pairs(persons, cells.astype(np.int64), counts.astype(np.int64)).share(share, shares)
+    persons, cells, counts = (table[name].to_numpy() for name in ("person", "cell", "count"))
+    return Pairs(persons, cells.view(np.int32), counts.astype(np.int64)).share(share, shares)

@@ -5,7 +5,7 @@ They are made share after share of the persons, so that memory does not depend o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.node import Node
+from core.histograms import projections
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import places_in
 from core.persons.pairs import Pairs, merge_pairs
 from core.persons.visits import Visits, share_of
-from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.chunk_cells import bundled_cells, whole_cells
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import fingerprints
@@ -75,12 +76,12 @@ class Places:
 
     Attributes:
         cells: How many there are.
-        of: Returns where cells of the finest node fall, shape (n,), int32, given their codes, shape (n, axes).
+        of: Yields where the cells of each chunk fall, shape (cells of the chunk,), int32, given their histograms at the finest node.
         named: What tells them from others: anything that JSON can say.
     """
 
     cells: int
-    of: Callable[[NDArray[np.unsignedinteger[Any]]], NDArray[np.int32]]
+    of: Callable[[Sequence[Artifact]], Iterable[NDArray[np.int32]]]
     named: object
 
 
@@ -91,15 +92,24 @@ def visits_of(known: People, root: Histogram) -> Visited:
         StorageError: artefacts are gone, or cannot be written.
     """
     if root.node not in known.made:
-        made = visits_among(known, _cells_of(known, root))
+        # Those to the last root make room first.
         known.made.clear()
-        known.made[root.node] = made
+        known.made[root.node] = visits_among(known, _cells_of(known, root))
     return known.made[root.node]
 
 
 def _cells_of(known: People, root: Histogram) -> Places:
-    def places(codes: NDArray[np.unsignedinteger[Any]]) -> NDArray[np.int32]:
-        return places_in(root, known.coding.finest, codes, known.coding.axes).astype(np.int32)
+    coding = known.coding
+
+    def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
+        if len(root.words) > 1:
+            for part in parts:
+                codes = coding.packing.unpack(whole_cells(coding, part, known.store)[0])
+                yield places_in(root, coding.finest, codes, coding.axes).astype(np.int32)
+            return
+        among = projections.Places(coding.finest, root, coding.axes)
+        for bundles, codes, _ in bundled_cells(coding, parts, known.store):
+            yield among.of(bundles, codes)
 
     return Places(root.cells, places, root.node)
 
@@ -186,12 +196,8 @@ def _pairs_of(pairs: Sequence[Artifact], places: Sequence[Numbers] | None, store
 
 def _places(known: People, wanted: Places, *, kept: bool) -> Iterator[Numbers]:
     """Yields what returns, for each chunk, which of the wanted cells each of its cells falls into."""
-    for part in known.cells:
-
-        def made(part: Artifact = part) -> NDArray[np.int32]:
-            return wanted.of(known.coding.packing.unpack(whole_cells(known.coding, part, known.store)[0]))
-
-        yield laid_aside(known.store, known.key(wanted, "places", part.key), made()) if kept else made
+    for part, made in zip(known.cells, wanted.of(known.cells), strict=True):
+        yield laid_aside(known.store, known.key(wanted, "places", part.key), made) if kept else held(made)
 
 
 class _Shares:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -139,11 +139,13 @@ def _whose_left(
 ) -> tuple[Level, Rest]:
     """Returns a node and what it suppresses, with persons by the cells of what it suppresses and, after these, those of the root."""
 
-    def places(codes: NDArray[np.unsignedinteger]) -> NDArray[np.int32]:
-        found = left.cells + places_in(counted, coding.finest, codes, coding.axes)
-        rows = lost.among(codes)
-        found[rows] = places_in(left, coding.finest, codes[rows], coding.axes)
-        return found.astype(np.int32)
+    def places(parts: Sequence[Artifact]) -> Iterator[NDArray[np.int32]]:
+        for part in parts:
+            codes = coding.packing.unpack(whole_cells(coding, part, people.store)[0])
+            found = left.cells + places_in(counted, coding.finest, codes, coding.axes)
+            rows = lost.among(codes)
+            found[rows] = places_in(left, coding.finest, codes[rows], coding.axes)
+            yield found.astype(np.int32)
 
     named = ["left", counted.node, left.node, [hashlib.sha256(word.tobytes()).hexdigest() for word in left.words]]
     visits = visits_among(people, Places(left.cells + counted.cells, places, named)).visits
