@@ -32,7 +32,7 @@ class Pairs:
     """
 
     persons: Digests
-    cells: NDArray[np.integer[Any]]
+    cells: NDArray[np.signedinteger[Any]]
     counts: NDArray[np.int64]
 
     @classmethod

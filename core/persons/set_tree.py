@@ -125,7 +125,9 @@ def _lay_out(parents: Nodes, classes: Nodes, size: int, slots: Nodes) -> None:
 
 
 @kernel
-def _follow(starts: Counts, items: Counts, parents: Nodes, classes: Nodes, slots: Nodes, size: int) -> tuple[Nodes, int]:
+def _follow(
+    starts: Counts, items: NDArray[np.signedinteger[Any]], parents: Nodes, classes: Nodes, slots: Nodes, size: int
+) -> tuple[Nodes, int]:
     """Follows the path of each person from the root, and makes the nodes that are not there; returns the ends, and the new size."""
     ends = np.empty(starts.shape[0] - 1, np.int32)
     for person in range(ends.shape[0]):

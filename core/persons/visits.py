@@ -14,7 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import add_numbers
-from core.persons.kernels import count_known, count_later, count_repeats, drop_visits, first_cells, group, line_up, merge_visits, number_persons
+from core.persons.kernels import (
+    count_known,
+    count_later,
+    count_repeats,
+    drop_visits,
+    first_cells,
+    group,
+    line_up,
+    merge_visits,
+    number_persons,
+)
 from core.persons.pairs import Pairs, places_for
 
 Counts = NDArray[np.int64]

@@ -73,7 +73,7 @@ def held_sql(combinations: str, classes: str, people: str, labels: int, values: 
     read = "".join(f", p.value_{number}" for number in range(values))
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT n.combination, p.person{read}, sum(p.records) AS records
+        SELECT n.combination, p.person{read}, sum(p.records)::BIGINT AS records
         FROM {people} AS p LEFT JOIN (
             SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
         ) AS n ON n.class = p.class
@@ -81,7 +81,7 @@ def held_sql(combinations: str, classes: str, people: str, labels: int, values: 
     """
 
 
-def people_sql(combinations: str, held: str, k: int) -> str:
+def people_sql(combinations: str, held: str, values: int, k: int) -> str:
     """Returns the statement that counts the persons of the combinations, in the order of the fields of ``PersonCount``.
 
     It is right because a person counts once in a combination, however many classes, chunks, values and records of it are theirs.
@@ -89,19 +89,22 @@ def people_sql(combinations: str, held: str, k: int) -> str:
     Args:
         combinations: The table of the published combinations.
         held: The table of who is in which.
+        values: How many sensitive columns it tells apart.
         k: What a class must reach.
     """
+    # Without values a row is a person of a combination already.
+    pairs = f"SELECT combination, person, sum(records)::BIGINT AS records FROM {held} GROUP BY ALL" if values else f"FROM {held}"
     return f"""
-        WITH pairs AS (SELECT combination, person, sum(records) AS records FROM {held} GROUP BY ALL),
+        WITH pairs AS ({pairs}),
         counted AS (
-            SELECT combination, count(*) FILTER (person <> {NOBODY}) AS persons, sum(records) AS records FROM pairs GROUP BY ALL
+            SELECT combination, count(*) FILTER (person <> {NOBODY}) AS persons, sum(records)::BIGINT AS records FROM pairs GROUP BY ALL
         ),
         classes AS (
             SELECT c.records, c.masked, coalesce(d.persons, 0) AS persons,
                 d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS strange
             FROM {combinations} AS c FULL JOIN counted AS d ON d.combination = c.combination
         ),
-        everybody AS (SELECT sum(records) AS records FROM pairs WHERE person <> {NOBODY} GROUP BY person)
+        everybody AS (SELECT sum(records)::BIGINT AS records FROM pairs WHERE person <> {NOBODY} GROUP BY person)
         SELECT (SELECT count(*) FROM everybody), (SELECT coalesce(max(records), 0)::BIGINT FROM everybody),
             coalesce(sum(persons) FILTER (masked), 0)::BIGINT, coalesce(min(persons), 0), count(*) FILTER (persons < {k:d}),
             coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (strange), coalesce(histogram(persons), MAP {{}})

@@ -81,7 +81,7 @@ def packed_records(
     def batches() -> Iterator[tuple[Words, list[pa.Array]]]:
         wanted = list(dict.fromkeys([*names, *others]))
         try:
-            for batch in read_chunk(chunk, wanted):
+            for batch in read_chunk(chunk, wanted, plain=[name for name in others if name not in names]):
                 codes = [coder.code(batch.column(place)) for place, coder in enumerate(coders)]
                 yield packing.pack(codes), [batch.column(wanted.index(name)) for name in others]
         except LookupError:

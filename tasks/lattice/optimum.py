@@ -28,6 +28,8 @@ from tasks.store.store import Artifact, Store
 
 BRANCHED = 1 << 15
 """Nodes beyond which a lattice above the finest root is not tagged as a whole, which takes longer than branch and bound."""
+KEPT_WITH_PEOPLE = 2
+"""Cells that may be kept where persons count, for each cell that a root may have: to make one anew all visits to the root are read."""
 
 
 class Sought(NamedTuple):
@@ -99,7 +101,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         limit,
         objective,
         cells,
-        cells // 2,
+        cells // 2 if sought.people is None else KEPT_WITH_PEOPLE * cells,
         method.roots,
         coding.sensitive,
         prices,

@@ -46,7 +46,7 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
     """
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
     connection.execute(held_sql(COMBINATIONS, *_read(files), len(qids), len(job.privacy.columns), HELD))
-    [row] = connection.execute(people_sql(COMBINATIONS, HELD, job.privacy.k)).fetchall()
+    [row] = connection.execute(people_sql(COMBINATIONS, HELD, len(job.privacy.columns), job.privacy.k)).fetchall()
     return PersonCount(*row)
 
 

@@ -21,7 +21,7 @@ from tasks.source.text import undecodable
 BATCH_ROWS = 131_072
 
 
-def read_chunk(chunk: Chunk, columns: Sequence[str], *, as_written: bool = False) -> Iterator[pa.RecordBatch]:
+def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (), as_written: bool = False) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a chunk, in batches of at most 131,072, with the given columns in the given order.
 
     Text comes as dictionaries, as it is written in the file: coding the few entries of a dictionary is far cheaper than the rows.
@@ -29,7 +29,8 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, as_written: bool = False
     Args:
         chunk: What is read.
         columns: Which of its columns.
-        as_written: Whether text comes plain and unchecked, for who asks only which values are equal: of identifiers hardly any are, and
+        plain: Those whose text comes plain: of what names persons nearly every value is another, and a dictionary costs more than it saves.
+        as_written: Whether all text comes plain and unchecked, for who asks only which values are equal: of identifiers hardly any are, and
             what is not published may hold any bytes.
 
     Raises:
@@ -37,14 +38,15 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, as_written: bool = False
             UTF-8; they are counted to the end of the chunk before it is raised.
     """
     with at_rest(chunk.file.path, chunk.file.name, chunk.file.stat):
-        yield from _rows(chunk, columns, as_written=as_written)
+        yield from _rows(chunk, columns, columns if as_written else plain, as_written=as_written)
 
 
-def _rows(chunk: Chunk, columns: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
+def _rows(chunk: Chunk, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
     named = {name for name, *_ in chunk.file.partition}
     held = [name for name in columns if name not in named]
+    coded = [name for name in held if name not in plain]
     try:
-        with pq.ParquetFile(chunk.file.path, read_dictionary=[] if as_written else _text_columns(chunk.file.path, held)) as file:
+        with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, coded)) as file:
             skip, groups = _row_groups(file.metadata, chunk)
             left, bad = chunk.rows, Counter[str]()
             for batch in _batches(file, chunk, groups, held):

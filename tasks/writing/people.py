@@ -80,8 +80,8 @@ def digests_in(job: Job, chunk: Chunk) -> Digests:
         SourceError: the file cannot be read to its end.
         ValuesError: a column of text holds bytes that are no UTF-8.
     """
-    person = job.columns.person
-    return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in read_chunk(chunk, person))])
+    batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
+    return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])
 
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
@@ -110,8 +110,8 @@ def people_table(
     held = pa.table([pa.array(classes, pa.int64()), pa.array(digests), *values], names=names).take(pa.array(np.flatnonzero(classes >= 0)))
     for number, link in enumerate(links):
         held = held.append_column(f"link_{number}", link)
-    counted = held.group_by(held.column_names, use_threads=False).aggregate([([], "count_all")])
-    return counted.rename_columns({"count_all": "records"})
+    # One row for each: that somebody has several in a class and a chunk is rare, and whoever reads them adds up.
+    return held.append_column("records", pa.array(np.ones(len(held), np.int64)))
 
 
 def _value_names(columns: int) -> list[str]:
