@@ -73,6 +73,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "pseudonyms": (2, 1),
             "privacy": (3, 0),
             "job": (4, 0),
+            "policy": (5, 1),
             "release": (5, 0),
         },
     ),

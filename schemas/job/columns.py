@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateAttr, WithJsonSchema, model_validator
 
 from schemas.errors.base import listed
 from schemas.hierarchies.kinds import Hierarchy
-from schemas.job.person import Person
+from schemas.job.person import NONE, Person
 from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
 from schemas.reading.model import StrictModel, fault
 
@@ -87,7 +87,8 @@ class Columns(StrictModel):
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"person"})
     person: Person = Field(default_factory=list)
     """Whose record it is: a column, or several that name a person together. k counts different persons then, and a null is nobody; left
-    out, every record is a person of its own. It is published only if it is listed elsewhere too."""
+    out, every record counts as a person of its own, and a run warns where identifiers repeat. The word none says that it is one. It is
+    published only if it is listed elsewhere too."""
     identifiers: Annotated[list[Entry], BeforeValidator(identifier_entries)] = Field(default_factory=list)
     """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
@@ -96,12 +97,30 @@ class Columns(StrictModel):
     """Columns whose values are to be protected; they are published."""
     insensitive: ColumnNamesOrRest = Field(default_factory=list)
     """Columns that are published as they are, or the word rest for all that are not named elsewhere."""
+    _none: bool = PrivateAttr(default=False)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_said(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        read = handler(data)
+        if isinstance(data, Mapping) and data.get("person") == NONE:
+            read._none = True
+        return read
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
         if faults := role_faults({role: getattr(self, role) for role in ROLES}):
             raise fault(*faults)
         return self
+
+    @property
+    def each_a_person(self) -> bool:
+        """Whether the job says that every record is a person of its own."""
+        return self._none
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns what determines a release's content; that every record is a person is part of what its report says."""
+        return super().canonical() | ({"person": NONE} if self._none else {})
 
     @property
     def dropped(self) -> list[str]:

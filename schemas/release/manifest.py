@@ -126,6 +126,7 @@ class Manifest(BaseModel):
             the suppressed ones.
         persons: Of jobs that name them; null where every record counts as a person of its own.
         replay_of: The release whose recoding was applied; None where one was looked for.
+        policy: SHA-256 of the policy that the job was held against; null where the run had none.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -171,6 +172,7 @@ class Manifest(BaseModel):
     replay_of: str | None = None
     remainder: Remainder | None = None
     persons: Persons | None = None
+    policy: str | None = None
 
     @property
     def unit(self) -> str:

@@ -169,6 +169,7 @@ class Report(_Part):
         lattice: What the search found out about the lattice, where it kept that.
         verified: How it was verified, a sentence each.
         increment: What was counted before this run, a sentence each.
+        policy: SHA-256 of the policy that the job was held against, if the run had one.
         limits: What it does not promise; what other releases of the same source tell comes first.
         job: Digest of the job.
         inputs: Digest of the source.
@@ -200,3 +201,4 @@ class Report(_Part):
     seconds: dict[str, float]
     peak_rss: int
     increment: tuple[str, ...] = ()
+    policy: str | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -11,7 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from schemas.errors.policy import PolicyError
 from schemas.job.job import Job
+from schemas.policy.policy import Policy, policy_faults, read_policy
 from schemas.release.increments import Increment
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.staging import clear_staging
@@ -19,6 +22,8 @@ from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import LOCK, Removed, check_apart, check_ours, claim, remove_ours
 
 AFTER_PUBLICATION = ("runs", "files")
+POLICY = "SKALD_POLICY"
+"""The variable that names the policy."""
 
 
 @dataclass
@@ -32,6 +37,7 @@ class Run:
         seconds: Wall time per phase.
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
+        policy: What the job was held against, if this process has a policy.
     """
 
     job: Job
@@ -40,6 +46,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
+    policy: Policy | None = None
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -59,13 +66,29 @@ class Run:
             shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
 
 
+def policy_in_force(job: Job) -> Policy | None:
+    """Returns the policy that this process's environment names, which the job keeps; None where it names none.
+
+    Raises:
+        PolicyError: the job stands below it, or it cannot be read.
+    """
+    if (path := os.environ.get(POLICY)) is None:
+        return None
+    policy = read_policy(path)
+    if faults := policy_faults(policy, job):
+        raise PolicyError.below(job.name, path, faults)
+    return policy
+
+
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
     """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
 
     Raises:
         StorageError: another run is at work, or the folder is not ours or cannot be written.
+        PolicyError: the job stands below the policy, or that cannot be read.
     """
+    policy = policy_in_force(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
     owner_only()
     work = claim(job)
@@ -78,7 +101,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         for left in store.folder.glob("**/.*.part"):
             left.unlink(missing_ok=True)
         try:
-            yield Run(job, store, private_folder(spill))
+            yield Run(job, store, private_folder(spill), policy=policy)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)

@@ -22,13 +22,14 @@ from tasks.counting.domains import chunk_key
 from tasks.counting.drivers import Drivers, Exposed, uniqueness
 from tasks.counting.phases import count_domains, count_histograms, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import MOST_ROWS
-from tasks.engine.runs import Run
+from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
+from tasks.publication.verify_and_publish import check_published
 from tasks.report.sentences import proofs
 from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
@@ -130,14 +131,18 @@ def published_already(job: Job) -> Manifest | None:
     even taken; nor where a key is Prefect's to tell, which is not started yet.
 
     Raises:
-        SkaldError: a wrong hierarchy, a source without files; with a release in the target, whatever is wrong with the files.
+        SkaldError: a job below the policy, a wrong hierarchy, no file; with a release in the target, whatever is wrong with the files.
     """
+    # Here too, because what a policy refuses needs no server to be started.
+    policy_in_force(job)
     check_hierarchies(job)
     find_names(job)
     if in_prefect(job) or not any_release(job):
         return None
     with open_run(job, goes_on=True) as run:
-        found = recall(job, release_id(job, with_keys(job, read_source(job, run.store))))
+        source = with_keys(job, read_source(job, run.store))
+        check_published(run, source)
+        found = recall(job, release_id(job, source))
         if found:
             forget_extract(job, run.store)
         return found
@@ -156,6 +161,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     check_hierarchies(job)
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
+        check_published(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))

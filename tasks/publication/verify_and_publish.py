@@ -8,6 +8,8 @@ from pathlib import Path
 
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
+from schemas.errors.policy import PolicyError
+from schemas.policy.policy import banned_faults
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
@@ -47,6 +49,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         replayed(run.job)
     with run.phase("source"):
         source = with_keys(run.job, read_source(run.job, run.store))
+        check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
         manifest = recall(run.job, release)
@@ -56,6 +59,17 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
     return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
+
+
+def check_published(run: Run, source: Source) -> None:
+    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on.
+
+    Raises:
+        PolicyError: there are such columns.
+    """
+    policy = run.policy
+    if policy and (faults := banned_faults(policy, source.payload)):
+        raise PolicyError.below(run.job.name, policy.path, faults)
 
 
 def verify_and_publish(
@@ -96,7 +110,8 @@ def verify_and_publish(
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types)})
+    own = {"columns": dict(layout.types), "policy": run.policy.digest if run.policy else None}
+    manifest = describe(staged, counted).model_copy(update=related | own)
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store, people)
 

@@ -53,6 +53,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         seconds=manifest.seconds,
         peak_rss=manifest.peak_rss,
         increment=increment_sentences(manifest),
+        policy=manifest.policy,
     )
 
 
