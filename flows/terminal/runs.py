@@ -15,6 +15,7 @@ from core.privacy.risk import THRESHOLD, kept_preset, least_class
 from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
+from schemas.release.passthrough import PassedColumn, passthrough_warnings, unclaimed_because
 from tasks.engine.progress import STEPS, listening
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
@@ -70,7 +71,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("optimum", f"{manifest.optimal}: {passed}")
     else:
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
-    for name, text in risk_rows(manifest.risk):
+    for name, text in risk_rows(manifest.risk, unclaimed_because(manifest.passthrough)):
         table.add_row(name, text)
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
@@ -85,6 +86,11 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     paths = [f" {'release':<13} {folder}", *([f" {'report':<13} {report}"] if (report := Path(folder, "report.html")).is_file() else [])]
     said = Group(table, *(Text(path) for path in paths))
     return said if new else Group("Already published: the same job on the same data. Nothing was done.", said)
+
+
+def passed_words(one: PassedColumn) -> str:
+    """Returns the figures of a column that is published as it is."""
+    return f"{counted(one.distinct, 'value')}, {counted(one.unique_records, 'record')} alone"
 
 
 def remainder_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
@@ -103,8 +109,8 @@ def _masked(manifest: Manifest) -> str:
     return f", {manifest.masked:,} of them masked" if manifest.masked else ""
 
 
-def risk_rows(risk: Mapping[str, Mapping[str, int | float]]) -> Iterator[tuple[str, str]]:
-    """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset that a report may cite."""
+def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unclaimed: str = "") -> Iterator[tuple[str, str]]:
+    """Yields the risk before, if it was counted, the risk after, and the strictest preset that a report may cite, or why it cites none."""
     if not risk:
         return
     after = risk["after"]
@@ -114,6 +120,9 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]]) -> Iterator[tuple[s
         _risk(after) + (f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""),
     )
     preset = kept_preset(int(after.get("min_class", 0)))
+    if unclaimed:
+        yield "maximum risk", unclaimed
+        return
     yield (
         "maximum risk",
         f"keeps {preset[0]} ({preset[1]})" if preset else f"keeps no preset; {THRESHOLD} needs k = {least_class(THRESHOLD)}",
@@ -159,6 +168,10 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row("promises", Text(" · ".join(plan.promises)))
     if plan.pseudonyms:
         table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
+    for name, one in plan.passthrough.items():
+        table.add_row("untreated", Text(f"{name}: {passed_words(one)}"))
+    for sentence in passthrough_warnings(plan.passthrough):
+        table.add_row("warning", Text(sentence))
     if plan.exposed:
         table.add_row("unique records", _share(plan.exposed.unique, plan))
         table.add_row("in classes below k", _share(plan.exposed.below_k, plan))

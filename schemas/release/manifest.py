@@ -10,6 +10,7 @@ from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
+from schemas.release.passthrough import PassedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 
 MASK = "*"
@@ -126,6 +127,8 @@ class Manifest(BaseModel):
             the suppressed ones.
         persons: Of jobs that name them; null where every record counts as a person of its own.
         replay_of: The release whose recoding was applied; None where one was looked for.
+        passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
+            it looks like that may tell who people are.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
     """
 
@@ -173,6 +176,7 @@ class Manifest(BaseModel):
     remainder: Remainder | None = None
     persons: Persons | None = None
     policy: str | None = None
+    passthrough: dict[str, PassedColumn] = {}
 
     @property
     def unit(self) -> str:

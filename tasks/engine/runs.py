@@ -16,6 +16,7 @@ from schemas.errors.policy import PolicyError
 from schemas.job.job import Job
 from schemas.policy.policy import Policy, policy_faults, read_policy
 from schemas.release.increments import Increment
+from schemas.release.passthrough import PassedColumn
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.staging import clear_staging
 from tasks.store.store import Artifact, Store
@@ -38,6 +39,7 @@ class Run:
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
         policy: What the job was held against, if this process has a policy.
+        passthrough: What was found of columns that are published untreated.
     """
 
     job: Job
@@ -47,6 +49,7 @@ class Run:
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
     policy: Policy | None = None
+    passthrough: dict[str, PassedColumn] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:

@@ -16,6 +16,7 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest, pseudonym_words
+from schemas.release.passthrough import PassedColumn
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import chunk_key
@@ -25,11 +26,11 @@ from tasks.counting.source_sizes import MOST_ROWS
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
+from tasks.passthrough.phases import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
-from tasks.publication.verify_and_publish import check_published
 from tasks.report.sentences import proofs
 from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
@@ -85,6 +86,7 @@ class Plan(BaseModel):
         source: What the source is, as in ``CSV files``.
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
+        passthrough: What was found of each column that would be published as it is.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -114,6 +116,7 @@ class Plan(BaseModel):
     promises: tuple[str, ...]
     pseudonyms: dict[str, str]
     suppression: str
+    passthrough: dict[str, PassedColumn] = {}
 
 
 class Uniqueness(NamedTuple):
@@ -162,6 +165,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
         check_published(run, source)
+        passthrough = look_through(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))
@@ -185,6 +189,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             exposed=unique.drivers.whole if unique.drivers else None,
             risk=unique.risk,
             not_counted=unique.not_counted,
+            passthrough=passthrough,
             **method,
             **_in_words(job),
         )

@@ -8,14 +8,13 @@ from pathlib import Path
 
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
-from schemas.errors.policy import PolicyError
-from schemas.policy.policy import banned_faults
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
+from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.increments import increment_of
 from tasks.publication.ledger import people_files, write_entry
@@ -55,21 +54,13 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         manifest = recall(run.job, release)
         if manifest is None:
             run.increment = increment_of(run, source)
+    if manifest is None:
+        with run.phase("columns"):
+            run.passthrough = look_through(run, source)
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
     return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
-
-
-def check_published(run: Run, source: Source) -> None:
-    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on.
-
-    Raises:
-        PolicyError: there are such columns.
-    """
-    policy = run.policy
-    if policy and (faults := banned_faults(policy, source.payload)):
-        raise PolicyError.below(run.job.name, policy.path, faults)
 
 
 def verify_and_publish(
@@ -110,7 +101,7 @@ def verify_and_publish(
         check_unchanged(source)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    own = {"columns": dict(layout.types), "policy": run.policy.digest if run.policy else None}
+    own = {"columns": dict(layout.types), "policy": run.policy.digest if run.policy else None, "passthrough": run.passthrough}
     manifest = describe(staged, counted).model_copy(update=related | own)
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store, people)

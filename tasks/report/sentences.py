@@ -14,6 +14,7 @@ from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
 from schemas.release.manifest import Manifest
+from schemas.release.passthrough import passthrough_warnings
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 
@@ -177,11 +178,11 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Returns all that a run warns of: files of the source that are equal, and what other releases of it tell."""
+    """Returns all that a run warns of: equal files, untreated columns that may tell who people are, and what other releases tell."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, its people count twice in k."]
-    return [*(copies if equal else []), *overlap_sentences(manifest)]
+    return [*(copies if equal else []), *passthrough_warnings(manifest.passthrough), *overlap_sentences(manifest)]
 
 
 COMPOSITION = "Ganta, Kasiviswanathan and Smith, Composition attacks, KDD 2008"

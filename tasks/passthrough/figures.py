@@ -1,0 +1,91 @@
+"""The figures of columns that are published untreated, over the whole source: added up out of core, and their samples looked at."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from core.passthrough.looks import reasons
+from core.passthrough.samples import MOST_LOOKED_AT
+from schemas.job.job import Job
+from schemas.release.passthrough import PassedColumn
+from tasks.store.database import connect
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+
+STEP = Step("passthrough", __name__)
+
+
+def figures_key(names: Sequence[str], persons: str | None, parts: Sequence[Artifact]) -> Key:
+    """Returns the key of the figures of all chunks, in whatever order they come."""
+    return STEP.key(sorted(part.sha256 for part in parts), list(names), persons)
+
+
+def add_values(job: Job, names: Sequence[str], persons: str | None, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
+    """Adds up the values of all chunks and looks at a sample of each column.
+
+    Args:
+        job: Gives memory and threads.
+        names: The columns that were counted.
+        persons: The one among them that tells persons apart, which others are compared with.
+        parts: Tables of the chunks.
+        store: Where they are.
+        spill: Folder for what does not fit into memory.
+
+    Raises:
+        StorageError: the disk is full, or memory too small.
+    """
+
+    def write(path: Path) -> int:
+        files = [str(store.path(part)) for part in parts]
+        with connect(job, spill) as connection:
+            sums = {number: figures for number, *figures in connection.execute(sums_sql(), {"files": files}).fetchall()}
+            samples = _samples(connection, files)
+        nobody = (0, 0, 0)
+        people = sums.get(names.index(persons), nobody)[0] if persons is not None else None
+        found: dict[str, PassedColumn] = {}
+        for number, name in enumerate(names):
+            distinct, unique, values = sums.get(number, nobody)
+            why = reasons(name, samples[number], distinct, unique, values, None if name == persons else people)
+            looked_at = len(samples[number])
+            found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=values, looked_at=looked_at, reasons=tuple(why))
+        path.write_text(json.dumps({name: one.model_dump() for name, one in found.items()}))
+        return len(found)
+
+    return store.make("passthrough", figures_key(names, persons, parts), ".json", write)
+
+
+def read_figures(artifact: Artifact, store: Store) -> dict[str, PassedColumn]:
+    """Reads the figures by column, in the order in which the columns were counted."""
+    return {name: PassedColumn.model_validate(one) for name, one in json.loads(store.path(artifact).read_text()).items()}
+
+
+def sums_sql() -> str:
+    """Returns the statement that counts, by column, distinct values, those of one record, and all.
+
+    A value stands in the table of each chunk that holds it, so that counts are added up by digest before any is called unique.
+    """
+    return """
+        SELECT "column", count(*), count(*) FILTER (records = 1), sum(records)::BIGINT FROM (
+            SELECT "column", digest, sum("count") AS records FROM read_parquet($files) WHERE value IS NULL GROUP BY ALL
+        ) GROUP BY 1 ORDER BY 1
+    """
+
+
+def samples_sql() -> str:
+    """Returns the statement for the values with the smallest digests of each column: the smallest of all are among those of each chunk."""
+    return f"""
+        SELECT "column", min(value) AS text FROM read_parquet($files) WHERE value IS NOT NULL GROUP BY "column", digest
+        QUALIFY row_number() OVER (PARTITION BY "column" ORDER BY digest) <= {MOST_LOOKED_AT} ORDER BY "column", digest
+    """
+
+
+def _samples(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> defaultdict[int, list[str]]:
+    samples: defaultdict[int, list[str]] = defaultdict(list)
+    for number, text in connection.execute(samples_sql(), {"files": files}).fetchall():
+        samples[number].append(text)
+    return samples
