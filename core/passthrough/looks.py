@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from ipaddress import ip_address
 
 from core.formats.proposals import words
 from core.passthrough.numbers import number_kinds
 
-NEARLY_UNIQUE, EMAIL, PHONE, BIRTH, PLACE, TEXT = (
-    "nearly unique", "e-mail addresses", "telephone numbers", "dates of birth", "coordinates", "free text",
+NEARLY_UNIQUE, EMAIL, WEB, IP, PHONE, BIRTH, PLACE, TEXT = (
+    "nearly unique", "e-mail addresses", "web addresses", "IP addresses", "telephone numbers", "dates of birth", "coordinates", "free text",
 )  # fmt: skip
 MOSTLY = 0.5
 """Share of the values that must look alike."""
@@ -24,6 +25,7 @@ _PHONE = re.compile(
 )
 _DIGITS = re.compile(r"[+0-9 ()./-]{6,20}")
 _POINT = re.compile(r"(?:POINT ?)?\(?\s*(-?[0-9]{1,3}\.[0-9]{2,})\s*[,; ]\s*(-?[0-9]{1,3}\.[0-9]{2,})\s*\)?")
+_URL = re.compile(r"(?:https?|ftp)://|www\.")
 _DATE = re.compile(
     r"([0-9]{4})-([0-9]{2})-([0-9]{2})(?:[ T].*)?|([0-9]{1,2})[./-]([0-9]{1,2})[./-]([0-9]{4})|([0-9]{4})([0-9]{2})([0-9]{2})"
 )
@@ -86,6 +88,10 @@ def reasons(name: str, texts: Sequence[str], distinct: int, unique: int, values:
     # An address inside a text is as good as one alone, and nothing else looks like one.
     if any("@" in text and _EMAIL.search(text) for text in texts):
         found.append(EMAIL)
+    if _mostly(sum(bool(_URL.match(text)) for text in texts), texts):
+        found.append(WEB)
+    if _mostly(sum(map(is_ip, texts)), texts):
+        found.append(IP)
     births = is_birth(named, texts)
     if not births and is_phone(named, texts):
         found.append(PHONE)
@@ -101,6 +107,17 @@ def reasons(name: str, texts: Sequence[str], distinct: int, unique: int, values:
 
 def _mostly(count: int, texts: Sequence[str]) -> bool:
     return count > 0 and count >= MOSTLY * len(texts)
+
+
+def is_ip(text: str) -> bool:
+    """Tells whether a value is the address of a machine, of version 4 or 6."""
+    if text.count(".") < 3 and ":" not in text:
+        return False
+    try:
+        ip_address(text.strip())
+    except ValueError:
+        return False
+    return True
 
 
 def is_phone(named: set[str], texts: Sequence[str]) -> bool:

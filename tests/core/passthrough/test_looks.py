@@ -56,6 +56,9 @@ def found(name: str, draw: Draw, values: int = 40) -> list[str]:
 TOLD: dict[str, tuple[str, Draw, str]] = {
     "e-mail": ("contact", lambda: f"{digits(5)}@example.org", "e-mail addresses"),
     "e-mail in a text": ("remark", lambda: f"write to {digits(5)}@example.org please", "e-mail addresses"),
+    "web address": ("a", lambda: f"https://example.org/{digits(6)}", "web addresses"),
+    "IPv4": ("a", lambda: f"192.168.{RANDOM.randrange(256)}.{RANDOM.randrange(256)}", "IP addresses"),
+    "IPv6": ("a", lambda: f"2001:db8::{digits(4)}", "IP addresses"),
     "international telephone": ("a", lambda: f"+49 {digits(3)} {digits(7)}", "telephone numbers"),
     "American telephone": ("a", lambda: f"(555) {digits(3)}-{digits(4)}", "telephone numbers"),
     "telephone by name": ("home_phone", lambda: digits(9), "telephone numbers"),
@@ -84,6 +87,7 @@ LEFT_ALONE: dict[str, tuple[str, Draw]] = {
     "measure": ("score", lambda: f"{RANDOM.uniform(-80, 80):.5f}"),
     "recent date": ("admitted", lambda: str(day(2015, 5))),
     "category": ("work", lambda: RANDOM.choice(["Private", "Self-emp-not-inc", "Never worked for pay", "State-gov"])),
+    "time of day": ("at", lambda: f"{RANDOM.randrange(24):02}:{RANDOM.randrange(60):02}:00"),
     "code": ("icd", lambda: f"{RANDOM.choice('ABCDEFGH')}{RANDOM.randrange(100)}.{RANDOM.randrange(10)}"),
     "year": ("year", lambda: str(RANDOM.randrange(1930, 2000))),
 }
