@@ -7,16 +7,21 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
-import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from core.passthrough.looks import reasons
 from core.passthrough.samples import MOST_LOOKED_AT
 from schemas.job.job import Job
 from schemas.release.passthrough import PassedColumn
-from tasks.store.database import connect
+from tasks.passthrough.chunks import SCHEMA
+from tasks.store.database import ENOUGH, database
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
+COUNT = SCHEMA.get_field_index("count")
 STEP = Step("passthrough", __name__)
 
 
@@ -42,10 +47,10 @@ def add_values(job: Job, names: Sequence[str], persons: str | None, parts: Seque
 
     def write(path: Path) -> int:
         files = [str(store.path(part)) for part in parts]
-        with connect(job, spill) as connection:
+        # Each thread holds buffers of its own, which a small budget has no room for.
+        with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:
             sums = {number: figures for number, *figures in connection.execute(sums_sql(), {"files": files}).fetchall()}
-            samples = _samples(connection, files)
-        nobody = (0, 0, 0)
+            samples, nobody = _samples(files), (0, 0, 0)
         people = sums.get(names.index(persons), nobody)[0] if persons is not None else None
         found: dict[str, PassedColumn] = {}
         for number, name in enumerate(names):
@@ -71,21 +76,25 @@ def sums_sql() -> str:
     """
     return """
         SELECT "column", count(*), count(*) FILTER (records = 1), sum(records)::BIGINT FROM (
-            SELECT "column", digest, sum("count") AS records FROM read_parquet($files) WHERE value IS NULL GROUP BY ALL
+            SELECT "column", digest, sum("count") AS records FROM read_parquet($files) WHERE "count" > 0 GROUP BY ALL
         ) GROUP BY 1 ORDER BY 1
     """
 
 
-def samples_sql() -> str:
-    """Returns the statement for the values with the smallest digests of each column: the smallest of all are among those of each chunk."""
-    return f"""
-        SELECT "column", min(value) AS text FROM read_parquet($files) WHERE value IS NOT NULL GROUP BY "column", digest
-        QUALIFY row_number() OVER (PARTITION BY "column" ORDER BY digest) <= {MOST_LOOKED_AT} ORDER BY "column", digest
-    """
-
-
-def _samples(connection: duckdb.DuckDBPyConnection, files: Sequence[str]) -> defaultdict[int, list[str]]:
-    samples: defaultdict[int, list[str]] = defaultdict(list)
-    for number, text in connection.execute(samples_sql(), {"files": files}).fetchall():
-        samples[number].append(text)
-    return samples
+def _samples(files: Sequence[str]) -> defaultdict[int, list[str]]:
+    """Returns the values with the smallest digests of each column: the smallest of all are among those of each chunk."""
+    smallest: dict[int, tuple[NDArray[np.uint64], pa.Array]] = {}
+    for path in files:
+        with pq.ParquetFile(path) as file:
+            for group in range(file.num_row_groups):
+                # A row group is of one column; that of its sample counts nothing.
+                if file.metadata.row_group(group).column(COUNT).statistics.max:
+                    continue
+                table = file.read_row_group(group, ["column", "digest", "value"], use_threads=False)
+                number, digests, values = table["column"][0].as_py(), table["digest"].to_numpy(), table["value"].combine_chunks()
+                if number in smallest:
+                    digests, values = np.concatenate([smallest[number][0], digests]), pa.concat_arrays([smallest[number][1], values])
+                _, places = np.unique(digests, return_index=True)
+                kept = places[:MOST_LOOKED_AT]
+                smallest[number] = digests[kept], values.take(pa.array(kept))
+    return defaultdict(list, {number: values.to_pylist() for number, (_, values) in smallest.items()})
