@@ -16,6 +16,7 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest, pseudonym_words
+from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
@@ -31,9 +32,10 @@ from tasks.counting.phases import (
     merge_histograms,
 )
 from tasks.counting.source_sizes import MOST_ROWS
-from tasks.engine.runs import Run
+from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
+from tasks.passthrough.phases import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
@@ -97,6 +99,7 @@ class Plan(BaseModel):
         source: What the source is, as in ``CSV files``.
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
+        passthrough: What was found of each column that would be published as it is.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -129,6 +132,7 @@ class Plan(BaseModel):
     promises: tuple[str, ...]
     pseudonyms: dict[str, str]
     suppression: str
+    passthrough: dict[str, PassedColumn] = {}
 
 
 class Uniqueness(NamedTuple):
@@ -146,14 +150,18 @@ def published_already(job: Job) -> Manifest | None:
     even taken; nor where a key is Prefect's to tell, which is not started yet.
 
     Raises:
-        SkaldError: a wrong hierarchy, a source without files; with a release in the target, whatever is wrong with the files.
+        SkaldError: a job below the policy, a wrong hierarchy, no file; with a release in the target, whatever is wrong with the files.
     """
+    # Here too, because what a policy refuses needs no server to be started.
+    policy_in_force(job)
     check_hierarchies(job)
     find_names(job)
     if in_prefect(job) or not any_release(job):
         return None
     with open_run(job, goes_on=True) as run:
-        found = recall(job, release_id(job, with_keys(job, read_source(job, run.store))))
+        source = with_keys(job, read_source(job, run.store))
+        check_published(run, source)
+        found = recall(job, release_id(job, source))
         if found:
             forget_extract(job, run.store)
             run.published()
@@ -173,6 +181,8 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     check_hierarchies(job)
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
+        check_published(run, source)
+        passthrough = look_through(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))
@@ -199,6 +209,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             risk=unique.risk,
             not_counted=unique.not_counted,
             repeats={} if quick else find_repeats(run, source),
+            passthrough=passthrough,
             **method,
             **_in_words(job),
         )
