@@ -114,8 +114,8 @@ def _within_bounds(
     # lexsort is stable: of equal factors the first record leaves.
     found = found[np.lexsort((-factors[found], classes[found]))]
     if crowd.people is not None:
-        # Nobody is the person of number -1.
-        numbers = classes.astype(np.int64) * (len(classes) + 1) + crowd.people + 1
+        # Nobody is the person of number -1; numbers of a part of the records may be greater than there are records.
+        numbers = classes.astype(np.int64) * (int(crowd.people.max(initial=-1)) + 2) + crowd.people + 1
         pairs, records = np.unique(numbers, return_inverse=True, return_counts=True)[1:]
         return leaving_persons(found, classes, crowd.people, pairs, records, crowd.count(classes), k)
     counts = np.bincount(classes[found], minlength=int(classes.max(initial=-1)) + 1)

@@ -19,6 +19,8 @@ from tests.flows.comparison.test_chunks import Compare, compare  # noqa: F401 - 
 from tests.flows.lattice.test_persons import TABLE, WHOSE, K, columns, job, ladders, people_in, rows
 from tests.oracles.persons import best_node, losses
 
+pytestmark = pytest.mark.slow
+
 LIMIT = Fraction(1, 5)
 COUNTING = [name for name, method in METHODS.items() if method.counts_persons]
 

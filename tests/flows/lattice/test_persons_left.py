@@ -21,6 +21,8 @@ from tests.flows.lattice.test_persons import visits
 from tests.jobs import QIDS, digests, job_of, people, people_job, released
 from tests.oracles.persons import safe_for_people
 
+pytestmark = pytest.mark.slow
+
 K = 5
 TREATMENTS = [("cell", 0), ("cell", 2), ("drop", 2), ("mask", 1)]
 Row = tuple[Any, ...]

@@ -26,6 +26,8 @@ from tests.flows.lattice.test_persons import K, columns, visits
 from tests.jobs import people_job, released
 from tests.oracles.persons import values_of
 
+pytestmark = pytest.mark.slow
+
 TABLE = visits(600)
 ROWS = "row"
 """Published, so that a record is found again in the source; no quasi-identifier."""

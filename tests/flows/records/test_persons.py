@@ -26,6 +26,8 @@ from tasks.store.store import Store
 from tests.conftest import CommandLine
 from tests.jobs import QIDS, digests, job_of, people, people_job, released
 
+pytestmark = pytest.mark.slow
+
 METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
 K = 4
 UNPUBLISHED = ["person", "zip", "note", "score", "visits"]
@@ -221,7 +223,9 @@ def test_another_person_codes_the_records_again_and_another_k_does_not(run: Anon
     run(job, "privacy.k=5")
     assert set(coded.iterdir()) == before
     run(job, "columns.person=[person, zip]")
-    assert len(set(coded.iterdir())) == 2 * len(before)
+    # As many others: what the release before needed goes when it is not of use any more.
+    after = set(coded.iterdir())
+    assert len(after - before) == len(before)
 
 
 SHARED = ("rows_per_file=100", "method.fragments={count: 4, sample: 1}")

@@ -20,6 +20,8 @@ from tests.command_line import CommandLine
 from tests.jobs import CSV_TYPES, digests, people, people_job, write_csv
 from tests.places import ROOT
 
+pytestmark = pytest.mark.slow
+
 TABLE, OTHER = people(900), people(900, seed=3)
 SETTINGS = ("--set", "chunk_rows=200", "--set", "privacy.k=4")
 

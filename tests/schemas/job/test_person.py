@@ -55,14 +55,9 @@ def test_every_method_counts_persons_and_one_that_would_count_records_refuses_th
         loaded(tmp_path, "visitor", method={"name": method})
 
 
-@pytest.mark.parametrize("suppression", [{"limit": 0.1, "treatment": "cell"}, {"limit": 0.1, "rounds": 1}])
-def test_so_do_rounds_and_stars(tmp_path: Path, suppression: dict[str, Any]) -> None:
-    with pytest.raises(JobError, match="do not count persons"):
-        loaded(tmp_path, "visitor", suppression=suppression)
-
-
-@pytest.mark.parametrize("diversity", [{"entropy": 2}, {"recursive": {"c": 2, "l": 2}}])
-def test_so_do_promises_that_the_recount_would_count_in_records(tmp_path: Path, diversity: dict[str, Any]) -> None:
-    with pytest.raises(JobError, match="does not count persons"):
-        loaded(tmp_path, "visitor", privacy={"k": 2, "l": {"illness": diversity}})
-    assert loaded(tmp_path, "visitor", privacy={"k": 2, "l": {"illness": {"distinct": 2}}}).columns.person
+@pytest.mark.parametrize("fragments", [{"count": 2}, {"count": 8, "cut": "quantile"}])
+def test_what_unions_of_classes_of_persons_may_break_is_not_promised_in_fragments(tmp_path: Path, fragments: dict[str, Any]) -> None:
+    method, promised = {"name": "mondrian", "fragments": fragments}, {"k": 2, "l": {"illness": {"entropy": 2}}}
+    with pytest.raises(JobError, match=r"method\.fragments: privacy\.l\.illness"):
+        loaded(tmp_path, "visitor", method=method, privacy=promised)
+    assert loaded(tmp_path, "visitor", method=method, privacy={"k": 2, "l": {"illness": {"distinct": 2}}}).columns.person
