@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -21,22 +21,18 @@ from schemas.release.repeats import RepeatedColumn
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import chunk_key
-from tasks.counting.drivers import CountedPersons, Drivers, Exposed, uniqueness
+from tasks.counting.drivers import CountedPersons, Exposed
 from tasks.counting.phases import (
     count_domains,
-    count_histograms,
-    count_pairs,
-    count_sizes,
     find_repeats,
     merge_domains,
-    merge_histograms,
 )
-from tasks.counting.source_sizes import MOST_ROWS
 from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.phases import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
+from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
@@ -135,14 +131,6 @@ class Plan(BaseModel):
     passthrough: dict[str, PassedColumn] = {}
 
 
-class Uniqueness(NamedTuple):
-    """Who stands out, the risk of that, and what was not counted of it."""
-
-    drivers: Drivers | None
-    risk: Figures
-    not_counted: str
-
-
 def published_already(job: Job) -> Manifest | None:
     """Returns the manifest of the release that the job would make, if it is published; counts nothing.
 
@@ -189,7 +177,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
         coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
         method = _of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)
-        unique = Uniqueness(None, {}, "") if quick else _uniqueness(run, source, domain, method.get("local"))
+        unique = Uniqueness(None, {}, "") if quick else uniqueness_of(run, source, domain, method.get("local"))
         return Plan(
             release=release,
             exists=is_published(job, release),
@@ -274,28 +262,3 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
 
 def _uncounted(run: Run, source: Source) -> int:
     return sum(run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key)) is None for chunk in source.chunks)
-
-
-def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
-    """Counts phase 2 and who stands out in it, or says why not.
-
-    A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
-    """
-    coding = load_coding(run.job, domain, run.store)
-    root = choose_root(run.job, coding)
-    if local and local.distinct * source.records > MOST_ROWS:
-        return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
-    pairs = count_pairs(run, source)
-    parts = count_histograms(run, source)
-    # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
-    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
-    sizes = count_sizes(run, domain, root, files[0], parts, pairs)
-    if sizes is None:
-        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)))
-    drivers, risk = uniqueness(run.job, domain, files, pairs, sizes, run.store, run.spill)
-    told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
-    return Uniqueness(drivers, risk, told)
-
-
-def _too_many(cells: int) -> str:
-    return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."
