@@ -8,8 +8,9 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +25,7 @@ from flows.commands.reveal import reveal
 from flows.commands.schema import schema
 from flows.commands.utility import utility
 from schemas.errors.base import SkaldError, counted
-from schemas.errors.storage import ServerError
+from schemas.errors.storage import PrintingError, ServerError
 from tasks.engine.runners import RunnerName, choose_runner
 
 INTERRUPTED, TERMINATED = 130, 128 + signal.SIGTERM
@@ -65,6 +66,24 @@ def main() -> None:
         told = known(error)
         _say(str(told))
         sys.exit(told.exit_code)
+
+
+def as_process() -> None:
+    """Runs the command line in a process that is there for nothing else, and ends that at once where nothing waits for its end.
+
+    Taking modules apart would cost a quarter of a small run.
+    """
+    try:
+        main()
+    except SystemExit as ended:
+        waiting = {"prefect", "distributed"} & sys.modules.keys() or any(not one.daemon for one in threading.enumerate()[1:])
+        if waiting or not isinstance(ended.code, int):
+            raise
+        with suppress(OSError):  # Python's own end tells of a pipe that nobody reads, or of a full disk
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(ended.code)
+        raise
 
 
 @contextmanager
@@ -128,12 +147,16 @@ def run(
         with _flow(direct, loaded.name, loaded.method.name) as flow, _bars():
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
-    if as_json:
-        for sentence in warning_sentences(manifest):
-            _say(f"Warning: {sentence}")
-        _print_json(manifest.model_dump(mode="json"))
-    else:
-        Console(soft_wrap=True).print(release_summary(manifest, loaded.place_of(manifest.release), new=new))
+    try:
+        if as_json:
+            for sentence in warning_sentences(manifest):
+                _say(f"Warning: {sentence}")
+            _print_json(manifest.model_dump(mode="json"))
+        else:
+            Console(soft_wrap=True).print(release_summary(manifest, loaded.place_of(manifest.release), new=new))
+        sys.stdout.flush()
+    except OSError as error:
+        raise PrintingError.of_release(manifest.release, error.strerror or type(error).__name__) from None
 
 
 @contextmanager
@@ -260,4 +283,4 @@ app.command()(schema)
 app.command()(reveal)
 
 if __name__ == "__main__":
-    main()
+    as_process()

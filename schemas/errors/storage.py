@@ -19,6 +19,15 @@ class PointerError(StorageError):
         )
 
 
+class PrintingError(StorageError):
+    """A release is published, and what is printed of it reaches nobody."""
+
+    @classmethod
+    def of_release(cls, release: str, reason: str) -> PrintingError:
+        """Standard output is closed or full."""
+        return cls(f"Release '{release}' is published, verified and whole, but standard output cannot be written ({reason}).")
+
+
 class DatabaseError(SourceError):
     """A database cannot be read, or what a query returns cannot be kept as it is."""
 

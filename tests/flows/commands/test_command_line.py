@@ -120,6 +120,16 @@ def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home
     assert snapshot(folder / "people") == state
 
 
+def test_a_release_that_cannot_be_told_of_is_said_to_be_published(direct: CommandLine) -> None:
+    command = direct.command("run", people_job(direct.folder))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command, **direct.options(), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "is published, verified and whole" in done.stderr
+    assert (direct.folder / "releases" / "CURRENT").read_text().strip() in done.stderr
+    assert direct.process("run", direct.folder / "job.yaml").returncode == 0
+
+
 def test_work_folder_is_private_and_a_release_has_the_users_mode(direct: CommandLine) -> None:
     people_job(direct.folder, TABLE)
     command = f"umask 022; exec {' '.join(direct.command('run', 'job.yaml'))}"
