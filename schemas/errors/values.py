@@ -23,3 +23,10 @@ class ValuesError(SourceError):
             f"Column '{column}' holds {counted(count, 'value')} before {first} or after {last}, which not every program reads alike. Make "
             "them null, or correct them."
         )
+
+    @classmethod
+    def long_names(cls, count: int, most: int) -> ValuesError:
+        """Columns have names that no reader of a release could be expected to take."""
+        return cls(
+            f"The source has {counted(count, 'column')} with a name of more than {most:,} characters. Rename {'it' if count == 1 else 'them'}."
+        )

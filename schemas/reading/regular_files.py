@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
 
@@ -37,11 +36,6 @@ def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
         os.close(descriptor)
         raise
     return os.fdopen(descriptor, "rb")
-
-
-def open_text(path: Path) -> TextIOWrapper:
-    """Opens a regular file of UTF-8 text, with or without a byte order mark, line ends as they are; raises as ``open_regular``."""
-    return TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="")
 
 
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
