@@ -127,6 +127,10 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     rest = [name for name in names if name not in roles]
     if rest and job.columns.insensitive != REST:
         raise SourceError.unlisted_columns(rest)
+    if nameless := sum(not name and roles.get(name) != "identifiers" for name in names):
+        raise ValuesError.no_names(nameless)
+    if job.output.format == "csv" and (broken := sum(len(name.splitlines()) > 1 for name in names)):
+        raise ValuesError.names_of_lines(broken)
     insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
     payload = (*job.columns.sensitive, *insensitive)
     _check_types(job, schema, payload)
