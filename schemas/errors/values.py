@@ -25,6 +25,11 @@ class ValuesError(SourceError):
         )
 
     @classmethod
+    def too_large(cls, column: str, count: int, most: float) -> ValuesError:
+        """Numbers are so large that no distance between them is one."""
+        return cls(f"Column '{column}' holds {counted(count, 'value')} beyond {most:g}. Make them null, or give them another unit.")
+
+    @classmethod
     def long_names(cls, count: int, most: int) -> ValuesError:
         """Columns have names that no reader of a release could be expected to take."""
         them = "it" if count == 1 else "them"
@@ -42,3 +47,10 @@ class ValuesError(SourceError):
         them = "it" if count == 1 else "them"
         said = f"{counted(count, 'column')} of the source {'has' if count == 1 else 'have'} a line break in the name"
         return cls(f"{said}, which the first line of a CSV file does not hold. Rename {them}, or publish Parquet.")
+
+    @classmethod
+    def file_names(cls, count: int) -> ValuesError:
+        """Files have names that are no text: neither a manifest nor a message could name them."""
+        them = "it" if count == 1 else "them"
+        said = f"{counted(count, 'file')} of the source {'has' if count == 1 else 'have'} a path that is not UTF-8 text"
+        return cls(f"{said}. Rename {them}, or the folder.")

@@ -20,7 +20,7 @@ from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
 from schemas.job.connection import is_address
 from schemas.job.job import Job
-from tasks.store.files import PRIVATE_FILE, private_folder
+from tasks.store.files import PRIVATE_FILE, private_folder, real_path
 from tasks.store.passing import clear_passed, passing
 
 MARK, LOCK = ".skald-work", "run.lock"
@@ -99,11 +99,11 @@ def check_apart(job: Job) -> None:
     Raises:
         StorageError: it does, or it is.
     """
-    work = job.work_path.resolve()
+    work = real_path(job.work_path)
     for path, words in _places(job):
-        if path.resolve().is_relative_to(work):
+        if real_path(path).is_relative_to(work):
             raise FolderError.work_holds(str(job.work_path), words)
-    if job.target_address is None and work.is_relative_to(job.target_path.resolve()):
+    if job.target_address is None and work.is_relative_to(real_path(job.target_path)):
         raise FolderError.work_in_target(str(job.work_path))
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,7 +15,7 @@ import pytest
 from pyarrow import ipc
 
 from schemas.errors.base import SkaldError
-from tests.conftest import Anonymise
+from tests.conftest import Anonymise, CommandLine
 from tests.jobs import job_of, released, two_column_job, write_job
 
 QIDS = pa.array([number // 5 for number in range(20)])
@@ -84,6 +87,16 @@ def with_column(folder: Path, name: str) -> Path:
     return job
 
 
+def columns_of(release: Path, told: Mapping[str, str]) -> list[str]:
+    [file] = (release / "data").iterdir()
+    if file.suffix == ".parquet":
+        return list(pq.read_schema(file).names)
+    if file.suffix == ".csv":
+        return list(told)
+    with duckdb.connect(str(file), read_only=True) as connection:
+        return [name for name, *_ in connection.execute("DESCRIBE release").fetchall()]
+
+
 STRANGE = [" ", "\t", "'", '"', "a;b,c", "[red]", "{{7}}", "<b>", "\u202eabc", "x" * 300, "count", "*", "é"]
 
 
@@ -91,7 +104,7 @@ STRANGE = [" ", "\t", "'", '"', "a;b,c", "[red]", "{{7}}", "<b>", "\u202eabc", "
 def test_columns_of_strange_names_are_published_under_them(anonymise: Anonymise, tmp_path: Path, output: str) -> None:
     for number, name in enumerate(STRANGE):
         made = anonymise(with_column(tmp_path / str(number), name), f"output.format={output}")
-        assert name in made.manifest.columns
+        assert name in columns_of(made.folder, made.manifest.columns)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +114,29 @@ def test_names_that_csv_does_not_hold_are_refused(anonymise: Anonymise, tmp_path
     said = refused(anonymise, with_column(tmp_path, name), "output.format=csv")
     assert words in said
     assert not name or name not in said
+
+
+@pytest.mark.parametrize("method", ["skald", "mondrian", "clustering"])
+def test_numbers_whose_range_is_none_are_refused(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
+    job = two_column_job(tmp_path, pa.table({"q": repeated([1.7e308, -1.7e308, 1.0, 5e-324], pa.float64()), "s": QIDS}), WIDTHS)
+    assert "Column 'q' holds 10 values beyond 1e+100" in refused(anonymise, job, f"method={{name: {method}}}")
+
+
+@pytest.mark.parametrize("place", ["target", "work"])
+def test_links_in_a_circle_are_told_of_in_a_sentence(anonymise: Anonymise, tmp_path: Path, place: str) -> None:
+    job = two_column_job(tmp_path, pa.table({"q": QIDS, "s": QIDS}), WIDTHS)
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    assert "cannot be written (" in refused(anonymise, job, f"{place}=circle")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_file_whose_name_is_no_text_is_refused(direct: CommandLine, tmp_path: Path, kind: str) -> None:
+    """By the command line, which has to say it."""
+    two_column_job(tmp_path, pa.table({"q": QIDS, "s": QIDS}), WIDTHS, source={"path": f"files/*.{kind}"})
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / os.fsdecode(b"a\xff\xfe." + kind.encode())).write_bytes((tmp_path / "people" / "000.parquet").read_bytes())
+    done = direct.process("run", "job.yaml")
+    assert (done.returncode, "1 file of the source has a path that is not UTF-8 text" in done.stderr) == (2, True), done.stderr
 
 
 METHODS = ["skald", "mondrian", "rayden", "canon", "mondrian_cof", "clustering"]
