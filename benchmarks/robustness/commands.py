@@ -29,7 +29,14 @@ HANGS = -1000
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit code (a signal as its negative number, `HANGS` for a command that had to be ended), and what it said."""
+    """How a command ended.
+
+    Attributes:
+        code: Its exit code; a signal is its negative number, and `HANGS` a command that had to be ended.
+        out: Standard output.
+        said: Standard error.
+        seconds: How long it took.
+    """
 
     code: int
     out: str
@@ -97,7 +104,7 @@ class Commands:
 
     def start(self, folder: Path, *arguments: object, limits: Limits | None = None, **environment: str) -> Started:
         """Starts ``skald`` with some arguments in a folder."""
-        said = tempfile.TemporaryFile(), tempfile.TemporaryFile()
+        said = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115 - read and closed when the command has ended
         given = [str(argument) for argument in arguments]
         paths = [f"/proc/{os.getpid()}/fd/{file.fileno()}" for file in said]
         process = self._context.Process(target=_run, args=(str(folder), given, paths, limits or Limits(), environment))
