@@ -91,7 +91,8 @@ def _terminated_like_interrupted() -> Iterator[list[int]]:
 
 
 def _say(sentence: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(sentence, markup=False)
+    # Without emoji: their table is a file more, and a name may hold colons.
+    Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(sentence, markup=False)
 
 
 @app.command()

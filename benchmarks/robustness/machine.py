@@ -15,7 +15,7 @@ from benchmarks.robustness.tally import Tally
 MEGABYTE, YEAR = 1_000_000, 365 * 86_400
 NEEDS = {
     "little address space": lambda random: Limits(address_space=random.randint(20, 600) * MEGABYTE),
-    "few open files": lambda random: Limits(open_files=random.randint(8, 64)),
+    "few open files": lambda random: Limits(open_files=random.randint(16, 64)),
     "a full disk": lambda random: Limits(file_bytes=random.randint(0, 60_000)),
     "a clock set back": lambda random: Limits(clock=-random.randint(1, 20 * YEAR)),
     "a clock set ahead": lambda random: Limits(clock=random.randint(1, 20 * YEAR)),

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-MOST_BYTES = 1_000_000_000
+MOST_BYTES, BLOCK = 1_000_000_000, 1 << 20
 
 
 def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
@@ -41,8 +41,10 @@ def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
     """Returns what a regular file holds; raises as ``open_regular``."""
     with open_regular(path, most) as file:
-        # It may have grown since.
-        content = file.read(most + 1)
+        # It may have grown since. Not as much as is allowed, for which room would be made at once.
+        content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
+        while 0 < len(content) <= most and (more := file.read(BLOCK)):
+            content += more
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 1_000_000:,} MB", str(path))
     return content
