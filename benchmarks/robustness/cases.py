@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyarrow import ipc
 
 from tests.jobs import CSV_TYPES, job_of, people, write_csv, write_job, write_parquet
@@ -104,10 +103,12 @@ def drawn(random: Random) -> list[Case]:
     """Returns all cases in an order by chance, in which every method, source and target comes early."""
     cases = [Case(*one) for one in product(METHODS, SOURCES, TARGETS)]
     random.shuffle(cases)
-    seen: set[str] = set()
-    first = [case for case in cases if not {f"m {case.method}", f"s {case.source}", f"t {case.target}"} <= seen and not seen.update(
-        {f"m {case.method}", f"s {case.source}", f"t {case.target}"}
-    )]  # fmt: skip
+    seen, first = set[tuple[str, str]](), []
+    for case in cases:
+        parts = set(case._asdict().items())
+        if not parts <= seen:
+            seen |= parts
+            first.append(case)
     return first + [case for case in cases if case not in first]
 
 
@@ -137,8 +138,3 @@ def left_behind(folder: Path) -> list[str]:
     work = folder / ".skald" / "people"
     found = [*work.glob("spill"), *work.rglob(".*.part"), *work.glob("verify-*"), *(folder / "releases").glob(".staging*")]
     return [str(path.relative_to(folder)) for path in found]
-
-
-def rows_of(path: Path) -> int:
-    """Returns how many records a Parquet file has."""
-    return int(pq.ParquetFile(path).metadata.num_rows)

@@ -81,7 +81,7 @@ class Started:
             file.seek(0)
             texts.append(file.read().decode(errors="replace"))
             file.close()
-        return Ended(HANGS if hangs else int(self.process.exitcode or 0), *texts, time.monotonic() - self.begun)
+        return Ended(HANGS if hangs else int(self.process.exitcode or 0), texts[0], texts[1], time.monotonic() - self.begun)
 
     def kill_after(self, seconds: float) -> Ended:
         """Sends SIGKILL after some time, if the command still runs then."""

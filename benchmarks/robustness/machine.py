@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
 
@@ -13,7 +13,7 @@ from benchmarks.robustness.kills import looked_at, wrong_end
 from benchmarks.robustness.tally import Tally
 
 MEGABYTE, YEAR = 1_000_000, 365 * 86_400
-NEEDS = {
+NEEDS: dict[str, Callable[[Random], Limits]] = {
     "little address space": lambda random: Limits(address_space=random.randint(20, 600) * MEGABYTE),
     "few open files": lambda random: Limits(open_files=random.randint(16, 64)),
     "a full disk": lambda random: Limits(file_bytes=random.randint(0, 60_000)),

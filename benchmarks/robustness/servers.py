@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from random import Random
@@ -72,7 +72,7 @@ def _answers(address: str) -> bool:
 
 
 @contextmanager
-def _prefect(folder: Path) -> Iterator[tuple[Processes, list[str], Mapping[str, str]]]:
+def _prefect(folder: Path) -> Iterator[tuple[Processes, list[str], dict[str, str]]]:
     port = _free_port()
     with _started(folder, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)) as server:
         _waited(lambda: _answers(f"http://127.0.0.1:{port}/api/health"))
@@ -80,7 +80,7 @@ def _prefect(folder: Path) -> Iterator[tuple[Processes, list[str], Mapping[str, 
 
 
 @contextmanager
-def _dask(folder: Path) -> Iterator[tuple[Processes, list[str], Mapping[str, str]]]:
+def _dask(folder: Path) -> Iterator[tuple[Processes, list[str], dict[str, str]]]:
     address, log = f"tcp://127.0.0.1:{_free_port()}", folder / "servers.log"
     with ExitStack() as stack:
         scheduler = stack.enter_context(_started(folder, "-m", "distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"))
@@ -115,7 +115,7 @@ def without_servers(commands: Commands, folder: Path, random: Random, tally: Tal
             yield
 
 
-def _lost(folder: Path, lost: subprocess.Popen[bytes], options: list[str], environment: Mapping[str, str], random: Random) -> str:
+def _lost(folder: Path, lost: subprocess.Popen[bytes], options: list[str], environment: dict[str, str], random: Random) -> str:
     command = [sys.executable, "-m", "flows.cli", "run", "job.yaml", *SETTINGS, *options]
     with subprocess.Popen(
         command, cwd=folder, env=_environment(folder) | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -9,7 +9,6 @@ from random import Random
 
 from benchmarks.robustness.cases import SETTINGS, Case, releases
 from benchmarks.robustness.commands import Commands
-from benchmarks.robustness.inputs import CANARY
 from benchmarks.robustness.kills import wrong_end
 from benchmarks.robustness.tally import Tally
 
@@ -77,7 +76,7 @@ def tampered(commands: Commands, folder: Path, random: Random, tally: Tally) -> 
             [release] = releases(here)
             change(random.choice([path for path in sorted((release / "data").rglob("*")) if path.is_file()]), random)
             ended = commands(here, "verify", release, "--job", "job.yaml", *SETTINGS)
-            fault = wrong_end(ended, 4) or ("a value is told" if CANARY in ended.said else "")
+            fault = wrong_end(ended, 4)
             tally.add("tampering", way, f"{base.name}: {fault}" if fault else "")
             shutil.rmtree(here)
             yield

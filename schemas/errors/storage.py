@@ -34,8 +34,8 @@ class MachineError(StorageError):
     def no_files(cls) -> MachineError:
         """No further file could be opened."""
         return cls(
-            "The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'; nothing was published, what "
-            "is finished stays, and the same command continues from there."
+            "The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'; nothing was published, "
+            "what is finished stays, and the same command continues from there."
         )
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
+from core.recount.linked import exposing
+from schemas.errors.linked import LinkedError
+from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
@@ -14,6 +17,7 @@ from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
+from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.increments import increment_of
 from tasks.publication.ledger import forget_older, people_files, write_entry
@@ -48,6 +52,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         replayed(run.job)
     with run.phase("source"):
         source = with_keys(run.job, read_source(run.job, run.store))
+        check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
         manifest = recall(run.job, release)
@@ -55,6 +60,9 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
             run.increment = increment_of(run, source)
         else:
             run.published()
+    if manifest is None:
+        with run.phase("columns"):
+            run.passthrough = look_through(run, source)
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
@@ -79,6 +87,7 @@ def verify_and_publish(
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
+        LinkedError: pseudonyms show people's records to whom fewer than k are like.
         SkaldError: the source changed, or the target cannot be written.
     """
     job, release = run.job, release_id(run.job, source)
@@ -99,9 +108,16 @@ def verify_and_publish(
             raise
         # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
+    check_linked(job, counted)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types), "repeats": repeats})
+    own = {
+        "columns": dict(layout.types),
+        "repeats": repeats,
+        "policy": run.policy.digest if run.policy else None,
+        "passthrough": run.passthrough,
+    }
+    manifest = describe(staged, counted).model_copy(update=related | own)
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
     write_entry(job, release, source, run.recoded, run.store, people)
 
@@ -112,6 +128,18 @@ def verify_and_publish(
     step_here("publish", "publish", finish, lineage_of(job, manifest))
     run.published(forget_older(run.store))
     return _told(Published(manifest, job.target_path / release, new=True))
+
+
+def check_linked(job: Job, counted: Recount) -> None:
+    """Refuses pseudonyms by which fewer than k people share the set of combinations that their records are in, unless the job accepts it.
+
+    Raises:
+        LinkedError: some do.
+    """
+    for one in exposing(job, counted.linked):
+        unit = "person" if job.columns.person else "pseudonym"
+        keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
+        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
 
 
 def _told(done: Published) -> Published:

@@ -45,7 +45,8 @@ def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
         sides: Release and source.
         labels: Of all quasi-identifiers.
     """
-    # Each of the joins wants memory for every thread.
+    # Each of the joins wants memory for every thread; afterwards there are as many as the job asked for.
+    [(threads,)] = sides.connection.execute("SELECT current_setting('threads')").fetchall()
     sides.connection.execute("SET threads = 1")
     sides.connection.execute(sample_sql(sides.unmasked, [one.columns for one in labels], PARTS, sides.beside, "sampled"))
     of_labels = [fetched(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
@@ -56,7 +57,7 @@ def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
     taken = of_class < MOST
     np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])
     given = fetched(sides.connection, covered_sql(_covered(sides, labels, sampled)))
-    sides.connection.execute("RESET threads")
+    sides.connection.execute(f"SET threads = {threads:d}")
     mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
     for number in range(len(sampled)):
         here = (mask >> np.uint64(number)) & np.uint64(1) == 1

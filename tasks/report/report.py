@@ -12,9 +12,11 @@ from core.recount.classes import Recount
 from schemas.job.method import METHODS
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest
+from schemas.release.passthrough import unclaimed_because
 from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
+from tasks.report.linked import linked_limits
 from tasks.report.remainder import remainder_words
 from tasks.report.sentences import (
     certificate,
@@ -53,12 +55,17 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         losses=tuple(_losses(manifest.loss, unit)),
         risk=tuple(_risks(manifest.risk, unit)),
         risk_basis=unit.basis(),
-        maximum_risk=_maximum_risk(manifest.risk, unit),
+        maximum_risk=unclaimed_because(manifest.passthrough) or _maximum_risk(manifest.risk, unit),
         optimal=manifest.optimal,
         certificate=certificate(manifest, terms.objective),
         lattice=manifest.lattice,
         verified=verification(manifest),
-        limits=(*(PSEUDONYMOUS if manifest.pseudonyms else ()), *overlap_limits(manifest), *limits(manifest.privacy, terms, unit)),
+        limits=(
+            *(PSEUDONYMOUS if manifest.pseudonyms else ()),
+            *linked_limits(manifest),
+            *overlap_limits(manifest),
+            *limits(manifest.privacy, terms, unit),
+        ),
         job=manifest.job,
         inputs=manifest.inputs,
         files=tuple(ReportedFile(path=file.path, rows=file.rows, sha256=file.sha256) for file in manifest.files),
@@ -66,6 +73,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         seconds=manifest.seconds,
         peak_rss=manifest.peak_rss,
         increment=increment_sentences(manifest),
+        policy=manifest.policy,
+        passthrough=manifest.passthrough,
     )
 
 

@@ -12,7 +12,7 @@ from schemas.job.digest import job_digest
 from schemas.job.job import load_job
 from tests.conftest import CommandLine
 from tests.flows.source.test_at_rest import released, stopped
-from tests.jobs import digests, job_of, people, people_job
+from tests.jobs import digests, job_of, people, write_job, write_parquet
 
 K = ("--set", "privacy.k=4")
 COLUMNS = {"identifiers": ["person"], "quasi_identifiers": [{"name": "sex", "hierarchy": {"csv": "sex.csv"}}], "insensitive": "rest"}
@@ -20,7 +20,8 @@ FINE, COARSE = "f;A\nm;A\nx;B\n", "f;A\nm;B\nx;B\n"
 
 
 def job_in(folder: Path) -> Path:
-    job = people_job(folder, people(300), **job_of(columns=COLUMNS))
+    job = write_job(folder, job_of(columns=COLUMNS))
+    write_parquet(folder / "people", people(300))
     (folder / "sex.csv").write_text(FINE)
     return job
 
