@@ -2,8 +2,8 @@
 
     python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs tampering machine servers] [--folder FOLDER]
 
-Every part gets an equal share of the time and at least one trial of each kind that it knows by name; what is drawn by chance depends on the
-seed alone, how much is drawn on the time. Ends with 1 if anything ended otherwise than it should; then the folder with the jobs stays.
+Every part gets an equal share of the time, and one trial at least. What is drawn by chance depends on the seed, how much of it on the time,
+and the moments of kills on the machine too. Ends with 1 if anything ended otherwise than it should; then the folder with the jobs stays.
 """
 
 from __future__ import annotations

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -11,6 +14,9 @@ from benchmarks.robustness.cases import SETTINGS, Case, releases
 from benchmarks.robustness.commands import Commands
 from benchmarks.robustness.kills import wrong_end
 from benchmarks.robustness.tally import Tally
+
+REGISTRY = "tests.tampering"
+"""Kinds of tampering that the tests know by name, where they are."""
 
 
 def _flip(path: Path, random: Random) -> None:
@@ -58,6 +64,31 @@ WAYS: dict[str, Callable[[Path, Random], None]] = {
 
 
 def tampered(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
+    """Plays the kinds of tampering that are known by name and damage by chance, in turn; yields after each trial."""
+    named = known_kinds(commands, folder / "kinds", random, tally) if find_spec(REGISTRY) else iter(())
+    for _ in damaged(commands, folder, random, tally):
+        next(named, None)
+        yield
+
+
+def known_kinds(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
+    """Plays every kind of the tests' registry once, in an order by chance; yields after each."""
+    kinds, play = import_module(f"{REGISTRY}.kinds"), import_module(f"{REGISTRY}.play")
+
+    def publish(job: Path, *settings: str) -> Path:
+        signing = {name: value for name, value in os.environ.items() if name == "SKALD_SIGNING_KEY"}
+        commands(job.parent, "run", "job.yaml", *(part for one in settings for part in ("--set", one)), **signing)
+        return job.parent / "releases" / (job.parent / "releases" / "CURRENT").read_text().strip()
+
+    made, known = play.finished(folder, publish), list(kinds.all_kinds())
+    random.shuffle(known)
+    for number, one in enumerate(known):
+        told = play.played(one, made, folder / f"played-{number}")
+        tally.add("tampering", "kinds known by name", f"{one.name}: {told}" if told.startswith(play.MISSED) else "")
+        yield
+
+
+def damaged(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
     """Makes releases of each kind of output, and changes copies of them; yields after each trial."""
     made = []
     for target in ("parquet", "csv", "duckdb", "hive"):
