@@ -39,7 +39,7 @@ def test_commands_are_killed_limited_and_told_of(tmp_path: Path) -> None:
     people_job(tmp_path)
     commands = Commands()
     assert commands.start(tmp_path, "run", "job.yaml").kill_after(0).code == -9
-    short = commands(tmp_path, "run", "job.yaml", limits=Limits(file_bytes=100))
+    short = commands(tmp_path, "run", "job.yaml", limits=Limits(file_bytes=2_000))
     assert (short.code, "cannot be written" in short.said) == (2, True)
     whole = commands(tmp_path, "run", "job.yaml", limits=Limits(clock=-86_400))
     assert (whole.code, "verified" in whole.out) == (0, True), whole

@@ -18,6 +18,8 @@ from tasks.engine.retrying import is_transient
 from tasks.store.database import is_short_of_files
 
 _NO_THREAD = re.compile(r"can't start new thread|[Tt]hread constructor failed|^Resource temporarily unavailable$")
+_NO_ROOM = re.compile(r"failed to map segment|cannot allocate memory", re.IGNORECASE)
+"""What the loader of libraries says where there is no address space."""
 Result = TypeVar("Result")
 
 
@@ -57,7 +59,7 @@ def known(error: BaseException) -> SkaldError:
     """Returns an error of ours for any other, without its text."""
     if is_short_of_threads(error):
         return ThreadsError.refused()
-    if isinstance(error, MemoryError | duckdb.OutOfMemoryException):
+    if isinstance(error, MemoryError | duckdb.OutOfMemoryException) or (isinstance(error, ImportError) and _NO_ROOM.search(str(error))):
         return MachineError.no_memory()
     if is_short_of_files(error):
         return MachineError.no_files()

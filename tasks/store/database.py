@@ -79,7 +79,8 @@ def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[d
         yield connection
     except duckdb.OutOfMemoryException:
         raise StorageError.out_of_memory(memory) from None
-    except duckdb.IOException as error:
+    except (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException) as error:
+        # A commit that cannot be written is told of as one.
         if is_short_of_files(error):
             raise MachineError.no_files() from None
         fault = _WRITE_FAULT.search(str(error))

@@ -15,7 +15,11 @@ from tests.flows.source.test_at_rest import released, stopped
 from tests.jobs import digests, job_of, people, write_job, write_parquet
 
 K = ("--set", "privacy.k=4")
-COLUMNS = {"identifiers": ["person"], "quasi_identifiers": [{"name": "sex", "hierarchy": {"csv": "sex.csv"}}], "insensitive": "rest"}
+COLUMNS = {
+    "identifiers": ["person", "age", "zip", "height", "smoker", "born", "note", "score", "visits"],
+    "quasi_identifiers": [{"name": "sex", "hierarchy": {"csv": "sex.csv"}}],
+    "sensitive": ["disease"],
+}
 FINE, COARSE = "f;A\nm;A\nx;B\n", "f;A\nm;B\nx;B\n"
 
 
