@@ -4,6 +4,7 @@ Exit codes: 0 published (or as asked), 2 wrong job or data, 3 privacy cannot be 
 Ctrl-C, 143 after SIGTERM.
 """
 
+import io
 import json
 import os
 import signal
@@ -42,6 +43,10 @@ AsJson = Annotated[bool, typer.Option("--json", help="Prints JSON as the last th
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A path may hold bytes that are no text, and to say it must not fail.
+            stream.reconfigure(errors="backslashreplace")
     try:
         with _terminated_like_interrupted() as signals:
             # Typer turns an interrupt into this exit code, and returns it.
@@ -105,7 +110,8 @@ def _terminated_like_interrupted() -> Iterator[list[int]]:
 
 
 def _say(sentence: str) -> None:
-    Console(stderr=True, highlight=False, soft_wrap=True).print(sentence, markup=False)
+    # Without emoji: their table is a file more, and a name may hold colons.
+    Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(sentence, markup=False)
 
 
 @app.command()

@@ -118,7 +118,8 @@ def people_job(folder: Path, table: pa.Table | None = None, *, files: int = 1, r
 def two_column_job(folder: Path, table: pa.Table, hierarchy: Mapping[str, Any], **parts: Any) -> Path:
     """Writes a job with the one QID ``q`` and the one sensitive column ``s``."""
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": hierarchy}], "sensitive": ["s"]}
-    return people_job(folder, table, **({"columns": columns, "suppression": {"limit": 0}} | parts))
+    given: dict[str, Any] = {"columns": columns, "suppression": {"limit": 0}} | parts
+    return people_job(folder, table, **given)
 
 
 def data_files(release: Path) -> list[Path]:

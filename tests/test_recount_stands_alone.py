@@ -27,6 +27,7 @@ PLUMBING = {
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file",
     "tasks.store.keys": "digests what JSON can say",
+    "tasks.store.passing": "removes what a killed command spilled",
     "tasks.store.sealed": "tells digests that are kept from altered ones",
     "tasks.store.store": "names artefacts, which digests of locations are kept as",
     "tasks.store.work_folder": "spills in the job's work folder",

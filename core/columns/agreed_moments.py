@@ -38,3 +38,16 @@ def agreed_moments(dtype: pa.DataType) -> tuple[Moment, Moment]:
     inner = int(pt.is_timestamp(dtype) and dtype.tz is not None)
     first, last = (_FIRST_DAY + inner) * day, (_LAST_DAY + 1 - inner) * day - 1
     return Moment(first, f"0001-01-0{1 + inner}"), Moment(last, f"9999-12-{31 - inner}")
+
+
+def told_moments(dtype: pa.DataType) -> tuple[Moment, Moment] | None:
+    """Returns the first and the last value of a type that is published as it is, both inclusive; None for types without such ends.
+
+    Dates and times as above, with the last of the days too whatever the zone: 9999-12-31 is what many write for never, and nothing is
+    worked out from it. A time of the day is less than a day.
+    """
+    if pt.is_time(dtype):
+        return Moment(0, "00:00"), Moment(_DAY[dtype.unit] - 1, "23:59")
+    if not (pt.is_date(dtype) or pt.is_timestamp(dtype)):
+        return None
+    return agreed_moments(pa.timestamp(dtype.unit) if pt.is_timestamp(dtype) else dtype)

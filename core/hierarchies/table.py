@@ -17,7 +17,7 @@ from core.hierarchies.levels import Ladder, labelled
 from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
-from schemas.reading.regular_files import MOST_BYTES, open_text
+from schemas.reading.regular_files import MOST_BYTES
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,11 @@ def read_table(qid: str, spec: CsvHierarchy, folder: Path) -> LabelTable:
     """Reads and checks a CSV hierarchy; its path is relative to ``folder``.
 
     Raises:
-        HierarchyError: The file cannot be read, is empty or ragged, or its labels do not nest.
+        HierarchyError: The file cannot be read, changed since it was first read, is empty or ragged, or its labels do not nest.
     """
     path = str(spec.csv)
     try:
-        with open_text(folder / path) as file:
+        with spec.text(folder) as file:
             rows = [row for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
     except UnicodeDecodeError:
         # From None, here and below: the errors of codecs and csv quote what they stumbled over.

@@ -41,7 +41,7 @@ class Lattice:
         """Returns the lattice of the nodes that may be published."""
         return cls(tuple(hierarchy.levels for hierarchy in hierarchies), tuple(hierarchy.least for hierarchy in hierarchies))
 
-    @property
+    @cached_property
     def top(self) -> Node:
         """The coarsest node: one group per QID."""
         return tuple(level - 1 for level in self.levels)
@@ -89,16 +89,21 @@ class Lattice:
     def imprecision(self) -> NDArray[np.int64]:
         """Σ level / highest level of each node, in the lattice's shape, as whole multiples of 1 / ``unit`` so that ties are exact."""
         total = np.zeros((1,) * len(self.shape), np.int64)
-        for axis, (first, highest, size) in enumerate(zip(self.root, self.top, self.shape, strict=True)):
+        for axis, (first, size) in enumerate(zip(self.root, self.shape, strict=True)):
             shape = [1] * len(self.shape)
             shape[axis] = size
-            total = total + ((first + np.arange(size, dtype=np.int64)) * (self.unit // max(highest, 1))).reshape(shape)
+            total = total + ((first + np.arange(size, dtype=np.int64)) * self.steps[axis]).reshape(shape)
         return total
 
-    @property
+    @cached_property
     def unit(self) -> int:
         """The least common multiple of the highest levels."""
         return lcm(*(max(highest, 1) for highest in self.top))
+
+    @cached_property
+    def steps(self) -> tuple[int, ...]:
+        """What one level of each QID adds to ``imprecision``; kept, because with hundreds of QIDs a node would take as many divisions."""
+        return tuple(self.unit // max(highest, 1) for highest in self.top)
 
     def precision(self, node: Node) -> Fraction:
         """Returns Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""
@@ -107,7 +112,7 @@ class Lattice:
 
     def imprecision_of(self, node: Node) -> int:
         """Returns the entry of ``imprecision`` for one node."""
-        return sum(level * (self.unit // max(highest, 1)) for level, highest in zip(node, self.top, strict=True))
+        return sum(level * step for level, step in zip(node, self.steps, strict=True))
 
 
 def join(first: Node, second: Node) -> Node:

@@ -8,7 +8,6 @@ from pathlib import Path
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
 from schemas.hierarchies.tree import TreeHierarchy
-from schemas.reading.regular_files import open_text
 
 Row = tuple[str, ...]
 """A value as text, then its groups from the finest to the coarsest."""
@@ -29,7 +28,7 @@ def rows_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, folder: Path) -
         return list(spec.routes())
     path = str(spec.csv)
     try:
-        with open_text(folder / path) as file:
+        with spec.text(folder) as file:
             # Without strict, a quote that is never closed swallows the lines after it and no error is raised.
             rows = [tuple(row) for row in csv.reader(file, delimiter=spec.delimiter, strict=True) if row]
     except (OSError, ValueError, csv.Error):

@@ -116,6 +116,29 @@ def joint_sql(release: str, source: str, parts: Sequence[Part]) -> str:
     """
 
 
+def looked_up_sql(source: str, parts: Sequence[Part], known: Sequence[str], later: Sequence[str], table: str) -> str:
+    """Returns the statement that makes the table of the source's records with the digest of some parts that are looked up.
+
+    Where there are hundreds of them, a few at a time: each join wants memory of its own.
+
+    Args:
+        source: What is read.
+        parts: Those that are looked up here.
+        known: Expressions for the digests of other parts, which become ``digest_0`` …; that of these comes after them.
+        later: Quoted names of the columns that are looked up after these; they become ``later_0`` ….
+        table: Name of the table.
+    """
+    joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts)
+    digests = ", ".join(f"{one} AS digest_{number}" for number, one in enumerate([*known, hashed([part.source for part in parts])]))
+    kept = "".join(f", s.{column} AS later_{number}" for number, column in enumerate(later))
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT {digests}{kept} FROM {source} AS s {joins}"
+
+
+def hashed(columns: Sequence[str]) -> str:
+    """Returns the expression for the digest of several others; of none it is a constant."""
+    return f"hash({', '.join(columns) or '0'})"
+
+
 def marginal_sql(release: str, source: str, part: Part) -> str:
     """Returns the statement that counts the records whose value of one column the source does not have, or not as often."""
     return f"""

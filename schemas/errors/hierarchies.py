@@ -19,6 +19,11 @@ class HierarchyError(SkaldError):
         return cls(f"Column '{qid}': the hierarchy file '{path}' {reason}.")
 
     @classmethod
+    def changed(cls, path: str) -> Self:
+        """The CSV file is not what it was when the run began."""
+        return cls(f"The hierarchy file '{path}' changed while it was being read. Let it rest and start again; nothing was published.")
+
+    @classmethod
     def ragged(cls, qid: str, where: str, rows: int, total: int, depth: int) -> Self:
         """Some rows of the file (or leaves of the tree) have another depth than the first one."""
         return cls(

@@ -28,6 +28,26 @@ class PrintingError(StorageError):
         return cls(f"Release '{release}' is published, verified and whole, but standard output cannot be written ({reason}).")
 
 
+class MachineError(StorageError):
+    """The system gives this process less than any run needs."""
+
+    @classmethod
+    def no_memory(cls) -> MachineError:
+        """An allocation failed."""
+        return cls(
+            "The system gives this process no more memory, whatever the job's 'memory' says. Lower 'memory' or 'threads', or raise the "
+            "limit (ulimit -v); nothing was published, what is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
+    def no_files(cls) -> MachineError:
+        """No further file could be opened."""
+        return cls(
+            "The system lets this process open no further file. Raise the limit (ulimit -n) or lower 'threads'; nothing was published, "
+            "what is finished stays, and the same command continues from there."
+        )
+
+
 class DatabaseError(SourceError):
     """A database cannot be read, or what a query returns cannot be kept as it is."""
 

@@ -23,3 +23,34 @@ class ValuesError(SourceError):
             f"Column '{column}' holds {counted(count, 'value')} before {first} or after {last}, which not every program reads alike. Make "
             "them null, or correct them."
         )
+
+    @classmethod
+    def too_large(cls, column: str, count: int, most: float) -> ValuesError:
+        """Numbers are so large that no distance between them is one."""
+        return cls(f"Column '{column}' holds {counted(count, 'value')} beyond {most:g}. Make them null, or give them another unit.")
+
+    @classmethod
+    def long_names(cls, count: int, most: int) -> ValuesError:
+        """Columns have names that no reader of a release could be expected to take."""
+        them = "it" if count == 1 else "them"
+        return cls(f"The source has {counted(count, 'column')} with a name of more than {most:,} characters. Rename {them}.")
+
+    @classmethod
+    def no_names(cls, count: int) -> ValuesError:
+        """Columns without a name would be published, and whoever reads them gives them another one each."""
+        them = "it a name, or list it" if count == 1 else "them names, or list them"
+        return cls(f"The source has {counted(count, 'column')} without a name. Give {them} under identifiers to leave it out.")
+
+    @classmethod
+    def names_of_lines(cls, count: int) -> ValuesError:
+        """Columns have names that a first line of CSV does not hold."""
+        them = "it" if count == 1 else "them"
+        said = f"{counted(count, 'column')} of the source {'has' if count == 1 else 'have'} a line break in the name"
+        return cls(f"{said}, which the first line of a CSV file does not hold. Rename {them}, or publish Parquet.")
+
+    @classmethod
+    def file_names(cls, count: int) -> ValuesError:
+        """Files have names that are no text: neither a manifest nor a message could name them."""
+        them = "it" if count == 1 else "them"
+        said = f"{counted(count, 'file')} of the source {'has' if count == 1 else 'have'} a path that is not UTF-8 text"
+        return cls(f"{said}. Rename {them}, or the folder.")

@@ -1,16 +1,21 @@
 """How the values of a quasi-identifier are grouped: what a job may say of bins, prefixes, dates and files."""
 
 import datetime
+import hashlib
 import re
 from decimal import Decimal
 from fractions import Fraction
+from io import BytesIO, TextIOWrapper
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema, field_validator, model_validator
 
+from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.sparse_areas import DIGESTED, SPARSE_ZIP_CODES, Sparse
 from schemas.reading.model import MOST_DIGITS, Character, ExactDecimal, PathText, StrictModel, fault
+from schemas.reading.regular_files import content_of
 
 DateUnit = Literal["day", "month", "quarter", "year", "decade"]
 DATE_UNITS: tuple[DateUnit, ...] = get_args(DateUnit)
@@ -31,6 +36,43 @@ class HierarchySpec(StrictModel):
     """Whether its groups are ranges of numbers, which can be published as two columns of bounds."""
     listed_in: ClassVar[str | None] = None
     """The field that names a file of groups, if one does."""
+    # In a dict, which the frozen model may change and takes along to workers in other processes.
+    _read: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        """Two are equal if they say the same, whichever of them was used by now."""
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    __hash__ = StrictModel.__hash__
+
+    def content(self, folder: Path) -> bytes:
+        """Returns what the file of groups holds, which is one and the same in all steps of a run.
+
+        A file that changes between two readings would group some records by what it was and others by what it is, under the digest of one.
+
+        Args:
+            folder: Where the job file lies.
+
+        Raises:
+            OSError: the file cannot be opened, is no regular file, or is too large.
+            HierarchyError: it is not what it was when it was first read.
+        """
+        assert self.listed_in is not None
+        path = str(getattr(self, self.listed_in))
+        content = content_of(folder / path)
+        digest = hashlib.sha256(content).hexdigest()
+        if self._read.setdefault(path, digest) != digest:
+            raise HierarchyError.changed(path)
+        return content
+
+    def text(self, folder: Path) -> TextIOWrapper:
+        """Returns the same as UTF-8 text, with or without a byte order mark, line ends as they are.
+
+        Raises:
+            OSError: the file cannot be opened, is no regular file, or is too large.
+            HierarchyError: it is not what it was when it was first read.
+        """
+        return TextIOWrapper(BytesIO(self.content(folder)), encoding="utf-8-sig", newline="")
 
     @property
     def hides(self) -> bool:

@@ -10,7 +10,6 @@ from typing import Any
 from schemas.errors.base import JobError
 from schemas.hierarchies.kinds import Hierarchy
 from schemas.job.job import Job
-from schemas.reading.regular_files import content_of
 
 
 def job_digest(job: Job) -> str:
@@ -21,6 +20,7 @@ def job_digest(job: Job) -> str:
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        HierarchyError: one changed since it was first read.
     """
     content = job.canonical()
     content["columns"]["quasi_identifiers"] = quasi_identifiers_content(job)
@@ -33,6 +33,7 @@ def quasi_identifiers_digest(job: Job) -> str:
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        HierarchyError: one changed since it was first read.
     """
     return digest_of(quasi_identifiers_content(job))
 
@@ -42,6 +43,7 @@ def hierarchies_of(job: Job) -> dict[str, str]:
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        HierarchyError: one changed since it was first read.
     """
     qids = job.columns.quasi_identifiers
     return {qid.name: digest_of(content)[:32] for qid, content in zip(qids, quasi_identifiers_content(job), strict=True)}
@@ -52,6 +54,7 @@ def quasi_identifiers_content(job: Job) -> list[dict[str, Any]]:
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        HierarchyError: one changed since it was first read.
     """
     contents, faults = [], []
     for position, qid in enumerate(job.columns.quasi_identifiers):
@@ -68,6 +71,7 @@ def privacy_content(job: Job) -> dict[str, Any]:
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        HierarchyError: one changed since it was first read.
     """
     content, faults = job.privacy.canonical(), []
     for column, closeness in job.privacy.t.items():
@@ -83,7 +87,7 @@ def _digested(job: Job, hierarchy: Hierarchy | None, content: dict[str, Any], pl
         return []
     file: Path = getattr(hierarchy, hierarchy.listed_in)
     try:
-        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(content_of(job.resolve(file))).hexdigest()
+        content["hierarchy"][hierarchy.listed_in] = hashlib.sha256(hierarchy.content(job.folder)).hexdigest()
     except OSError as error:
         return [f"{place}: hierarchy file '{file}': {error.strerror or 'it cannot be read'}; check the path"]
     return []

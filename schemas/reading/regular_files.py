@@ -5,11 +5,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from io import TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
 
-MOST_BYTES = 1_000_000_000
+MOST_BYTES, BLOCK = 1_000_000_000, 1 << 20
 
 
 def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
@@ -39,16 +38,13 @@ def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def open_text(path: Path) -> TextIOWrapper:
-    """Opens a regular file of UTF-8 text, with or without a byte order mark, line ends as they are; raises as ``open_regular``."""
-    return TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="")
-
-
 def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
     """Returns what a regular file holds; raises as ``open_regular``."""
     with open_regular(path, most) as file:
-        # It may have grown since.
-        content = file.read(most + 1)
+        # It may have grown since. Not as much as is allowed, for which room would be made at once.
+        content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
+        while 0 < len(content) <= most and (more := file.read(BLOCK)):
+            content += more
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 1_000_000:,} MB", str(path))
     return content

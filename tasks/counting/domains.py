@@ -23,6 +23,8 @@ from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
 
+LARGEST = 1e100
+"""What a number may be: of larger ones neither a range nor a square need be a number."""
 MERGED = Step("domain", __name__)
 # The cells of a chunk are coded against its own domains, which bear the same key: so both are of one code.
 COUNTED = Step("chunk", "tasks.counting.chunk_histograms")
@@ -125,3 +127,6 @@ def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.Data
             bad = np.flatnonzero(np.equal(finite, False))
             if len(bad):
                 raise SourceError.not_finite(name, int(table["count"].to_numpy()[bad].sum()))
+            numbers = table[value_column(position)].to_numpy()
+            if len(bad := np.flatnonzero(np.abs(numbers) > LARGEST)):
+                raise ValuesError.too_large(name, int(table["count"].to_numpy()[bad].sum()), LARGEST)

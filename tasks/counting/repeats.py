@@ -17,6 +17,7 @@ from core.persons.repeats import NOTHING, Repeats, repeats_together
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
+from tasks.source.at_rest import at_rest
 from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
 from tasks.source.sources import footer
@@ -66,7 +67,8 @@ def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
     if chunk.file.drift is not None:
         # In the types of the file: to widen what is not published could fail, and what a file lacks has no values.
         plain = chunk.model_copy(update={"file": chunk.file.model_copy(update={"drift": None})})
-        held = {*footer(chunk.file.path, chunk.file.name)[0].names, *(name for name, *_ in chunk.file.partition)}
+        with at_rest(chunk.file.path, chunk.file.name, chunk.file.stat):
+            held = {*footer(chunk.file.path, chunk.file.name)[0].names, *(name for name, *_ in chunk.file.partition)}
         there = [name for name in columns if name in held]
     for batch in read_chunk(plain, there, as_written=True) if there else ():
         for name, column in zip(there, batch.columns, strict=True):

@@ -5,8 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
 from typing import Any
 
+from schemas.errors.base import JobError
+from schemas.job.job import load_job
 from tasks.engine.calls import WORKERS
 from tasks.engine.guard import guarded
 from tasks.engine.runners import task_runner
@@ -40,11 +44,31 @@ def as_job_flow(function: Callable[..., Any]) -> Any:
         JobError: the job file is wrong; carries every fault of the file, not only the first.
         RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
     """
+    checked = of_its_method(function)
     if without_prefect():
-        return guarded(function)
+        return guarded(checked)
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
 
-    return job_flow(function)
+    return job_flow(checked)
+
+
+def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Lets a function of job file and settings, which bears the name of a method, run jobs of that method only.
+
+    Raises:
+        JobError: the job is of another method, or its file is wrong.
+    """
+
+    @wraps(function)
+    def run(job_file: Path, settings: tuple[str, ...] = ()) -> Any:
+        asked = load_job(job_file, settings).method.name
+        # A job file may have changed since its deployment was made, and a program may have taken the wrong flow.
+        if asked != function.__name__:
+            fault = f"method.name is '{asked}', and this is the flow of '{function.__name__}'; start that of the method"
+            raise JobError(str(job_file), [fault])
+        return function(job_file, settings)
+
+    return run
 
 
 def in_flow_run() -> bool:

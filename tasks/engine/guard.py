@@ -13,10 +13,13 @@ from typing import Any, TypeVar
 import duckdb
 
 from schemas.errors.base import InternalError, SkaldError, StorageError
-from schemas.errors.storage import ThreadsError
+from schemas.errors.storage import MachineError, ThreadsError
 from tasks.engine.retrying import is_transient
+from tasks.store.database import is_short_of_files
 
 _NO_THREAD = re.compile(r"can't start new thread|[Tt]hread constructor failed|^Resource temporarily unavailable$")
+_NO_ROOM = re.compile(r"failed to map segment|cannot allocate memory", re.IGNORECASE)
+"""What the loader of libraries says where there is no address space."""
 Result = TypeVar("Result")
 
 
@@ -56,6 +59,10 @@ def known(error: BaseException) -> SkaldError:
     """Returns an error of ours for any other, without its text."""
     if is_short_of_threads(error):
         return ThreadsError.refused()
+    if isinstance(error, MemoryError | duckdb.OutOfMemoryException) or (isinstance(error, ImportError) and _NO_ROOM.search(str(error))):
+        return MachineError.no_memory()
+    if is_short_of_files(error):
+        return MachineError.no_files()
     if isinstance(error, OSError):
         return StorageError.not_writable(str(error.filename or "a file"), error.strerror or type(error).__name__)
     trace = error.__traceback__

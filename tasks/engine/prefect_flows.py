@@ -9,7 +9,6 @@ from typing import Any
 
 from prefect import Flow
 
-from schemas.errors.base import JobError
 from schemas.job.job import load_job
 from schemas.job.run_parameters import RunParameters
 from tasks.engine.calls import WORKERS
@@ -29,10 +28,6 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
         asked = load_job(path, job.overrides)
-        # A job file may have changed since its deployment was made, whose flow is that of one method.
-        if asked.method.name != function.__name__:
-            fault = f"method.name is '{asked.method.name}', and this deployment is of '{function.__name__}'; start the one of the method"
-            raise JobError(job.job_file, [fault])
         with followed(asked.name):
             return function(path, job.overrides)
 

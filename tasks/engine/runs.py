@@ -18,9 +18,10 @@ from schemas.policy.policy import Policy, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
 from tasks.store.files import locked, owner_only, private_folder
+from tasks.store.passing import clear_passed
 from tasks.store.staging import clear_staging
 from tasks.store.store import Artifact, Store
-from tasks.store.work_folder import LOCK, Removed, check_apart, check_ours, claim, remove_ours
+from tasks.store.work_folder import LOCK, PASSING, Removed, check_apart, check_ours, claim, remove_ours
 
 AFTER_PUBLICATION = ("runs", "files")
 OF_ALL_CHUNKS = (
@@ -118,6 +119,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         spill = work / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
+        clear_passed(work, PASSING)
         store = Store.at(work)
         # Under the lock nobody is writing: what has such a name is a killed run's.
         for left in store.folder.glob("**/.*.part"):

@@ -26,6 +26,8 @@ from tasks.counting.visits import People, visits_of
 from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
+MOST_QIDS = 32
+"""Quasi-identifiers beyond which a node costs more than ``method.effort`` allows for: hundreds of them would take hours for as many."""
 BRANCHED = 1 << 15
 """Nodes beyond which a lattice above the finest root is not tagged as a whole, which takes longer than branch and bound."""
 KEPT_WITH_PEOPLE = 2
@@ -81,7 +83,8 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive))
     if _branches(coding, first.node):
         kept, visits = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.visits_to(first)
-        return Branching(first, coding.axes, sought.model, limit, objective, method.effort, kept, coding.sensitive, prices, visits).run()
+        effort = _nodes_allowed(method.effort, coding)
+        return Branching(first, coding.axes, sought.model, limit, objective, effort, kept, coding.sensitive, prices, visits).run()
     if method.root == "dense":
         visits = sought.visits_to(first)
         return Search(first, coding.axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits).run()
@@ -124,7 +127,7 @@ def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> F
     searched = left.cells, coding.axes, model, most, method.objective
     if _branches(coding, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
-        return Branching(*searched, method.effort, kept, coding.sensitive, prices, left.visits).run()
+        return Branching(*searched, _nodes_allowed(method.effort, coding), kept, coding.sensitive, prices, left.visits).run()
     cells = memory // BYTES_PER_CELL
     return Search(*searched, cells, sensitive=coding.sensitive, prices=prices, visits=left.visits).run()
 
@@ -136,6 +139,11 @@ def _branches(coding: Coding, root: Node) -> bool:
     """
     lattice = Lattice.allowed(coding.axes)
     return lattice.nodes > LARGEST or (lattice.nodes > BRANCHED and root == lattice.root)
+
+
+def _nodes_allowed(effort: int, coding: Coding) -> int:
+    """Returns how many nodes may be rolled up: a node costs as much as there are quasi-identifiers, so that what all cost is bounded."""
+    return max(1, effort * MOST_QIDS // max(MOST_QIDS, len(coding.hierarchies)))
 
 
 def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Sequence[Artifact], store: Store) -> Histogram:

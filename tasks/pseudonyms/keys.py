@@ -12,6 +12,7 @@ from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.secret_places import Secret
 from schemas.reading.regular_files import content_of
+from tasks.store.files import real_path
 
 MOST_BYTES = 1_000_000
 
@@ -75,9 +76,9 @@ def apart(job: Job, path: Path, place: Secret) -> Path:
         RefusedError: it lies inside the target, which is handed on, or the work folder, which ``skald clean`` removes.
     """
     # Where it really is, because a link may lead into the folder that is handed on.
-    real = path.resolve()
+    real = real_path(path)
     for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
-        if real.is_relative_to(folder.resolve()):
+        if real.is_relative_to(real_path(folder)):
             raise RefusedError(f"the {place.words} lies inside the {name}; keep it outside")
     return real
 

@@ -19,7 +19,7 @@ from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.pseudonyms.keys import read_key
 from tasks.pseudonyms.vaults import MISSING, values_of, vault_id, vault_path
-from tasks.store.files import PRIVATE_FILE
+from tasks.store.files import PRIVATE_FILE, real_path
 from tasks.store.work_folder import passing_folder
 
 
@@ -98,7 +98,7 @@ def write_originals(
     Raises:
         PseudonymError: the file exists, or lies in the target, which is handed on.
     """
-    if path.resolve().is_relative_to(job.target_path.resolve()):
+    if real_path(path).is_relative_to(real_path(job.target_path)):
         raise PseudonymError.not_here(str(path), "it lies inside the target, which is handed on")
     try:
         # Private before there is a byte in it; a mode that is set afterwards leaves a moment for others.

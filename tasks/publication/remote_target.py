@@ -9,12 +9,14 @@ the data changed meanwhile.
 from __future__ import annotations
 
 import hashlib
+import re
+import secrets
 import shutil
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import gettempdir
 from typing import Any
 
 from pydantic import ValidationError
@@ -29,8 +31,11 @@ from tasks.release.names import check_names
 from tasks.source.object_store import file_system, told
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
+from tasks.store.passing import clear_passed, passing
 
 MANIFEST, CURRENT = "manifest.json", "CURRENT"
+COPIED = re.compile(r"skald-release-[0-9a-f]{16}")
+"""A copy of a release that is looked at, in the folder of temporary files."""
 
 
 def any_release(job: Job) -> bool:
@@ -198,7 +203,9 @@ def at_hand(release: str) -> Iterator[Path]:
     if address_faults(release):
         raise StorageError.not_a_release(release.split("://", 1)[0] + "://…", "the address is of an unknown kind or holds a credential")
     system, root = file_system(release.rstrip("/"))
-    with TemporaryDirectory(prefix="skald-release-") as temporary:
+    clear_passed(Path(gettempdir()), COPIED)
+    # A name that nobody can guess, as all of the machine may write there.
+    with passing(Path(gettempdir(), f"skald-release-{secrets.token_hex(8)}")) as temporary:
         name = root.rsplit("/", 1)[-1]
         check_names(release, [name])
         with told(release):
@@ -206,7 +213,7 @@ def at_hand(release: str) -> Iterator[Path]:
             # Whoever can write in a bucket chooses the keys, and all of them are looked at before the first file is written.
             check_names(release, found)
             for key, remote in found.items():
-                path = Path(temporary, name, key)
+                path = temporary / name / key
                 path.parent.mkdir(parents=True, exist_ok=True)
                 system.get_file(remote, str(path))
-        yield Path(temporary, name)
+        yield temporary / name

@@ -9,8 +9,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.recount.coverage import unmatched
-from core.recount.sampled_classes import MOST, covered_sql, masks_sql, sample_faults, sample_sql
-from core.recount.truth import beside_faults, released_counts_sql, source_counts_sql
+from core.recount.sampled_classes import MOST, covered_sql, masked_sql, masks_sql, numbers_sql, sample_faults, sample_sql
+from core.recount.truth import beside_faults, part_of, released_counts_sql, source_counts_sql
 from tasks.recount.published_labels import Labels
 from tasks.recount.reading import fetched
 from tasks.recount.sides import Sides
@@ -18,6 +18,8 @@ from tasks.store.database import quote
 
 PARTS, MOST_COUNTS = 64, 1 << 20
 """By how many numbers of a digest records are looked at apart, where as many counts fit."""
+JOINS = 16
+"""Quasi-identifiers that one statement looks up: each join wants memory for every thread, and there may be hundreds of them."""
 
 
 def faults_beside(sides: Sides, one: Labels) -> list[str]:
@@ -46,16 +48,15 @@ def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
     # Each of the joins wants memory for every thread; afterwards there are as many as the job asked for.
     [(threads,)] = sides.connection.execute("SELECT current_setting('threads')").fetchall()
     sides.connection.execute("SET threads = 1")
-    columns, tables = [one.columns for one in labels], [one.labels_table for one in labels]
-    found = _numbers(sides, sample_sql(sides.unmasked, columns, tables, PARTS, sides.beside))
-    numbers = np.stack([found[f"number_{number}"] for number in range(len(labels))], axis=1)
+    sides.connection.execute(sample_sql(sides.unmasked, [one.columns for one in labels], PARTS, sides.beside, "sampled"))
+    of_labels = [fetched(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
+    numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
-    sampled = sampled[:MOST]
+    sampled, found = sampled[:MOST], _numbers(sides, "SELECT part, records FROM sampled ORDER BY row")
     released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
     taken = of_class < MOST
-    released[of_class[taken], found["part"][taken]] = found["records"][taken]
-    masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
-    given = fetched(sides.connection, covered_sql(sides.source, [quote(one.name) for one in labels], masks, PARTS, sides.beside))
+    np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])
+    given = fetched(sides.connection, covered_sql(_covered(sides, labels, sampled)))
     sides.connection.execute(f"SET threads = {threads:d}")
     mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
     for number in range(len(sampled)):
@@ -64,6 +65,25 @@ def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
         np.add.at(covered[number], part[here], records[here])
     wrong = np.maximum(released - covered, 0).sum(axis=1)
     return sample_faults(int(wrong.sum()), int(np.count_nonzero(wrong)), len(sampled))
+
+
+def _named(one: Labels) -> tuple[int, int, str]:
+    return one.number, len(one.columns), one.labels_table
+
+
+def _covered(sides: Sides, labels: Sequence[Labels], sampled: NDArray[np.int64]) -> str:
+    """Makes the table of the source's records with the bits of the classes that cover them, some columns at a time; returns its name."""
+    masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
+    columns, source = [quote(one.name) for one in labels], sides.source
+    known = [part_of([one.source for one in sides.beside], PARTS)]
+    for first in range(0, len(labels), JOINS):
+        here, later = columns[:JOINS], columns[JOINS:]
+        table = f"covered_{first}"
+        sides.connection.execute(masked_sql(source, here, masks[first : first + JOINS], known, later, table))
+        if first:
+            sides.connection.execute(f"DROP TABLE {source}")
+        columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
+    return source
 
 
 def _masks(sides: Sides, one: Labels, sampled: NDArray[np.int64]) -> str:

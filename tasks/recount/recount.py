@@ -24,7 +24,7 @@ from tasks.recount.spreads import spread_faults
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
-from tasks.store.database import connect, quote
+from tasks.store.database import connect, is_short_of_files, quote
 from tasks.store.files import file_digest
 from tasks.store.work_folder import passing_folder
 
@@ -78,6 +78,8 @@ def recount(
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
+            if is_short_of_files(error):
+                raise
             # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     unread_too = [*_unproved(unproved, unread), *(not_counted(unspread) if job.columns.person and not classes.persons else [])]

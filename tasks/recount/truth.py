@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from core.recount.coverage import unmatched
-from core.recount.truth import Part, digests_sql, joint_faults, joint_sql, label_digest, label_faults, marginal_sql
+from core.recount.truth import Part, digests_sql, hashed, joint_faults, joint_sql, label_digest, label_faults, looked_up_sql, marginal_sql
 from schemas.job.job import Job
 from tasks.recount.original import Original
-from tasks.recount.overlapping_labels import faults_beside, faults_of_sample
+from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sample
 from tasks.recount.published_labels import Labels, qid_labels
 from tasks.recount.sides import Sides, sides_of
 from tasks.store.database import quote
@@ -61,10 +61,34 @@ def _record_faults(sides: Sides, disjoint: Sequence[Labels]) -> list[str]:
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
     parts = [*sides.beside, *(_part(sides, one) for one in told)]
-    faults = _joint_faults(sides, sides.unmasked, parts, [*sides.names, *(one.name for one in told)])
+    source, looked_up = _looked_up(sides, parts)
+    faults = _joint_faults(sides, (sides.unmasked, source), looked_up, [*sides.names, *(one.name for one in told)])
     if sides.unmasked != sides.release and not faults:
-        faults = _joint_faults(sides, sides.release, sides.beside, sides.names)
+        faults = _joint_faults(sides, (sides.release, sides.source), sides.beside, sides.names)
     return faults
+
+
+def _looked_up(sides: Sides, parts: Sequence[Part]) -> tuple[str, Sequence[Part]]:
+    """Returns the source and the parts of a record's digest, with no more of them to look up than one statement may.
+
+    Of more, the digests are taken some at a time, and the digest of a record is one of these.
+    """
+    plain, wanted = [part for part in parts if not part.digests], [part for part in parts if part.digests]
+    if len(wanted) <= JOINS:
+        return sides.source, parts
+    groups = [plain, *(wanted[first : first + JOINS] for first in range(0, len(wanted), JOINS))]
+    source, known = sides.source, [hashed([part.source for part in plain])]
+    columns = [part.column for part in wanted]
+    for number, group in enumerate(groups[1:]):
+        here = [part._replace(column=column) for part, column in zip(group, columns, strict=False)]
+        columns = columns[len(group) :]
+        made = f"looked_up_{number}"
+        sides.connection.execute(looked_up_sql(source, here, known, columns, made))
+        if number:
+            sides.connection.execute(f"DROP TABLE {source}")
+        source, known = made, [f"s.digest_{place}" for place in range(number + 2)]
+        columns = [f"later_{place}" for place in range(len(columns))]
+    return source, [Part(hashed([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)]
 
 
 def _part(sides: Sides, one: Labels) -> Part:
@@ -82,13 +106,14 @@ def _part(sides: Sides, one: Labels) -> Part:
     return Part(digest, f"digests_{number}.digest", f"digests_{number}", column)
 
 
-def _joint_faults(sides: Sides, release: str, parts: Sequence[Part], names: Sequence[str]) -> list[str]:
-    """Returns whether records occur in the source; the columns that are published as they are come first."""
+def _joint_faults(sides: Sides, compared: tuple[str, str], parts: Sequence[Part], names: Sequence[str]) -> list[str]:
+    """Returns whether records of a release occur in a source; if not, also which columns that are published as they are do not."""
     if not parts:
         return []
-    [(more, unlike)] = sides.connection.execute(joint_sql(release, sides.source, parts)).fetchall()
+    release, source = compared
+    [(more, unlike)] = sides.connection.execute(joint_sql(release, source, parts)).fetchall()
     alone = {}
     if more or unlike:
-        for name, part in zip(sides.names, parts, strict=False):
+        for name, part in zip(sides.names, sides.beside, strict=True):
             [(alone[name],)] = sides.connection.execute(marginal_sql(release, sides.source, part)).fetchall()
     return joint_faults(int(more), int(unlike), names, alone)

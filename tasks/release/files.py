@@ -10,7 +10,7 @@ from typing import NamedTuple
 import duckdb
 
 from core.formats.spreadsheets import read_back, read_back_sql
-from schemas.errors.base import StorageError
+from schemas.errors.base import StorageError, VerificationError
 from tasks.release.names import check_no_links
 from tasks.source.partitions import Partition, named_by, relation
 from tasks.store.database import literal, quote
@@ -40,11 +40,14 @@ def data_files(release: Path) -> list[Path]:
     """Returns the data files of a release folder.
 
     Raises:
-        StorageError: it has none.
+        StorageError: it has none, and is no release.
+        VerificationError: it has a manifest and none.
         EscapeError: links are among its entries.
     """
     check_no_links(release)
     found = sorted(path for path in (release / DATA).rglob("*") if path.suffix in SUFFIXES and path.is_file()) if release.is_dir() else []
+    if not found and (release / "manifest.json").is_file():
+        raise VerificationError(f"'{release}'", ["all data files of the manifest missing"])
     if not found:
         raise StorageError.not_a_release(str(release), "it has no data/*.parquet")
     if len({path.suffix for path in found}) > 1:

@@ -8,13 +8,14 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from schemas.errors.base import SourceError
+from schemas.errors.values import ValuesError
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.source.at_rest import digest_at_rest, file_stat
 from tasks.source.object_store import Stat, fetch, matching, remote_stat
 from tasks.source.same_files import each_once
-from tasks.store.files import write_whole
+from tasks.store.files import real_path, write_whole
 from tasks.store.keys import Step
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Store
@@ -71,14 +72,25 @@ def find_names(job: Job) -> list[str]:
             raise SourceError.no_files(written)
         for name in matched:
             found.setdefault(name, set()).add(written)
+    if strange := sum(not _is_text(name) for name in found):
+        raise ValuesError.file_names(strange)
     if own := [name for name in found if not is_address(name) and _is_written(job, Path(name))]:
         raise SourceError.own_files(len(own), own[0])
     return each_once(found)
 
 
+def _is_text(name: str) -> bool:
+    """Tells whether a path can be written down: systems take any bytes for a name, and what tells of it takes text."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _is_written(job: Job, path: Path) -> bool:
     """Tells whether a file lies in the work folder, or in a release in the target."""
-    return _lies_in(path, job.work_path, job.target_path) or _lies_in(path.resolve(), job.work_path.resolve(), job.target_path.resolve())
+    return _lies_in(path, job.work_path, job.target_path) or _lies_in(real_path(path), real_path(job.work_path), real_path(job.target_path))
 
 
 def _lies_in(path: Path, work: Path, target: Path) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import pyarrow.parquet as pq
 
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
-from schemas.errors.values import ValuesError
 from tasks.source.at_rest import at_rest
 from tasks.source.chunks import Chunk
 from tasks.source.evolving import batches
 from tasks.source.partitions import partition_column
-from tasks.source.text import undecodable
+from tasks.source.values import Unreadable
 
 BATCH_ROWS = 131_072
 
@@ -35,7 +33,7 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (
 
     Raises:
         SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
-            UTF-8; they are counted to the end of the chunk before it is raised.
+            UTF-8, or one of dates or times what no calendar has; they are counted to the end of the chunk before it is raised.
     """
     with at_rest(chunk.file.path, chunk.file.name, chunk.file.stat):
         yield from _rows(chunk, columns, columns if as_written else plain, as_written=as_written)
@@ -48,21 +46,19 @@ def _rows(chunk: Chunk, columns: Sequence[str], plain: Sequence[str], *, as_writ
     try:
         with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, coded)) as file:
             skip, groups = _row_groups(file.metadata, chunk)
-            left, bad = chunk.rows, Counter[str]()
+            left, bad = chunk.rows, Unreadable()
             for batch in _batches(file, chunk, groups, held):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
-                bad.update({} if as_written else {name: undecodable(rows.column(name)) for name in held})
-                if rows.num_rows and not bad.total():
+                sound = bad.look_at(rows, [] if as_written else held)
+                if rows.num_rows and sound:
                     yield _with_partition(rows, chunk, columns)
                 if not left:
                     break
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(chunk.file.name, "parquet") from None
-    if bad.total():
-        column, count = next((name, count) for name, count in bad.items() if count)
-        raise ValuesError.not_utf8(column, chunk.file.name, count)
+    bad.check(chunk.file.name)
     # The footer promised more rows than came: it is not the file that was cut into chunks.
     if left:
         raise SourceError.changed(chunk.file.name)

@@ -12,6 +12,7 @@ from core.columns.column_types import plain_type
 from core.columns.common_types import told
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
+from schemas.errors.values import ValuesError
 from schemas.job.columns import REST
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
@@ -23,6 +24,9 @@ from tasks.source.partitions import partitions, with_partition
 from tasks.source.treated_types import treated_types
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
+
+LONGEST_NAME = 1000
+"""Characters of a column's name: what reads CSV gives up on a first line of some million."""
 
 
 def read_source(job: Job, store: Store) -> Source:
@@ -113,6 +117,8 @@ def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
 def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     roles = {**job.columns.roles(), **dict.fromkeys(job.columns.person, "person")}
     names = list(schema.names)
+    if long := sum(len(name) > LONGEST_NAME for name in names):
+        raise ValuesError.long_names(long, LONGEST_NAME)
     if unknown := [name for name in roles if name not in names]:
         raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
     # DuckDB's names know no case, and it would count the first of the two twice.
@@ -121,6 +127,10 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     rest = [name for name in names if name not in roles]
     if rest and job.columns.insensitive != REST:
         raise SourceError.unlisted_columns(rest)
+    if nameless := sum(not name and roles.get(name) != "identifiers" for name in names):
+        raise ValuesError.no_names(nameless)
+    if job.output.format == "csv" and (broken := sum(len(name.splitlines()) > 1 for name in names)):
+        raise ValuesError.names_of_lines(broken)
     insensitive = rest if job.columns.insensitive == REST else list(job.columns.insensitive)
     payload = (*job.columns.sensitive, *insensitive)
     _check_types(job, schema, payload)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 import duckdb
 
 from schemas.errors.base import StorageError
+from schemas.errors.storage import MachineError
 from schemas.job.job import Job
 
 SHARE_OF_MEMORY = 2
@@ -18,6 +20,13 @@ ENOUGH = 256_000_000
 THREADS_PER_CORE = 4
 """DuckDB starts as many threads as it is told to; more than this only wait for one another."""
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
+
+
+def is_short_of_files(error: BaseException) -> bool:
+    """Tells whether the system refused to open another file, as Python and DuckDB each say it."""
+    if isinstance(error, OSError):
+        return error.errno in {errno.EMFILE, errno.ENFILE}
+    return isinstance(error, duckdb.Error) and "Too many open files" in str(error)
 
 
 def quote(name: str) -> str:
@@ -70,7 +79,10 @@ def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[d
         yield connection
     except duckdb.OutOfMemoryException:
         raise StorageError.out_of_memory(memory) from None
-    except duckdb.IOException as error:
+    except (duckdb.IOException, duckdb.TransactionException, duckdb.FatalException) as error:
+        # A commit that cannot be written is told of as one.
+        if is_short_of_files(error):
+            raise MachineError.no_files() from None
         fault = _WRITE_FAULT.search(str(error))
         if fault is None:
             raise

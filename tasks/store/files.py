@@ -23,6 +23,11 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def real_path(path: Path) -> Path:
+    """Returns where a path leads, links followed; one whose links lead in a circle stays as it is, and cannot be opened later on."""
+    return Path(os.path.realpath(path))
+
+
 def private_folder(path: Path) -> Path:
     """Makes a folder that only its owner can enter, and returns it.
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from glob import has_magic
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +20,8 @@ from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
 from schemas.job.connection import is_address
 from schemas.job.job import Job
-from tasks.store.files import PRIVATE_FILE, private_folder
+from tasks.store.files import PRIVATE_FILE, private_folder, real_path
+from tasks.store.passing import clear_passed, passing
 
 MARK, LOCK = ".skald-work", "run.lock"
 FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults")
@@ -98,11 +99,11 @@ def check_apart(job: Job) -> None:
     Raises:
         StorageError: it does, or it is.
     """
-    work = job.work_path.resolve()
+    work = real_path(job.work_path)
     for path, words in _places(job):
-        if path.resolve().is_relative_to(work):
+        if real_path(path).is_relative_to(work):
             raise FolderError.work_holds(str(job.work_path), words)
-    if job.target_address is None and work.is_relative_to(job.target_path.resolve()):
+    if job.target_address is None and work.is_relative_to(real_path(job.target_path)):
         raise FolderError.work_in_target(str(job.work_path))
 
 
@@ -155,14 +156,20 @@ def _size(path: Path) -> int:
 
 @contextmanager
 def passing_folder(job: Job, command: str) -> Iterator[Path]:
-    """Yields where a command that is no run may spill to, beside the run's own; DuckDB makes it if it has to, and it goes at the end.
+    """Yields where a command that is no run may spill to, beside the run's own; it goes at the end, and those of killed commands before.
 
     Raises:
         StorageError: the work folder is somebody else's.
     """
-    check_ours(job.work_path)
-    spill = job.work_path / f"{command}-{os.getpid()}"
+    work = job.work_path
+    check_ours(work)
+    clear_passed(work, PASSING)
+    made = [folder for folder in (work, work.parent) if not folder.exists()]
     try:
-        yield spill
+        with passing(work / f"{command}-{os.getpid()}") as spill:
+            yield spill
     finally:
-        shutil.rmtree(spill, ignore_errors=True)
+        for folder in made:
+            # Whoever only looks at a release leaves no trace, unless a run has begun meanwhile.
+            with suppress(OSError):
+                folder.rmdir()

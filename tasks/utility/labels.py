@@ -104,6 +104,7 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
 
     Raises:
         StorageError: a label stands for nothing.
+        VerificationError: all its data files are gone.
     """
     lost = 0.0
     with connect(job, spill) as connection:

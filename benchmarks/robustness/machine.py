@@ -1,0 +1,52 @@
+"""Runs that get too little: address space, open files, room on the disk; and clocks that go back. They end in a sentence and go on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+from benchmarks.robustness.cases import SETTINGS, Case, content, drawn, releases
+from benchmarks.robustness.commands import Commands, Limits
+from benchmarks.robustness.kills import looked_at, wrong_end
+from benchmarks.robustness.tally import Tally
+
+MEGABYTE, YEAR, ABORTED = 1_000_000, 365 * 86_400, -6
+NEEDS: dict[str, Callable[[Random], Limits]] = {
+    "little address space": lambda random: Limits(address_space=random.randint(20, 600) * MEGABYTE),
+    "few open files": lambda random: Limits(open_files=random.randint(16, 64)),
+    "a full disk": lambda random: Limits(file_bytes=random.randint(2_000, 60_000)),
+    "a clock set back": lambda random: Limits(clock=-random.randint(1, 20 * YEAR)),
+    "a clock set ahead": lambda random: Limits(clock=random.randint(1, 20 * YEAR)),
+}
+
+
+def in_need(commands: Commands, folder: Path, random: Random, tally: Tally) -> Iterator[None]:
+    """Lets runs end or not end in need, and then without it; yields after each trial."""
+    for number, case in enumerate(drawn(random)):
+        base = folder / f"case-{number}"
+        case.write(base / "job")
+        shutil.copytree(base / "job", base / "undisturbed")
+        if fault := wrong_end(commands(base / "undisturbed", "run", "job.yaml", *SETTINGS), 0):
+            tally.add("machine", "undisturbed", f"{case}: {fault}")
+            continue
+        wanted = content(releases(base / "undisturbed")[0])
+        for need, drawn_limits in NEEDS.items():
+            here, limits = base / need.replace(" ", "-"), drawn_limits(random)
+            shutil.copytree(base / "job", here)
+            tally.add("machine", need, _named(case, limits, _tried(commands, here, limits, wanted)))
+            yield
+        shutil.rmtree(base)
+
+
+def _tried(commands: Commands, folder: Path, limits: Limits, wanted: list[str]) -> str:
+    # Whoever runs short may end in a sentence; no clock may matter. Without address space Arrow may abort: its threads cannot say it.
+    codes = [0] if limits.clock else [0, 2, ABORTED] if limits.address_space else [0, 2]
+    if fault := wrong_end(commands(folder, "run", "job.yaml", *SETTINGS, limits=limits), *codes):
+        return fault
+    return wrong_end(commands(folder, "run", "job.yaml", *SETTINGS), 0) or looked_at(commands, folder, wanted)
+
+
+def _named(case: Case, limits: Limits, fault: str) -> str:
+    return f"{case}, {limits}: {fault}" if fault else ""
