@@ -14,6 +14,8 @@ from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 
 MASK = "*"
+FORMAT = 2
+"""The format of manifests: since 2 they list every other file of their release, and bear a digest of themselves."""
 
 
 class PublishedFile(BaseModel):
@@ -24,6 +26,16 @@ class PublishedFile(BaseModel):
     path: str
     rows: int
     sha256: str
+
+
+class Document(BaseModel):
+    """A file of a release that is made of its manifest: path, SHA-256 in hex, and the fingerprint of the code that made it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    sha256: str
+    code: str
 
 
 class Round(BaseModel):
@@ -84,6 +96,7 @@ class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
     Attributes:
+        format: Of the manifest; 1 is that of versions that did not say so.
         release: The release id, made of the digests of job and inputs.
         name: The job's name.
         job: Digest of the job.
@@ -131,10 +144,17 @@ class Manifest(BaseModel):
         repeats: Identifiers whose values repeat although the job names no person, so that classes of k records may be of fewer than k
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
         replay_of: The release whose recoding was applied; None where one was looked for.
+        created: When it was made, UTC.
+        source_name: What the job calls its source, if it says so.
+        run_by: Who ran it, if the job says so.
+        documents: The other files of the release, signature and manifest excepted: they are made of all of the manifest that comes before.
+        signed_by: The key of the signature beside the manifest, ``ed25519:`` and the public key in hex; null where there is none.
+        seal: SHA-256 of the manifest's own file without these digits.
     """
 
     model_config = ConfigDict(frozen=True)
 
+    format: int = 1
     release: str
     name: str
     job: str
@@ -178,6 +198,18 @@ class Manifest(BaseModel):
     persons: Persons | None = None
     person_sizes: tuple[Band, ...] = ()
     repeats: dict[str, RepeatedColumn] = {}
+    created: str | None = None
+    source_name: str | None = None
+    run_by: str | None = None
+    # These stay last: what is before them is known when they are made.
+    documents: tuple[Document, ...] = ()
+    signed_by: str | None = None
+    seal: str = ""
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """SHA-256 of each other file of the release that the manifest lists, by path."""
+        return {one.path: one.sha256 for one in self.documents} | {one.path: one.sha256 for one in self.files}
 
     @property
     def unit(self) -> str:

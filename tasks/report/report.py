@@ -66,6 +66,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         seconds=manifest.seconds,
         peak_rss=manifest.peak_rss,
         increment=increment_sentences(manifest),
+        source_name=manifest.source_name,
+        run_by=manifest.run_by,
     )
 
 

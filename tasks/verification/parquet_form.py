@@ -1,0 +1,113 @@
+"""Whether Parquet files hold nothing but their records: written again from what readers see in them, they are the same bytes.
+
+So nothing can stand where no reader looks: key-value metadata, statistics, entries of dictionaries without a record, bytes between row
+groups or behind the pages of a column, fields of the footer that no version knows. It is no part of the recount, which asks what records
+say, and it takes one row group into memory at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+
+from schemas.errors.base import counted
+
+BLOCK = 1 << 20
+CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
+
+
+def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) -> list[str]:
+    """Returns what is wrong with the form of the Parquet files of a release.
+
+    Args:
+        files: The files.
+        spill: Folder for a copy of one of them at a time.
+        same_library: Whether the library of this version wrote them; another one may write the same records in other bytes.
+    """
+    hidden = sum(not _is_plain(path, spill, same_library=same_library) for path in files)
+    return more_than_records(hidden)
+
+
+def more_than_records(files: int) -> list[str]:
+    """Returns the fault of so many files that are not the bytes that their records are written as."""
+    what = "with more in it than records, or with these in another form than they are written in"
+    return [f"{counted(files, 'data file')} {what}"] if files else []
+
+
+def _is_plain(path: Path, spill: Path, *, same_library: bool) -> bool:
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+        if not _has_plain_schema(schema) or not re.fullmatch(r"parquet-cpp-arrow version [0-9.]{1,20}", metadata.created_by):
+            return False
+        return not same_library or (metadata.created_by == CREATED_BY and _is_rewritten(path, schema, spill))
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _has_plain_schema(schema: pa.Schema) -> bool:
+    """Tells whether all columns are plain and bear no metadata; the one key of the file is Arrow's copy of the schema."""
+    if set(schema.metadata or ()) - {b"ARROW:schema"} or any(field.metadata or not field.nullable for field in schema):
+        return False
+    return not any(pt.is_nested(field.type) or pt.is_dictionary(field.type) for field in schema)
+
+
+def _is_rewritten(path: Path, schema: pa.Schema, spill: Path) -> bool:
+    """Writes the records of a file again and compares; text is written as the dictionaries that it is read as, or as it is."""
+    texts = [field.name for field in schema if pt.is_string(field.type) or pt.is_large_string(field.type)]
+    copy = spill / "again.parquet"
+    try:
+        _write_again(path, schema, texts, copy)
+        if same_bytes(path, copy):
+            return True
+        # A column that is no dictionary in the file is another number of bytes as one.
+        coded = _of_equal_size(path, copy, texts)
+        if len(coded) == len(texts):
+            return False
+        _write_again(path, schema, coded, copy)
+        return same_bytes(path, copy)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
+    one, other = pq.read_metadata(path), pq.read_metadata(copy)
+    sizes = [
+        [[group.column(place).total_compressed_size for group in map(of.row_group, range(of.num_row_groups))] for of in (one, other)]
+        for place in range(one.num_columns)
+    ]
+    places = {one.schema.column(place).path: place for place in range(one.num_columns)}
+    return [name for name in names if sizes[places[name]][0] == sizes[places[name]][1]]
+
+
+def _write_again(path: Path, schema: pa.Schema, coded: Sequence[str], copy: Path) -> None:
+    declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
+    with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
+        written = pa.schema([field.remove_metadata() for field in file.schema_arrow])
+        with pq.ParquetWriter(copy, written, compression="zstd", write_statistics=False, store_schema=False) as writer:
+            writer.add_key_value_metadata({"ARROW:schema": declared})
+            for number in range(file.num_row_groups):
+                group = file.read_row_group(number, use_threads=False)
+                columns = [_whole(column) for column in group.columns]
+                writer.write_table(pa.table(columns, schema=written), row_group_size=max(len(group), 1))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    """Tells whether two files hold the same."""
+    if one.stat().st_size != other.stat().st_size:
+        return False
+    with one.open("rb") as first, other.open("rb") as second:
+        blocks = zip_longest(iter(lambda: first.read(BLOCK), b""), iter(lambda: second.read(BLOCK), b""))
+        return all(left == right for left, right in blocks)
