@@ -102,8 +102,14 @@ def _levels(manifest: Manifest) -> list[str]:
 
 
 def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> list[str]:
-    """Returns the promises whose worst class is another one than the files'."""
-    return [
+    """Returns the promises whose worst class is another one than the files', and those that nobody asked for."""
+    unasked = [
+        f"measured.{promise}.{column}"
+        for promise, columns in manifest.measured.items()
+        for column in columns
+        if column not in manifest.privacy.get(promise, {})
+    ]
+    return unasked + [
         f"measured.{promise}.{column}"
         for promise, columns in recount.measured.items()
         for column, found in columns.items()

@@ -68,7 +68,8 @@ def _figures(verified: "Verified") -> dict[str, object]:
 
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons"}}
+    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked"}}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
+    linked = [vars(one) for one in recount.linked]
     evidence = {"signed_by": manifest.signed_by if manifest else None, "notes": verified.notes}
-    return figures | {"persons": persons, "risk": risk_after(recount, suppressed, masked)} | evidence
+    return figures | {"persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)} | evidence

@@ -92,6 +92,30 @@ class Persons(BaseModel):
     most_records: int
 
 
+class Linked(BaseModel):
+    """What pseudonyms tell that show which records belong together: all combinations that a person's records are in, as a set.
+
+    Attributes:
+        columns: Whose equal values link records: one column, or several that name a person together.
+        people: Different people with a pseudonym; where the job names no person, each pseudonym counts as one.
+        sets: Different sets.
+        smallest: How many people share the set that fewest share.
+        below_k: People who share one of theirs with fewer than k, and their ``share`` of all.
+        share: See ``below_k``.
+        accepted: Whether the job accepts that some are below k (``columns.linkable``).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    columns: tuple[str, ...]
+    people: int
+    sets: int
+    smallest: int
+    below_k: int
+    share: float
+    accepted: bool
+
+
 class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
@@ -143,6 +167,7 @@ class Manifest(BaseModel):
         person_sizes: Classes of the data files by persons, as recounted, that of masked records not among them; empty where none are named.
         repeats: Identifiers whose values repeat although the job names no person, so that classes of k records may be of fewer than k
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
+        linked: What pseudonyms show that link records, by column; null where it was not counted yet.
         replay_of: The release whose recoding was applied; None where one was looked for.
         created: When it was made, UTC.
         source_name: What the job calls its source, if it says so.
@@ -198,6 +223,7 @@ class Manifest(BaseModel):
     persons: Persons | None = None
     person_sizes: tuple[Band, ...] = ()
     repeats: dict[str, RepeatedColumn] = {}
+    linked: tuple[Linked, ...] | None = None
     created: str | None = None
     source_name: str | None = None
     run_by: str | None = None
