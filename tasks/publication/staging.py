@@ -19,7 +19,7 @@ from schemas.errors.evidence import ListedReportError
 from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
-from schemas.release.evidence import MANIFEST, SIGNATURE, listing
+from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed, listing
 from schemas.release.manifest import FORMAT, Document, Manifest, PublishedFile
 from schemas.release.report import Report
 from tasks.release.manifest import read_manifest
@@ -53,7 +53,7 @@ def published(job: Job, release: str) -> Manifest | None:
     """Returns the manifest of a release if it is published, and names it in CURRENT.
 
     Raises:
-        StorageError: it was published, but files are missing or of another size than their digest was taken of.
+        StorageError: it was published, but files are missing, or its manifest is not what was written.
     """
     folder = job.target_path / release
     if not folder.is_dir():
@@ -61,7 +61,10 @@ def published(job: Job, release: str) -> Manifest | None:
     manifest = read_manifest(folder)
     if manifest is None:
         raise StorageError.altered(release, 1)
-    if lost := sum(not (folder / name).is_file() for name in manifest.listed):
+    lost = sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
+    # Manifests of earlier formats had no seal.
+    lost += manifest.format >= FORMAT and not is_sealed((folder / MANIFEST).read_bytes())
+    if lost:
         raise StorageError.altered(release, lost)
     point_current(job, release)
     return manifest

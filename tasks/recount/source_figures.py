@@ -14,7 +14,7 @@ from core.recount.group_levels import group_levels
 from schemas.errors.base import listed
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest
+from schemas.release.manifest import Manifest, published_columns
 from tasks.recount.original import Original
 from tasks.recount.published_labels import Labels, qid_labels
 from tasks.recount.reading import as_given, fetched
@@ -57,12 +57,23 @@ def source_figures(job: Job, manifest: Manifest, files: Sequence[Path], layout: 
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)
         grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"
         [(sizes,)] = connection.execute(f"SELECT coalesce(histogram(records), MAP {{}}) FROM {grouped}").fetchall()
-        wrong: list[str] = []
-        if manifest.levels_of_all is not None and not (manifest.remainder and manifest.remainder.stars):
-            sides = sides_of(job, connection, relation_of(connection, files, layout), original)
-            wrong = _wrong_levels(job, manifest, sides)
-        faults = (f"the labels of {listed(wrong)} are not those of the levels that the manifest says",) if wrong else ()
-        return SourceFigures(faults, sizes, _persons(job, connection, original))
+        sides = sides_of(job, connection, relation_of(connection, files, layout), original)
+        faults = []
+        if retyped := _wrong_types(job, sides):
+            faults.append(f"{listed(retyped)} is of another type than in the source")
+        levelled = manifest.levels_of_all is not None and not (manifest.remainder and manifest.remainder.stars)
+        if levelled and (wrong := _wrong_levels(job, manifest, sides)):
+            faults.append(f"the labels of {listed(wrong)} are not those of the levels that the manifest says")
+        return SourceFigures(tuple(faults), sizes, _persons(job, connection, original))
+
+
+def _wrong_types(job: Job, sides: Sides) -> list[str]:
+    """Returns the columns that are of another type than in the source, and quasi-identifiers that are no text either."""
+    as_they_are = [name for name in sides.names if sides.published[name] != sides.types[name]]
+    names = {name: qid.name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)}
+    return as_they_are + [
+        name for name, source in names.items() if name == source and sides.published[name] not in ("VARCHAR", sides.types[source])
+    ]
 
 
 def _persons(job: Job, connection: duckdb.DuckDBPyConnection, original: Original) -> int | None:

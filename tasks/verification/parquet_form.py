@@ -13,13 +13,17 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from schemas.errors.base import counted
 
 BLOCK = 1 << 20
+GROUP = 1 << 20
+"""Records of a row group, but for the last one of a file."""
 CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
@@ -32,7 +36,15 @@ def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) ->
         same_library: Whether the library of this version wrote them; another one may write the same records in other bytes.
     """
     hidden = sum(not _is_plain(path, spill, same_library=same_library) for path in files)
-    return more_than_records(hidden)
+    return more_than_records(hidden) + _schema_faults(files)
+
+
+def _schema_faults(files: Sequence[Path]) -> list[str]:
+    try:
+        first, *others = (pq.read_schema(path).remove_metadata() for path in files)
+    except (OSError, pa.ArrowException):
+        return ["a data file cannot be read as Parquet"]
+    return [] if all(schema.equals(first) for schema in others) else ["the data files differ in their columns or types"]
 
 
 def more_than_records(files: int) -> list[str]:
@@ -45,7 +57,10 @@ def _is_plain(path: Path, spill: Path, *, same_library: bool) -> bool:
     try:
         with pq.ParquetFile(path) as file:
             schema, metadata = file.schema_arrow, file.metadata
-        if not _has_plain_schema(schema) or not re.fullmatch(r"parquet-cpp-arrow version [0-9.]{1,20}", metadata.created_by):
+        groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        if groups[:-1] != [GROUP] * len(groups[:-1]) or max(groups, default=0) > GROUP or not _has_plain_schema(schema):
+            return False
+        if not re.fullmatch(r"parquet-cpp-arrow version [0-9.]{1,20}", metadata.created_by):
             return False
         return not same_library or (metadata.created_by == CREATED_BY and _is_rewritten(path, schema, spill))
     except (OSError, pa.ArrowException):
@@ -64,15 +79,15 @@ def _is_rewritten(path: Path, schema: pa.Schema, spill: Path) -> bool:
     texts = [field.name for field in schema if pt.is_string(field.type) or pt.is_large_string(field.type)]
     copy = spill / "again.parquet"
     try:
-        _write_again(path, schema, texts, copy)
+        used = _write_again(path, schema, texts, copy)
         if same_bytes(path, copy):
-            return True
+            return used
         # A column that is no dictionary in the file is another number of bytes as one.
         coded = _of_equal_size(path, copy, texts)
         if len(coded) == len(texts):
             return False
-        _write_again(path, schema, coded, copy)
-        return same_bytes(path, copy)
+        used = _write_again(path, schema, coded, copy)
+        return same_bytes(path, copy) and used
     finally:
         copy.unlink(missing_ok=True)
 
@@ -87,7 +102,9 @@ def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
     return [name for name in names if sizes[places[name]][0] == sizes[places[name]][1]]
 
 
-def _write_again(path: Path, schema: pa.Schema, coded: Sequence[str], copy: Path) -> None:
+def _write_again(path: Path, schema: pa.Schema, coded: Sequence[str], copy: Path) -> bool:
+    """Writes the records of a file again; returns whether all entries of its dictionaries stand in records."""
+    entries = _Entries()
     declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
     with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
         written = pa.schema([field.remove_metadata() for field in file.schema_arrow])
@@ -96,7 +113,33 @@ def _write_again(path: Path, schema: pa.Schema, coded: Sequence[str], copy: Path
             for number in range(file.num_row_groups):
                 group = file.read_row_group(number, use_threads=False)
                 columns = [_whole(column) for column in group.columns]
+                entries.add(columns)
                 writer.write_table(pa.table(columns, schema=written), row_group_size=max(len(group), 1))
+    return entries.all_used()
+
+
+class _Entries:
+    """Which entries of the dictionaries of a file stand in its records; row groups that share a dictionary use it together."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[int, pa.Array, NDArray[np.bool_]]] = []
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Looks at the columns of a row group."""
+        for place, column in enumerate(columns):
+            if isinstance(column, pa.DictionaryArray):
+                self._used(place, column.dictionary)[column.indices.drop_null().to_numpy()] = True
+
+    def _used(self, place: int, dictionary: pa.Array) -> NDArray[np.bool_]:
+        for known_place, known, used in self._seen:
+            if known_place == place and known.equals(dictionary):
+                return used
+        self._seen.append((place, dictionary, np.zeros(len(dictionary), np.bool_)))
+        return self._seen[-1][2]
+
+    def all_used(self) -> bool:
+        """Tells whether each entry stands in a record."""
+        return all(bool(used.all()) for *_, used in self._seen)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -100,8 +100,8 @@ def anew(release: Path, change: Callable[[dict[str, Any]], object] = lambda said
 
 
 def _report_anew(release: Path, manifest: Manifest) -> None:
-    assert manifest.asked is not None
     try:
+        assert manifest.asked is not None
         recount = count_again("it", data(release), manifest, manifest.asked)
         made = make_report(manifest, manifest.asked, recount)
         texts = {"report.html": render(made), "report.json": made.model_dump_json(indent=2) + "\n"}
