@@ -72,8 +72,7 @@ def statement_of(manifest: Manifest, content: bytes) -> bytes:
         manifest: The manifest.
         content: What its file holds.
     """
-    digests = {MANIFEST: hashlib.sha256(content).hexdigest()}
-    digests |= manifest.listed
+    digests = _digests(manifest, content)
     predicate = {
         "release": manifest.release,
         "name": manifest.name,
@@ -90,11 +89,37 @@ def statement_of(manifest: Manifest, content: bytes) -> bytes:
     }
     statement = {
         "_type": STATEMENT_TYPE,
-        "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()],
+        "subject": _subjects(digests),
         "predicateType": PREDICATE_TYPE,
         "predicate": predicate,
     }
     return json.dumps(statement, indent=1, ensure_ascii=False).encode()
+
+
+def is_statement_of(payload: bytes, manifest: Manifest, content: bytes) -> bool:
+    """Tells whether a signed statement is of the files of a release, each with the digest that the manifest lists.
+
+    What it says of them in short may be worded otherwise by another version; whoever signed stands for it.
+
+    Args:
+        payload: The statement.
+        manifest: The manifest.
+        content: What its file holds.
+    """
+    try:
+        statement = json.loads(payload)
+        kinds = statement["_type"], statement["predicateType"]
+        return kinds == (STATEMENT_TYPE, PREDICATE_TYPE) and statement["subject"] == _subjects(_digests(manifest, content))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def _digests(manifest: Manifest, content: bytes) -> dict[str, str]:
+    return {MANIFEST: hashlib.sha256(content).hexdigest()} | manifest.listed
+
+
+def _subjects(digests: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()]
 
 
 def signed_bytes(payload: bytes) -> bytes:

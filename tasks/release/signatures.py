@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from schemas.errors.evidence import SigningKeyError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of, open_regular
-from schemas.release.evidence import SCHEME, Envelope, read_envelope, signed_bytes, statement_of
+from schemas.release.evidence import SCHEME, Envelope, is_statement_of, read_envelope, signed_bytes, statement_of
 from schemas.release.manifest import Manifest
 from tasks.release.signing import SIGNING_KEY
 
@@ -113,6 +113,6 @@ def signature_faults(manifest: Manifest, content: bytes, signature: bytes, trust
         Ed25519PublicKey.from_public_bytes(trusted or envelope.key).verify(envelope.signature, signed_bytes(envelope.payload))
     except (InvalidSignature, ValueError):
         faults.append("the signature in manifest.sig is not true")
-    if envelope.payload != statement_of(manifest, content):
+    if not is_statement_of(envelope.payload, manifest, content):
         faults.append("manifest.sig is the signature of another manifest than manifest.json, or of other files")
     return faults

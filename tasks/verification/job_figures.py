@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from pydantic_core import to_jsonable_python
 
-from schemas.errors.base import listed
+from schemas.errors.base import JobError, listed
 from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
@@ -15,16 +17,17 @@ OTHER_JOB = (
     "The manifest names another job than this one, or the same with other settings: the files keep this one's promise, and what the "
     "manifest says of its own was not held against it."
 )
+NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manifest says of its job was not held against it."
 
 
 def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
-    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-    """
-    if manifest.job != job_digest(job):
-        return [], [OTHER_JOB]
+    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
+    try:
+        if manifest.job != job_digest(job):
+            return [], [OTHER_JOB]
+    except JobError:
+        # For k they do not matter.
+        return [], [NO_HIERARCHIES]
     wrong = [name for name, same in _claims(job, manifest).items() if not same]
     return [f"the manifest's {listed(wrong)} cannot be: the job that it names says something else"] if wrong else [], []
 
@@ -34,6 +37,7 @@ def _claims(job: Job, manifest: Manifest) -> dict[str, bool]:
     names = [qid.name for qid in job.columns.quasi_identifiers]
     tops = [manifest.tops[name] for name in names if name in manifest.tops]
     levelled = job.method.name == "skald"
+    whole = getattr(job.method, "root", None) == "occupied" and not any(qid.hides for qid in job.columns.quasi_identifiers)
     replayed = job.replay.name if job.replay else None
     return {
         "name": manifest.name == job.name and manifest.release.startswith(f"{job.name}-"),
@@ -46,6 +50,7 @@ def _claims(job: Job, manifest: Manifest) -> dict[str, bool]:
         "optimal": _is_worded(job, manifest.optimal),
         "masked": _masks_as_asked(job, manifest),
         "remainder": (manifest.remainder is not None) == (job.suppression.is_local and levelled),
+        "search.nodes": not whole or manifest.search.get("nodes") == prod(top + 1 for top in tops),
         "replay_of": manifest.replay_of == replayed,
     }
 

@@ -24,6 +24,7 @@ from schemas.errors.base import counted
 BLOCK = 1 << 20
 GROUP = 1 << 20
 """Records of a row group, but for the last one of a file."""
+TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
 CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
@@ -76,7 +77,7 @@ def _has_plain_schema(schema: pa.Schema) -> bool:
 
 def _is_rewritten(path: Path, schema: pa.Schema, spill: Path) -> bool:
     """Writes the records of a file again and compares; text is written as the dictionaries that it is read as, or as it is."""
-    texts = [field.name for field in schema if pt.is_string(field.type) or pt.is_large_string(field.type)]
+    texts = [field.name for field in schema if any(kind(field.type) for kind in TEXTS)]
     copy = spill / "again.parquet"
     try:
         used = _write_again(path, schema, texts, copy)

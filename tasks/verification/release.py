@@ -99,18 +99,19 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
     if manifest is None:
         raise VerificationError(what, ["manifest.json cannot be read as a manifest"])
     if manifest.format != FORMAT:
-        raise ManifestFormatError.unknown(str(release), manifest.format, FORMAT)
+        raise ManifestFormatError.unknown(known.place, manifest.format, FORMAT)
     faults = _evidence_faults(job, release, manifest, known)
     try:
         files = data_files(release)
-        recount = _counted(job, release, manifest, files, known, what)
-    except VerificationError as error:
-        raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
     except EscapeError:
         raise
     except StorageError:
         # Files that are gone or too many are no other kind of folder: the manifest says which belong here.
         raise VerificationError(what, [*faults, "data files are missing, or of several formats"]) from None
+    try:
+        recount = _counted(job, release, manifest, files, known, what)
+    except VerificationError as error:
+        raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
     if faults:
         raise VerificationError(what, faults)
     return _held(job, release, manifest, files, recount, what)
