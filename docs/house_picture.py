@@ -29,6 +29,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "engine": (1, 1),
             "source": (2, 1),
             "counting": (3, 0),
+            "passthrough": (3, 3),
             "pseudonyms": (3, 1),
             "release": (3, 2),
             "lattice": (4, 0),
@@ -63,6 +64,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "evaluation": (7, 2),
             "pseudonyms": (8, 2),
             "formats": (7, 3),
+            "passthrough": (8, 3),
         },
     ),
     "schemas": (
@@ -74,6 +76,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "pseudonyms": (2, 1),
             "privacy": (3, 0),
             "job": (4, 0),
+            "policy": (5, 1),
             "release": (5, 0),
         },
     ),
@@ -117,7 +120,8 @@ def needed(arrows: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 
 def house() -> Picture:
     """Returns the picture."""
-    parts, top = [], 12.0
+    parts: list[str] = []
+    top = 12.0
     for floor, (says, places) in FLOORS.items():
         rows = 1 + max(row for _, row in places.values())
         high = HEAD + rows * ROW

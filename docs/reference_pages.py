@@ -18,6 +18,7 @@ from schemas.job.formats import FORMATS, SourceFormat
 from schemas.job.job import job_json_schema
 from schemas.job.method import METHODS
 from schemas.job.suppression import SUPPRESSIONS
+from schemas.policy.policy import Policy
 from schemas.privacy.kinds import DISTANCE_SCHEMAS, DIVERSITY_SCHEMAS
 from schemas.pseudonyms.kinds import TREATMENTS
 from schemas.reading.registry import Schemas
@@ -32,6 +33,8 @@ NOTE = "% Made from the code when the documentation is built; changes here are l
 def places() -> dict[str, str]:
     """Returns where each model stands in a job."""
     return {
+        "PrivacyFloor": "privacy",
+        "SuppressionCeiling": "suppression",
         "Source": "source",
         "Connection": "source.connection",
         "Columns": "columns",
@@ -58,6 +61,7 @@ def write_pages(folder: Path) -> None:
         "job.md": job_page(),
         "commands.md": commands_page(),
         "manifest.md": manifest_page(),
+        "policy.md": policy_page(),
         "job.schema.json": json.dumps(job_json_schema(), indent=2) + "\n",
     }
     folder.mkdir(exist_ok=True)
@@ -199,6 +203,16 @@ EXITS = """Exit codes are the same for all commands:
 Nothing is published unless the code is 0. Messages name files, columns and counts, never a cell value.
 
 """
+
+
+def policy_page() -> str:
+    """Returns the page of all keys of a policy."""
+    schema = Policy.model_json_schema()
+    head = "# The policy\n\nEvery key that the file may have that `SKALD_POLICY` names; what it is for: {doc}`../howto/policy`.\n\n"
+    parts = [NOTE, head, *_section("Policy", schema, "The whole policy")]
+    for name in _in_order(schema):
+        parts += _section(name, schema["$defs"][name], places().get(name, name))
+    return "".join(parts)
 
 
 def manifest_page() -> str:

@@ -21,15 +21,16 @@ _EPOCH = 1970
 def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> Ladder:
     """Groups dates by calendar unit; a timestamp with a time zone counts by the local calendar of that zone.
 
-    ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight.
+    ``day`` becomes level 0 where the column holds dates, or timestamps that are all at midnight, and there is neither top nor bottom: all
+    days beyond these share a group.
 
     Raises:
         HierarchyError: The column holds neither dates nor timestamps, or its time zone is not known.
     """
     moments = _local(qid, domain.values)
     days = moments.astype("datetime64[D]")
-    daily = spec.date[0] == "day" and bool(np.all(days == moments))
-    levels = tuple(_level(days, unit) for unit in spec.date[daily:])
+    daily = spec.date[0] == "day" and not spec.hides and bool(np.all(days == moments))
+    levels = tuple(_level(days, unit, spec) for unit in spec.date[daily:])
     return Ladder(levels, len(moments))
 
 
@@ -49,7 +50,7 @@ def _local(qid: str, values: pa.Array) -> NDArray[np.datetime64]:
         raise HierarchyError.unknown_zone(qid, kind.tz) from None
 
 
-def _level(days: NDArray[np.datetime64], unit: str) -> Level:
+def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy) -> Level:
     months = days.astype("datetime64[M]").astype(np.int64)
     keys = {
         "day": days.astype(np.int64),
@@ -58,8 +59,23 @@ def _level(days: NDArray[np.datetime64], unit: str) -> Level:
         "year": months // 12,
         "decade": (months // 12 + _EPOCH) // 10,
     }[unit]
+    below, above = _beyond(days, spec)
+    if spec.hides and len(keys):
+        keys = np.where(below, keys.min() - 1, np.where(above, keys.max() + 1, keys))
     groups, firsts = numbered(keys)
-    return Level(groups, _labels(days[firsts], unit), len(firsts))
+    labels = _labels(days[firsts], unit)
+    for beyond, label in zip((below, above), spec.end_labels, strict=True):
+        if label is not None:
+            labels = pc.if_else(pa.array(beyond[firsts]), pa.scalar(label, labels.type), labels)
+    return Level(groups, labels, len(firsts))
+
+
+def _beyond(days: NDArray[np.datetime64], spec: DateHierarchy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Returns which days lie in the group up to ``bottom``, and which in that from ``top`` on."""
+    none = np.zeros(len(days), np.bool_)
+    last, first = spec.last_below, spec.first_above
+    below = none if last is None else days <= np.datetime64(last, "D")
+    return below, none if first is None else days >= np.datetime64(first, "D")
 
 
 def _labels(days: NDArray[np.datetime64], unit: str) -> pa.Array:

@@ -63,11 +63,37 @@ def telling_bins(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
 
 
 def telling_days(texts: pa.Array, qid: QuasiIdentifier) -> Flags:
-    """Tells which labels are no calendar unit of the job's: shape (m,)."""
+    """Tells which labels are no calendar unit of the job's, or one that lies wholly beyond its bottom or top: shape (m,)."""
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
     units = "|".join(_UNITS[unit] for unit in spec.date)
-    return ~np.asarray(pc.match_substring_regex(texts, rf"^-?(?:{units})$")).astype(np.bool_)
+    told: Flags = ~np.asarray(pc.match_substring_regex(texts, rf"^-?(?:{units})$")).astype(np.bool_)
+    if spec.hides:
+        # Of different labels, of which a calendar has few.
+        within = np.array([_has_shown_day(label, spec) for label in texts.to_pylist()], np.bool_)
+        told |= ~within
+        told &= ~np.asarray(pc.is_in(texts, pa.array([label for label in spec.end_labels if label], texts.type))).astype(np.bool_)
+    return told
+
+
+def _has_shown_day(label: str, spec: DateHierarchy) -> bool:
+    """Tells whether a calendar unit has a day between bottom and top; not if it is none of the calendar."""
+    year, quarter, number = label.partition("-Q")
+    try:
+        if quarter:
+            first = np.datetime64(year, "Y").astype("datetime64[M]") + 3 * (int(number) - 1)
+            following = first + 3
+        elif label.endswith("s"):
+            first = np.datetime64(label[:-1], "Y")
+            following = first + 10
+        else:
+            first = np.datetime64(label)
+            following = first + 1
+    except ValueError:
+        return False
+    below, above = spec.last_below, spec.first_above
+    after = below is None or following.astype("datetime64[D]") > np.datetime64(below, "D") + 1
+    return bool(after and (above is None or first.astype("datetime64[D]") < np.datetime64(above, "D")))
 
 
 def _in_bins(texts: pa.Array, spec: WidthsHierarchy, *, exact: bool) -> Flags:

@@ -12,7 +12,10 @@ from decimal import Decimal
 from math import ceil
 from pathlib import Path
 
+import numpy as np
+
 from core.recount.listed_groups import rows_of_lists
+from core.recount.value_scales import calendar_days
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
@@ -73,11 +76,21 @@ def beginnings_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
 
 
 def units_rule(qid: QuasiIdentifier, folder: Path) -> Rule:
-    """Allows the calendar units that the hierarchy names."""
+    """Allows the calendar units that the hierarchy names, unless all their days lie beyond an end, and what lies beyond it."""
     spec = qid.hierarchy
     assert isinstance(spec, DateHierarchy)
     forms = re.compile("|".join(_UNITS[unit] for unit in spec.date))
-    return lambda label: forms.fullmatch(label) is not None
+    return lambda label: label in spec.end_labels or (forms.fullmatch(label) is not None and _reaches_between(spec, label))
+
+
+def _reaches_between(spec: DateHierarchy, label: str) -> bool:
+    """Tells whether a calendar unit has a day between the ends."""
+    edges = calendar_days(label)
+    if edges is None:
+        return False
+    first, following = (edge.astype("datetime64[D]") for edge in edges)
+    after_bottom = spec.last_below is None or following - 1 > np.datetime64(spec.last_below, "D")
+    return bool(after_bottom and (spec.first_above is None or first < np.datetime64(spec.first_above, "D")))
 
 
 def lists_rule(qid: QuasiIdentifier, folder: Path) -> Rule:

@@ -93,14 +93,22 @@ def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, fol
 
 
 def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Groups by calendar unit; days are no level of their own where all moments are midnight."""
+    """Groups by calendar unit or by what lies beyond an end; without ends days are no level of their own where all moments are midnight."""
     moments = local_moments(values)
     days = moments.astype("datetime64[D]")
-    units = [unit for unit in spec.date if unit != "day" or bool(np.any(days != moments))]
+    units = [unit for unit in spec.date if unit != "day" or spec.hides or bool(np.any(days != moments))]
     # Counted from 1970, which a quarter, a year and a decade begin with: whole divisions fall on the calendar's.
     months = days.astype("datetime64[M]").astype(np.int64)
     numbers = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12, "decade": months // 120}
-    return [numbers[unit].tolist() for unit in units]
+    return [[_unit_group(spec, day, number) for day, number in zip(days, numbers[unit].tolist(), strict=True)] for unit in units]
+
+
+def _unit_group(spec: DateHierarchy, day: np.datetime64, number: int) -> Hashable:
+    if spec.last_below is not None and day <= np.datetime64(spec.last_below):
+        return "below"
+    if spec.first_above is not None and day >= np.datetime64(spec.first_above):
+        return "above"
+    return number
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:

@@ -93,6 +93,9 @@ def _ranges(scale: Scale, *, wide: bool) -> Reader:
         if found := _RANGE.fullmatch(label):
             return scale.between(found[1], found[2], closed=found[3] == "]", wide=wide)
         if found := _BEYOND.fullmatch(label):
+            # Up to a year or day is to the end of it.
+            if (unit := scale.unit(found[2])) is not None:
+                return (unit[0], len(scale.keys)) if found[1] == ">=" else (0, unit[1])
             return scale.between(found[2], None) if found[1] == ">=" else scale.between(None, found[2], closed=found[1] == "<=")
         return None
 

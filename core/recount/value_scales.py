@@ -71,7 +71,7 @@ class Scale:
 
     def unit(self, label: str) -> Span | None:
         """Returns what lies in a day, month, quarter, year or decade; None for what is none of these, or on a scale of numbers."""
-        edges = _calendar(label) if self.days is not None else None
+        edges = calendar_days(label) if self.days is not None else None
         if edges is None or self.days is None:
             return None
         first, last = self.days.searchsorted(np.array(edges, "datetime64[D]"), "left").tolist()
@@ -128,8 +128,8 @@ def _moment(text: str, dtype: np.dtype[Any]) -> Ends:
     return exact, exact, exact
 
 
-def _calendar(label: str) -> tuple[np.datetime64, np.datetime64] | None:
-    """Returns the first day of a calendar unit and of the next one."""
+def calendar_days(label: str) -> tuple[np.datetime64, np.datetime64] | None:
+    """Returns where a calendar unit begins and where the next one does; None for what is none."""
     try:
         if found := re.fullmatch(r"(-?[0-9]{4,})-Q([1-4])", label):
             month = np.datetime64(found[1], "M") + 3 * (int(found[2]) - 1)

@@ -14,6 +14,7 @@ from rich.text import Text
 from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
+from schemas.release.passthrough import PassedColumn, passthrough_warnings, unclaimed_because
 from tasks.engine.progress import STEPS, listening
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
@@ -71,7 +72,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("optimum", f"{manifest.optimal}: {passed}")
     else:
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
-    for name, text in risk_rows(manifest.risk, Unit.of_release(manifest)):
+    for name, text in risk_rows(manifest.risk, Unit.of_release(manifest), unclaimed_because(manifest.passthrough)):
         table.add_row(name, text)
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
@@ -90,6 +91,11 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     return said if new else Group("Already published: the same job on the same data. Nothing was done.", said)
 
 
+def passed_words(one: PassedColumn) -> str:
+    """Returns the figures of a column that is published as it is."""
+    return f"{counted(one.distinct, 'value')}, {counted(one.unique_records, 'record')} alone"
+
+
 def remainder_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
     """Yields a row of what failed at the levels, one per further round, and one of what was starred."""
     if remainder is None:
@@ -106,15 +112,15 @@ def _masked(manifest: Manifest) -> str:
     return f", {manifest.masked:,} of them masked" if manifest.masked else ""
 
 
-def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> Iterator[tuple[str, str]]:
-    """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset that a report may cite."""
+def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit, unclaimed: str = "") -> Iterator[tuple[str, str]]:
+    """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset to cite, or why none."""
     if not risk:
         return
     after = risk["after"]
     yield "risk before", _risk(risk["before"], unit) if "before" in risk else "not counted"
     suppressed = f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""
     yield "risk after", _risk(after, unit) + suppressed
-    yield "maximum risk", unit.maximum_risk_in_short(int(after.get("min_class", 0)))
+    yield "maximum risk", unclaimed or unit.maximum_risk_in_short(int(after.get("min_class", 0)))
 
 
 def _risk(figures: Mapping[str, int | float], unit: Unit) -> str:
@@ -163,6 +169,10 @@ def plan_summary(plan: Plan) -> RenderableType:
     table.add_row("promises", Text(" · ".join(plan.promises)))
     if plan.pseudonyms:
         table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
+    for name, one in plan.passthrough.items():
+        table.add_row("untreated", Text(f"{name}: {passed_words(one)}"))
+    for sentence in passthrough_warnings(plan.passthrough):
+        table.add_row("warning", Text(sentence))
     if plan.exposed:
         table.add_row(f"unique {plan.unit}s", _share(plan.exposed.unique, plan))
         # A share of records is what the limit allows to suppress.

@@ -1,17 +1,22 @@
 """How the values of a quasi-identifier are grouped: what a job may say of bins, prefixes, dates and files."""
 
+import datetime
+import re
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
+from schemas.hierarchies.sparse_areas import DIGESTED, SPARSE_ZIP_CODES, Sparse
 from schemas.reading.model import MOST_DIGITS, Character, ExactDecimal, PathText, StrictModel, fault
 
 DateUnit = Literal["day", "month", "quarter", "year", "decade"]
 DATE_UNITS: tuple[DateUnit, ...] = get_args(DateUnit)
 """The calendar units of a date hierarchy, finest first."""
+LAST_YEAR = 9999
+_ISO_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class HierarchySpec(StrictModel):
@@ -91,33 +96,6 @@ class WidthsHierarchy(HierarchySpec):
         return self.top is not None or self.bottom is not None
 
 
-def sparse_prefixes(value: object) -> object:
-    """Returns the word ``hipaa``, or a list of beginnings of one length.
-
-    Raises:
-        PydanticCustomError: neither of the two.
-    """
-    if value == "hipaa":
-        return value
-    if not isinstance(value, list) or not value or not all(isinstance(prefix, str) and prefix for prefix in value):
-        raise fault("must be the word hipaa, or a list of beginnings as text; put each in quotes")
-    if len({len(prefix) for prefix in value}) > 1:
-        raise fault("must be beginnings of one length")
-    return value
-
-
-SPARSE_ZIP_CODES = (
-    "036", "059", "063", "102", "203", "556", "692", "790", "821", "823", "830", "831", "878", "879", "884", "890", "893",
-)  # fmt: skip
-"""3-digit ZIP code areas with 20,000 people or fewer in the census of 2000, as the guidance on HIPAA's safe harbour lists them; a job may
-hold a list from a later census."""
-Sparse = Annotated[
-    Literal["hipaa"] | list[str],
-    BeforeValidator(sparse_prefixes),
-    WithJsonSchema({"anyOf": [{"const": "hipaa"}, {"type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1}]}),
-]
-
-
 class PrefixHierarchy(HierarchySpec):
     """Leading characters that are kept, one number per level; the rest is masked."""
 
@@ -127,7 +105,8 @@ class PrefixHierarchy(HierarchySpec):
     mask: Character = "*"
     """What stands for the characters that are not kept."""
     sparse: Sparse | None = None
-    """Beginnings whose values are one group, 000, at every level; hipaa stands for the 3-digit ZIP codes of 20,000 people or fewer."""
+    """Beginnings whose values are one group, 000, at every level; hipaa stands for the 3-digit ZIP codes of 20,000 people or fewer in the
+    newest census, which is that of 2020, and hipaa_2000, hipaa_2010 and hipaa_2020 for those of each."""
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"sparse"})
 
     @property
@@ -138,7 +117,14 @@ class PrefixHierarchy(HierarchySpec):
     @property
     def beginnings(self) -> tuple[str, ...]:
         """The sparse beginnings, all of one length."""
-        return SPARSE_ZIP_CODES if self.sparse == "hipaa" else tuple(self.sparse or ())
+        return SPARSE_ZIP_CODES[self.sparse] if isinstance(self.sparse, str) else tuple(self.sparse or ())
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns the fields in canonical form; the newest census goes by its year, so that a newer one makes another job."""
+        content = super().canonical()
+        if isinstance(self.sparse, str):
+            content["sparse"] = DIGESTED.get(self.sparse, self.sparse)
+        return content
 
     @field_validator("prefix")
     @classmethod
@@ -150,12 +136,41 @@ class PrefixHierarchy(HierarchySpec):
         return prefix
 
 
+def year_or_day(value: object) -> int | str:
+    """Returns a year, or a day as ISO 8601 writes it.
+
+    Raises:
+        PydanticCustomError: neither of the two.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LAST_YEAR:
+        return value
+    if isinstance(value, str) and _ISO_DAY.fullmatch(value):
+        try:
+            datetime.date.fromisoformat(value)
+        except ValueError:
+            raise fault("is no day of the calendar") from None
+        return value
+    raise fault("must be a year, such as 1936, or a day, such as 1936-07-01")
+
+
+YearOrDay = Annotated[
+    int | str,
+    BeforeValidator(year_or_day),
+    WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1, "maximum": LAST_YEAR}, {"type": "string", "format": "date"}]}),
+]
+
+
 class DateHierarchy(HierarchySpec):
     """Calendar units, one per level."""
 
     kind: ClassVar[str] = "date"
     date: Annotated[list[DateUnit], Field(min_length=1)]
     """Units, finest first: day, month, quarter, year, decade."""
+    top: YearOrDay | None = None
+    """Dates from this year or day on are one group at every level."""
+    bottom: YearOrDay | None = None
+    """Dates up to this year or day, to its end, are one group at every level, such as births of people over 89 for HIPAA's safe harbour."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"top", "bottom"})
 
     @field_validator("date")
     @classmethod
@@ -163,6 +178,38 @@ class DateHierarchy(HierarchySpec):
         if any(DATE_UNITS.index(fine) >= DATE_UNITS.index(coarse) for fine, coarse in pairwise(units)):
             raise fault("units must grow coarser from level to level, in the order " + ", ".join(DATE_UNITS))
         return units
+
+    @model_validator(mode="after")
+    def _ends_apart(self) -> Self:
+        last, first = self.last_below, self.first_above
+        if last is not None and first is not None and last >= first:
+            raise fault("bottom must be before top")
+        return self
+
+    @property
+    def hides(self) -> bool:
+        """Whether the dates themselves are never published."""
+        return self.top is not None or self.bottom is not None
+
+    @property
+    def last_below(self) -> datetime.date | None:
+        """The last day of the group up to ``bottom``."""
+        if isinstance(self.bottom, str):
+            return datetime.date.fromisoformat(self.bottom)
+        return None if self.bottom is None else datetime.date(self.bottom, 12, 31)
+
+    @property
+    def first_above(self) -> datetime.date | None:
+        """The first day of the group from ``top`` on."""
+        if isinstance(self.top, str):
+            return datetime.date.fromisoformat(self.top)
+        return None if self.top is None else datetime.date(self.top, 1, 1)
+
+    @property
+    def end_labels(self) -> tuple[str | None, str | None]:
+        """What the groups beyond bottom and top are called; None where there is none."""
+        below, above = (f"{end:04}" if isinstance(end, int) else end for end in (self.bottom, self.top))
+        return None if below is None else f"<= {below}", None if above is None else f">= {above}"
 
 
 def decimals(number: Decimal) -> int:

@@ -83,7 +83,7 @@ def statement_of(manifest: Manifest, content: bytes) -> bytes:
         "run_by": manifest.run_by,
         "method": manifest.method,
         "privacy": manifest.privacy,
-        "policy": getattr(manifest, "policy", None),
+        "policy": manifest.policy,
         "records": manifest.records,
         "released": manifest.released,
     }

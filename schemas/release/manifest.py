@@ -10,6 +10,7 @@ from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
+from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 
@@ -169,6 +170,9 @@ class Manifest(BaseModel):
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
         linked: What pseudonyms show that link records, by column; null where it was not counted yet.
         replay_of: The release whose recoding was applied; None where one was looked for.
+        passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
+            it looks like that may tell who people are.
+        policy: SHA-256 of the policy that the job was held against; null where the run had none.
         created: When it was made, UTC.
         source_name: What the job calls its source, if it says so.
         run_by: Who ran it, if the job says so.
@@ -224,6 +228,8 @@ class Manifest(BaseModel):
     person_sizes: tuple[Band, ...] = ()
     repeats: dict[str, RepeatedColumn] = {}
     linked: tuple[Linked, ...] | None = None
+    policy: str | None = None
+    passthrough: dict[str, PassedColumn] = {}
     created: str | None = None
     source_name: str | None = None
     run_by: str | None = None

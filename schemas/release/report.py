@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from schemas.release.manifest import Persons
+from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures
 
@@ -182,6 +183,8 @@ class Report(_Part):
         lattice: What the search found out about the lattice, where it kept that.
         verified: How it was verified, a sentence each.
         increment: What was counted before this run, a sentence each.
+        passthrough: What was found of each column that is published as in the source.
+        policy: SHA-256 of the policy that the job was held against, if the run had one.
         limits: What it does not promise; what other releases of the same source tell comes first.
         job: Digest of the job.
         inputs: Digest of the source.
@@ -214,5 +217,7 @@ class Report(_Part):
     peak_rss: int
     increment: tuple[str, ...] = ()
     risk_basis: str = "Counted from class sizes"
+    policy: str | None = None
+    passthrough: dict[str, PassedColumn] = {}
     source_name: str | None = None
     run_by: str | None = None

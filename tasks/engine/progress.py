@@ -27,6 +27,8 @@ class Step(NamedTuple):
 
 
 STEPS = {
+    "values": Step(1, "look at columns that are published untreated", 1, 2),
+    "passthrough": Step(1, "add up what was seen of them", 2, 2),
     "domains": Step(1, "count domains", 2, 20),
     "domain": Step(1, "merge domains", 20, 22),
     "histograms": Step(2, "count cells", 22, 42),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import time
 from collections.abc import Container, Iterator
@@ -11,8 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from schemas.errors.policy import PolicyError
 from schemas.job.job import Job
+from schemas.policy.policy import Policy, policy_faults, read_policy
 from schemas.release.increments import Increment
+from schemas.release.passthrough import PassedColumn
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.staging import clear_staging
 from tasks.store.store import Artifact, Store
@@ -24,6 +28,8 @@ OF_ALL_CHUNKS = (
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people",
 )  # fmt: skip
 """Steps whose results hold for one state of the whole source; what is counted of a chunk serves every source that has the chunk."""
+POLICY = "SKALD_POLICY"
+"""The variable that names the policy."""
 
 
 @dataclass
@@ -38,6 +44,8 @@ class Run:
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
         asked: Names of the records of Prefect that this run asked for.
+        policy: What the job was held against, if this process has a policy.
+        passthrough: What was found of columns that are published untreated.
     """
 
     job: Job
@@ -47,6 +55,8 @@ class Run:
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
     asked: set[str] = field(default_factory=set)
+    policy: Policy | None = None
+    passthrough: dict[str, PassedColumn] = field(default_factory=dict)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -78,13 +88,29 @@ class Run:
             shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
 
 
+def policy_in_force(job: Job) -> Policy | None:
+    """Returns the policy that this process's environment names, which the job keeps; None where it names none.
+
+    Raises:
+        PolicyError: the job stands below it, or it cannot be read.
+    """
+    if (path := os.environ.get(POLICY)) is None:
+        return None
+    policy = read_policy(path)
+    if faults := policy_faults(policy, job):
+        raise PolicyError.below(job.name, path, faults)
+    return policy
+
+
 @contextmanager
 def locked_run(job: Job) -> Iterator[Run]:
     """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
 
     Raises:
         StorageError: another run is at work, or the folder is not ours or cannot be written.
+        PolicyError: the job stands below the policy, or that cannot be read.
     """
+    policy = policy_in_force(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
     owner_only()
     work = claim(job)
@@ -97,7 +123,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         for left in store.folder.glob("**/.*.part"):
             left.unlink(missing_ok=True)
         try:
-            yield Run(job, store, private_folder(spill))
+            yield Run(job, store, private_folder(spill), policy=policy)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,25 +16,23 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest, pseudonym_words
+from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import chunk_key
-from tasks.counting.drivers import CountedPersons, Drivers, Exposed, uniqueness
+from tasks.counting.drivers import CountedPersons, Exposed
 from tasks.counting.phases import (
     count_domains,
-    count_histograms,
-    count_pairs,
-    count_sizes,
     find_repeats,
     merge_domains,
-    merge_histograms,
 )
-from tasks.counting.source_sizes import MOST_ROWS
-from tasks.engine.runs import Run
+from tasks.engine.runs import Run, policy_in_force
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
+from tasks.passthrough.phases import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
+from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
@@ -97,6 +95,7 @@ class Plan(BaseModel):
         source: What the source is, as in ``CSV files``.
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
+        passthrough: What was found of each column that would be published as it is.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -129,14 +128,7 @@ class Plan(BaseModel):
     promises: tuple[str, ...]
     pseudonyms: dict[str, str]
     suppression: str
-
-
-class Uniqueness(NamedTuple):
-    """Who stands out, the risk of that, and what was not counted of it."""
-
-    drivers: Drivers | None
-    risk: Figures
-    not_counted: str
+    passthrough: dict[str, PassedColumn] = {}
 
 
 def published_already(job: Job) -> Manifest | None:
@@ -146,14 +138,18 @@ def published_already(job: Job) -> Manifest | None:
     even taken; nor where a key is Prefect's to tell, which is not started yet.
 
     Raises:
-        SkaldError: a wrong hierarchy, a source without files; with a release in the target, whatever is wrong with the files.
+        SkaldError: a job below the policy, a wrong hierarchy, no file; with a release in the target, whatever is wrong with the files.
     """
+    # Here too, because what a policy refuses needs no server to be started.
+    policy_in_force(job)
     check_hierarchies(job)
     find_names(job)
     if in_prefect(job) or not any_release(job):
         return None
     with open_run(job, goes_on=True) as run:
-        found = recall(job, release_id(job, with_keys(job, read_source(job, run.store))))
+        source = with_keys(job, read_source(job, run.store))
+        check_published(run, source)
+        found = recall(job, release_id(job, source))
         if found:
             forget_extract(job, run.store)
             run.published()
@@ -173,13 +169,15 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     check_hierarchies(job)
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
+        check_published(run, source)
+        passthrough = look_through(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))
         coding = load_coding(job, domain, run.store)
         release = release_id(job, source)
         method = _of_lattice(run, source, coding) if isinstance(job.method, SkaldMethod) else _of_records(run, source, domain, coding)
-        unique = Uniqueness(None, {}, "") if quick else _uniqueness(run, source, domain, method.get("local"))
+        unique = Uniqueness(None, {}, "") if quick else uniqueness_of(run, source, domain, method.get("local"))
         return Plan(
             release=release,
             exists=is_published(job, release),
@@ -199,6 +197,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             risk=unique.risk,
             not_counted=unique.not_counted,
             repeats={} if quick else find_repeats(run, source),
+            passthrough=passthrough,
             **method,
             **_in_words(job),
         )
@@ -263,28 +262,3 @@ def _of_records(run: Run, source: Source, domain: Artifact, coding: Coding) -> d
 
 def _uncounted(run: Run, source: Source) -> int:
     return sum(run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key)) is None for chunk in source.chunks)
-
-
-def _uniqueness(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
-    """Counts phase 2 and who stands out in it, or says why not.
-
-    A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
-    """
-    coding = load_coding(run.job, domain, run.store)
-    root = choose_root(run.job, coding)
-    if local and local.distinct * source.records > MOST_ROWS:
-        return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
-    pairs = count_pairs(run, source)
-    parts = count_histograms(run, source)
-    # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
-    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
-    sizes = count_sizes(run, domain, root, files[0], parts, pairs)
-    if sizes is None:
-        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)))
-    drivers, risk = uniqueness(run.job, domain, files, pairs, sizes, run.store, run.spill)
-    told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
-    return Uniqueness(drivers, risk, told)
-
-
-def _too_many(cells: int) -> str:
-    return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."

@@ -17,6 +17,7 @@ from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
+from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.increments import increment_of
 from tasks.publication.ledger import forget_older, people_files, write_entry
@@ -53,6 +54,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     signer_of(run.job)
     with run.phase("source"):
         source = with_keys(run.job, read_source(run.job, run.store))
+        check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
         manifest = recall(run.job, release)
@@ -60,6 +62,9 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
             run.increment = increment_of(run, source)
         else:
             run.published()
+    if manifest is None:
+        with run.phase("columns"):
+            run.passthrough = look_through(run, source)
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
@@ -108,7 +113,13 @@ def verify_and_publish(
     check_linked(job, counted)
     with run.phase("overlaps"):
         related = relations(run, source, release)
-    manifest = describe(staged, counted).model_copy(update=related | {"columns": dict(layout.types), "repeats": repeats})
+    own = {
+        "columns": dict(layout.types),
+        "repeats": repeats,
+        "policy": run.policy.digest if run.policy else None,
+        "passthrough": run.passthrough,
+    }
+    manifest = describe(staged, counted).model_copy(update=related | own)
 
     def finish() -> Manifest:
         whole = complete(job, staging, manifest, counted)

@@ -12,6 +12,7 @@ from core.recount.classes import Recount
 from schemas.job.method import METHODS
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest
+from schemas.release.passthrough import unclaimed_because
 from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
@@ -54,7 +55,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         losses=tuple(_losses(manifest.loss, unit)),
         risk=tuple(_risks(manifest.risk, unit)),
         risk_basis=unit.basis(),
-        maximum_risk=_maximum_risk(manifest.risk, unit),
+        maximum_risk=unclaimed_because(manifest.passthrough) or _maximum_risk(manifest.risk, unit),
         optimal=manifest.optimal,
         certificate=certificate(manifest, terms.objective),
         lattice=manifest.lattice,
@@ -72,6 +73,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         seconds=manifest.seconds,
         peak_rss=manifest.peak_rss,
         increment=increment_sentences(manifest),
+        policy=manifest.policy,
+        passthrough=manifest.passthrough,
         source_name=manifest.source_name,
         run_by=manifest.run_by,
     )

@@ -14,6 +14,7 @@ from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
 from schemas.release.manifest import Manifest
+from schemas.release.passthrough import passthrough_warnings
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.units import Unit
@@ -187,12 +188,13 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Returns all that a run warns of: identifiers that repeat, files of the source that are equal, and what other releases of it tell."""
+    """Returns all that a run warns of: identifiers that repeat, equal files, untreated columns that may tell people, other releases."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
-    return [*repeat_warnings(manifest), *(copies if equal else []), *overlap_sentences(manifest)]
+    told = [*passthrough_warnings(manifest.passthrough), *overlap_sentences(manifest)]
+    return [*repeat_warnings(manifest), *(copies if equal else []), *told]
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:

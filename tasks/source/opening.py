@@ -20,6 +20,7 @@ def open_run(job: Job, *, goes_on: bool = False) -> Iterator[Run]:
 
     Raises:
         StorageError: another run is at work, or the folder cannot be written.
+        PolicyError: the job stands below the policy, or that cannot be read.
     """
     with locked_run(job) as run, asked_once(job, run.store, goes_on=goes_on):
         yield run

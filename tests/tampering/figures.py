@@ -119,6 +119,8 @@ for field, value in {
     "loss.dm_all": 1, "overlaps": [{"release": "people-0123456789abcdef", "k": 5, "shared": 9, "added": 0, "removed": 0}],
 }.items():  # fmt: skip
     add(f"{field} is another, all anew", changed(to(field, value)), keyed=True)
+add("what untreated columns tell is left out, all anew", changed(to("passthrough", {})), keyed=True)
+add("a policy is said, all anew", changed(to("policy", "0" * 64)), keyed=True)
 add("the optimum is said to be less than it is, all anew", changed(to("optimal", "best of the nodes above 1 root")), keyed=True)
 
 

@@ -17,7 +17,7 @@ from core.hierarchies.disclosing_labels import telling
 from core.hierarchies.hierarchy import build_hierarchy
 from core.lattice.lattice import Lattice
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
+from schemas.hierarchies.sparse_areas import OF_2020
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.hierarchies import bin_edges, built, domain_of, exact, published
 
@@ -86,7 +86,7 @@ def test_no_allowed_level_of_its_own_hierarchy_tells_what_is_hidden(
     assert telling(qid(spec), hierarchy.labels[0], Path()) == len(ages)
 
 
-HEADS = [*SPARSE_ZIP_CODES, "000", "037", "606", "999"]
+HEADS = [*OF_2020, "000", "037", "606", "999"]
 ZIPS = st.lists(st.builds("{}{:02}".format, st.sampled_from(HEADS), st.integers(0, 99)), min_size=1, max_size=40, unique=True).map(sorted)
 
 
@@ -94,7 +94,7 @@ ZIPS = st.lists(st.builds("{}{:02}".format, st.sampled_from(HEADS), st.integers(
 def test_zip_codes_of_sparse_areas_become_000_and_the_others_keep_three_digits(zips: list[str]) -> None:
     spec = {"prefix": [3, 1], "sparse": "hipaa"}
     hierarchy = built(spec, domain_of(zips))
-    sparse = {*SPARSE_ZIP_CODES, "000"}
+    sparse = {*OF_2020, "000"}
     assert published(hierarchy, 1) == ["000" if code[:3] in sparse else f"{code[:3]}**" for code in zips]
     assert published(hierarchy, 2) == ["000" if code[:3] in sparse else f"{code[:1]}****" for code in zips]
     for level in (1, 2, 3):
@@ -112,8 +112,12 @@ def test_zip_codes_as_numbers_are_refused_because_their_zeros_are_lost() -> None
         ({"widths": [1], "top": 90, "encode": True}, "encode: true counts ranks"),
         ({"widths": [1], "top": 18, "bottom": 90}, "bottom must be less than top"),
         ({"prefix": [3], "sparse": ["036", "59"]}, "one length"),
-        ({"prefix": [3], "sparse": "census"}, "the word hipaa"),
-        ({"prefix": [3], "sparse": []}, "the word hipaa"),
+        ({"prefix": [3], "sparse": "census"}, "the word 'hipaa'"),
+        ({"date": ["year"], "bottom": 2020, "top": "2020-12-31"}, "bottom must be before top"),
+        ({"date": ["year"], "bottom": "1936-02-30"}, "no day of the calendar"),
+        ({"date": ["year"], "top": "2020-13"}, "a year, such as 1936, or a day"),
+        ({"date": ["year"], "top": True}, "a year, such as 1936, or a day"),
+        ({"prefix": [3], "sparse": []}, "the word 'hipaa'"),
     ],
 )
 def test_ends_and_beginnings_that_make_no_sense_are_refused(hierarchy: dict[str, Any], words: str) -> None:

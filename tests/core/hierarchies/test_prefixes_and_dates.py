@@ -60,6 +60,17 @@ def test_dates_are_published_by_calendar_unit(dates: list[date]) -> None:
         assert published(hierarchy, level) == [calendar_label(day, unit) for day in dates]
 
 
+@given(DATES, st.sampled_from([1936, "1936-05-01"]), st.sampled_from([2020, "2020-03-01"]))
+def test_days_up_to_the_bottom_and_from_the_top_are_one_group_at_every_level(dates: list[date], bottom: int | str, top: int | str) -> None:
+    hierarchy = built({"date": UNITS, "bottom": bottom, "top": top}, domain_of(dates, pa.date32()))
+    last = date(1936, 12, 31) if bottom == 1936 else date(1936, 5, 1)
+    first = date(2020, 1, 1) if top == 2020 else date(2020, 3, 1)
+    assert hierarchy.levels == 7
+    for level, unit in enumerate(UNITS, 1):
+        labels = [f"<= {bottom}" if day <= last else f">= {top}" if day >= first else calendar_label(day, unit) for day in dates]
+        assert published(hierarchy, level) == labels
+
+
 @given(moments_before(2200), st.sampled_from(["s", "ms", "us"]))
 def test_moments_of_a_day_are_merged_before_days_are(moments: list[datetime], unit: str) -> None:
     domain = domain_of(pa.array(moments, pa.timestamp("us")).cast(pa.timestamp(unit), safe=False).unique())

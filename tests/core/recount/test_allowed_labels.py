@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from core.hierarchies.disclosing_labels import telling
 from core.recount.allowed_labels import telling_labels, telling_pairs
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
+from schemas.hierarchies.sparse_areas import OF_2020
 from schemas.job.columns import QuasiIdentifier
 from tests.oracles.hierarchies import built, domain_of
 
@@ -48,6 +48,11 @@ def told_by(one: QuasiIdentifier, labels: list[Any]) -> int:
         ({"widths": [5]}, False, ["[5 - 9]", "7", "-3.5", "*", "[7 - 7]", "1.2.3", "[9 - 5]", "{5, 6}"], 6),
         ({"prefix": [3, 2], "sparse": "hipaa"}, True, ["606**", "60***", "000", "036**", "60614", "000**"], 2),
         ({"prefix": [3, 2], "sparse": "hipaa"}, True, ["03***", "63***"], 0),
+        ({"date": ["year", "decade"], "bottom": 1936}, True, ["<= 1936", "1937", "1930s", "2020", "*", None], 0),
+        ({"date": ["year", "decade"], "bottom": 1936}, True, ["<= 1935", "< 1936", "1936", "1900", "1920s", "1937-01", ">= 1936"], 7),
+        ({"date": ["day", "year"], "bottom": "1936-05-01"}, True, ["<= 1936-05-01", "1936-05-02", "1936", "1937"], 0),
+        ({"date": ["day", "year"], "bottom": "1936-05-01"}, True, ["<= 1936", "1936-05-01", "1936-04-30", "1935", "1936-02-30"], 5),
+        ({"date": ["quarter"], "top": 2020}, True, [">= 2020", "2019-Q4", "2020-Q1", "2021-Q3"], 2),
         ({"prefix": [3]}, False, ["606**", "60614", "60", ""], 3),
         ({"prefix": [3], "mask": "#"}, False, ["606##", "606**", "606#*"], 2),
         ({"date": ["year", "decade"]}, False, ["1980", "1980s", "1980-05-17", "-0004", "1980-05", "1985s", "x"], 4),
@@ -107,7 +112,8 @@ SPECS: list[tuple[dict[str, Any], bool]] = [
     ({"widths": [5], "top": 90}, True), ({"widths": [5], "bottom": 18}, True), ({"widths": [5], "bottom": 17.5, "top": 89.5}, True),
     ({"widths": [5], "bottom": 18, "top": 90}, False), ({"widths": [5]}, False), ({"prefix": [3, 2], "sparse": ["036", "178"]}, True),
     ({"prefix": [2]}, False), ({"prefix": [3], "mask": "#", "sparse": ["36"]}, False), ({"date": ["month", "year"]}, False),
-    ({"date": ["quarter", "decade"]}, False), ({"date": ["day"]}, False), ({"tree": TREE}, False),
+    ({"date": ["quarter", "decade"]}, False), ({"date": ["day"]}, False), ({"date": ["year", "decade"], "bottom": 1936}, True),
+    ({"date": ["day", "month", "quarter"], "bottom": "1936-05-01", "top": 2020}, True), ({"tree": TREE}, False),
 ]  # fmt: skip
 
 
@@ -120,7 +126,7 @@ def test_the_writer_and_the_recount_judge_any_label_alike(
         told_by(qid(hierarchy, exact=exact), [label])
 
 
-@given(st.lists(st.builds("{}{:02}".format, st.sampled_from([*SPARSE_ZIP_CODES, "000", "606"]), st.integers(0, 99)), min_size=1))
+@given(st.lists(st.builds("{}{:02}".format, st.sampled_from([*OF_2020, "000", "606"]), st.integers(0, 99)), min_size=1))
 def test_sparse_areas_are_told_by_no_level(zips: list[str]) -> None:
     spec = {"prefix": [3, 1], "sparse": "hipaa"}
     hierarchy = built(spec, domain_of(sorted(set(zips))))

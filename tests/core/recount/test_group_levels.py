@@ -34,6 +34,13 @@ MOMENTS = st.datetimes(datetime(1900, 1, 1), datetime(2030, 1, 1)) | DAYS.map(la
 UNITS = st.sets(st.sampled_from(["day", "month", "quarter", "year", "decade"]), min_size=1).map(
     lambda units: [unit for unit in ("day", "month", "quarter", "year", "decade") if unit in units]
 )
+DATE_ENDS = st.fixed_dictionaries(
+    {},
+    optional={
+        "bottom": st.integers(1, 1950) | st.dates(date(1, 1, 1), date(1950, 12, 31)).map(str),
+        "top": st.integers(1951, 2399) | st.dates(date(1951, 1, 1), date(2400, 1, 1)).map(str),
+    },
+)
 TEXTS = st.text("01*a", min_size=0, max_size=5)
 
 
@@ -76,15 +83,15 @@ def test_beginnings_of_numbers(values: list[int], nulls: int) -> None:
     agree({"prefix": [4, 2]}, pa.array(values), nulls)
 
 
-@given(st.lists(DAYS, min_size=1, max_size=20), UNITS, st.integers(0, 1))
-def test_units_of_dates(values: list[date], units: list[str], nulls: int) -> None:
-    agree({"date": units}, pa.array(values), nulls)
+@given(st.lists(DAYS, min_size=1, max_size=20), UNITS, DATE_ENDS, st.integers(0, 1))
+def test_units_of_dates(values: list[date], units: list[str], ends: dict[str, Any], nulls: int) -> None:
+    agree({"date": units} | ends, pa.array(values), nulls)
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Zurich", "Asia/Kolkata", "-03:30"])
-@given(st.lists(MOMENTS, min_size=1, max_size=12), UNITS, st.integers(0, 1))
-def test_units_of_moments(zone: str | None, values: list[datetime], units: list[str], nulls: int) -> None:
-    agree({"date": units}, pa.array(values, pa.timestamp("us")).cast(pa.timestamp("us", zone)), nulls)
+@given(st.lists(MOMENTS, min_size=1, max_size=12), UNITS, DATE_ENDS, st.integers(0, 1))
+def test_units_of_moments(zone: str | None, values: list[datetime], units: list[str], ends: dict[str, Any], nulls: int) -> None:
+    agree({"date": units} | ends, pa.array(values, pa.timestamp("us")).cast(pa.timestamp("us", zone)), nulls)
 
 
 LISTED = {

@@ -24,7 +24,7 @@ from core.recount.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.value_texts import written
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.mondrian import Generalisation
-from tests.core.recount.test_group_levels import DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS
+from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 ODD = st.text("ab,{}[] -*", max_size=7)
@@ -117,6 +117,20 @@ def test_beginnings_of_numbers(values: list[int]) -> None:
 @given(st.lists(DAYS, min_size=1, max_size=12), UNITS)
 def test_units_of_dates(values: list[date], units: list[str]) -> None:
     every_level_is_read({"date": units}, distinct(values))
+
+
+@given(st.lists(DAYS, min_size=1, max_size=12), UNITS, DATE_ENDS)
+def test_what_lies_beyond_an_end_is_read_as_that(values: list[date], units: list[str], ends: dict[str, Any]) -> None:
+    """A unit that an end cuts in two is read as all of it: more than it stands for, never less."""
+    spec, known = {"date": units} | ends, distinct(values)
+    hierarchy = built(spec, domain_of(known, nulls=0))
+    for groups, labels in zip(hierarchy.groups, hierarchy.labels, strict=True):
+        texts = as_text(labels)
+        spans = reading(spec, known, texts)
+        for label, text in enumerate(texts):
+            held, read = set(np.flatnonzero(groups == label)), set(covered(spans, label))
+            assert held <= read
+            assert held == read or not (text or "").startswith(("<=", ">="))
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "Europe/Zurich", "-03:30"])

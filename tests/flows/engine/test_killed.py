@@ -14,7 +14,7 @@ from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job, write_parquet
 
 SETTINGS = ("--set", "chunk_rows=60", "--set", "rows_per_file=200", "--set", "privacy.k=4")
-STEPS = ["domains", "domain", "histograms", "histogram", "outcome", "runs", "files"]
+STEPS = ["values", "passthrough", "domains", "domain", "histograms", "histogram", "outcome", "runs", "files"]
 TABLE = people(900)
 
 

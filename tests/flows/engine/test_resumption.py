@@ -21,7 +21,7 @@ from tests.jobs import data_files, digests, job_of, people, people_job, released
 from tests.patience import until
 
 TABLE = people(400)
-COUNTED = {"domains", "domain", "histograms", "histogram", "sizes", "repeats"}
+COUNTED = {"values", "passthrough", "domains", "domain", "histograms", "histogram", "sizes", "repeats"}
 FOUND = {"outcome", "cells", "classes", "lattice"}
 Artefacts = Mapping[str, Sequence[int]]
 
@@ -53,7 +53,7 @@ def current(folder: Path) -> str:
         (["rows_per_file=50"], set()),
         (["target=elsewhere"], set()),
         (["columns.quasi_identifiers.1.hierarchy.widths=[1, 2]"], FOUND | {"histogram", "sizes"}),
-        (["columns.insensitive=[note, score]", "columns.identifiers=[person, visits]"], {"repeats"}),
+        (["columns.insensitive=[note, score]", "columns.identifiers=[person, visits]"], {"values", "passthrough", "repeats"}),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, list) else "",
 )

@@ -20,7 +20,7 @@ def job(folder: Path, **changes: object) -> Path:
     write_parquet(folder / "people", people(3000), files=3)
     columns = job_of()["columns"]
     kept = [qid for qid in columns["quasi_identifiers"] if qid["name"] in QIDS]
-    columns |= {"quasi_identifiers": kept, "insensitive": "rest"}
+    columns |= {"identifiers": ["person", "born"], "quasi_identifiers": kept, "insensitive": "rest"}
     return write_job(folder, job_of(columns=columns, **changes))
 
 

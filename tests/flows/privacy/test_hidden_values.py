@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import JobError, VerificationError
-from schemas.hierarchies.hierarchy import SPARSE_ZIP_CODES
+from schemas.hierarchies.sparse_areas import OF_2020, SPARSE_ZIP_CODES
+from schemas.job.digest import job_digest
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
@@ -25,7 +26,7 @@ METHODS = ["skald", "mondrian", "rayden", "canon", "mondrian_cof", "clustering"]
 def patients(rows: int = 600) -> pa.Table:
     """Many old people, and ZIP codes of sparse areas: so many that k alone would publish them."""
     random = np.random.default_rng(5)
-    heads = random.choice(["606", "100", *SPARSE_ZIP_CODES[:2]], rows)
+    heads = random.choice(["606", "100", *OF_2020[:2]], rows)
     born = [date(1940, 1, 1) + timedelta(int(days)) for days in random.choice([0, 400, 9000], rows)]
     return pa.table(
         {
@@ -80,7 +81,7 @@ def test_of_all_nodes_that_hide_the_values_the_best_is_found(anonymise: Anonymis
     published = [
         (
             ">= 90" if row["age"] >= 90 else row["age"],
-            "000" if row["zip"][:3] in SPARSE_ZIP_CODES else row["zip"][:3],
+            "000" if row["zip"][:3] in OF_2020 else row["zip"][:3],
             row["admitted"].year,
         )
         for row in patients().to_pylist()
@@ -117,6 +118,40 @@ def test_bounds_leave_the_side_beyond_the_top_open(anonymise: Anonymise, tmp_pat
 def test_ranges_of_hidden_values_are_refused_with_the_job(tmp_path: Path, settings: tuple[str, ...], words: str) -> None:
     with pytest.raises(JobError, match=words):
         load_job(job(tmp_path, SAFE), settings)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_births_of_people_over_89_are_one_group_whatever_the_method(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
+    """A few years of birth lie beyond the end, in the midst of a decade; k alone would publish each of them."""
+    random = np.random.default_rng(3)
+    years = random.choice([1925, 1930, 1936, 1937, 1939, 1960, 1971], 400)
+    born = pa.array([date(year, 1 + number % 12, 3) for number, year in enumerate(years.tolist())])
+    table = pa.table({"born": born, "sex": random.choice(["f", "m"], 400), "age": 2026 - years, "illness": random.choice(["a", "b"], 400)})
+    qids: dict[str, Any] = {
+        "born": {"hierarchy": {"date": ["year", "decade"], "bottom": 1936}},
+        "age": {"hierarchy": {"widths": [1, 10], "top": 90}},
+        "sex": {"hierarchy": {"tree": {"*": ["f", "m"]}}},
+    }
+    columns = {"quasi_identifiers": [{"name": name, **spec} for name, spec in qids.items()], "sensitive": ["illness"]}
+    file = people_job(tmp_path, table, name="births", columns=columns, privacy={"k": 2}, suppression={"limit": 0.1})
+    made = anonymise(file, f"method.name={method}")
+    words = {str(word) for word in released(made.folder)["born"].unique().drop_nulls()}
+    assert "<= 1936" in words or words == {"*"} or method != "skald"
+    assert not {year for year in ("1925", "1930", "1936") if any(word.startswith(year) and word != "1930s" for word in words)}
+    assert not words & {"1920s"}
+    verify_release(load_job(file, (f"method.name={method}",)), made.folder)
+
+
+def test_the_newest_census_is_the_default_and_each_has_its_name(tmp_path: Path) -> None:
+    def digest(sparse: str) -> str:
+        return job_digest(load_job(job(tmp_path / sparse, SAFE | {"zip": {"hierarchy": {"prefix": [3], "sparse": sparse}}})))
+
+    assert digest("hipaa") == digest("hipaa_2020")
+    assert len({digest(f"hipaa_{year}") for year in (2000, 2010, 2020)}) == 3
+    for word, length, differing in (("hipaa_2000", 17, {"063", "830"}), ("hipaa_2010", 18, {"369", "753", "772"})):
+        assert len(SPARSE_ZIP_CODES[word]) == length
+        assert differing <= set(SPARSE_ZIP_CODES[word])
+    assert SPARSE_ZIP_CODES["hipaa"] == OF_2020
 
 
 def test_a_job_without_hidden_values_keeps_its_release_id(anonymise: Anonymise, tmp_path: Path) -> None:

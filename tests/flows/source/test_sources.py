@@ -114,7 +114,7 @@ def test_hive_partitions_are_columns(anonymise: Anonymise, expected: list[str], 
     roles |= {
         "quasi_identifiers": roles["quasi_identifiers"][1:3],
         "sensitive": ["disease", "sex"],
-        "identifiers": ["person"],
+        "identifiers": ["person", "born"],
         "insensitive": "rest",
     }
     made = anonymise(write_job(tmp_path, job_of(source=source, columns=roles, privacy=closeness)))

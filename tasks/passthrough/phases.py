@@ -1,0 +1,72 @@
+"""The phase that looks at what a release would publish untreated, before anything else of the source is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from schemas.errors.passthrough import PassthroughError
+from schemas.errors.policy import PolicyError
+from schemas.job.columns import REST
+from schemas.policy.policy import banned_faults
+from schemas.release.passthrough import PassedColumn
+from tasks.engine.calls import Call
+from tasks.engine.runs import Run
+from tasks.engine.steps import map_groups, run_step
+from tasks.passthrough.chunks import count_chunk_values, values_key
+from tasks.passthrough.figures import add_values, figures_key, read_figures
+from tasks.source.chunks import Chunk, Source
+from tasks.store.keys import Key
+from tasks.store.store import Artifact, Store
+
+
+def check_published(run: Run, source: Source) -> None:
+    """Refuses a release of columns that the policy never lets out; what ``insensitive: rest`` takes in is known from here on.
+
+    Raises:
+        PolicyError: there are such columns.
+    """
+    policy = run.policy
+    if policy and (faults := banned_faults(policy, source.payload)):
+        raise PolicyError.below(run.job.name, policy.path, faults)
+
+
+def look_through(run: Run, source: Source) -> dict[str, PassedColumn]:
+    """Measures every column that is published as it is, and looks at what its values are.
+
+    Returns:
+        Figures by column, in the order of the release.
+
+    Raises:
+        PassthroughError: ``insensitive: rest`` would take in a column that may tell who people are.
+        SkaldError: whatever a step raises.
+    """
+    columns = run.job.columns
+    untreated = untreated_columns(run, source)
+    person = columns.person[0] if len(columns.person) == 1 else None
+    names = [*untreated, *([person] if untreated and person is not None and person not in untreated else [])]
+    if not untreated:
+        return {}
+
+    def key(chunk: Chunk) -> Key:
+        return values_key(source.columns, names, chunk)
+
+    parts = map_groups(run, "values", _count_values, source.chunks, key, source.columns, names, run.store)
+    call = Call(figures_key(names, person, parts), "look at columns", (run.job, names, person, parts, run.store, run.spill))
+    figures = read_figures(run_step(run, "passthrough", add_values, call), run.store)
+    found = {name: figures[name] for name in untreated}
+    if columns.insensitive == REST:
+        refused = {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
+        if refused:
+            raise PassthroughError.not_of_the_rest(refused)
+    return found
+
+
+def untreated_columns(run: Run, source: Source) -> list[str]:
+    """Returns the columns that are published as they are in the source, in the order of the release."""
+    return [name for name in source.payload if name not in source.treatments]
+
+
+def _count_values(columns: pa.Schema, names: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> list[Artifact]:
+    return [count_chunk_values(columns, names, chunk, store) for chunk in chunks]

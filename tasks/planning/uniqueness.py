@@ -1,0 +1,52 @@
+"""Who stands out in the source as it is, counted for a plan, or why that is not known."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from core.privacy.risk import Figures
+from tasks.counting.coding import load_coding
+from tasks.counting.drivers import Drivers, uniqueness
+from tasks.counting.phases import count_histograms, count_pairs, count_sizes, merge_histograms
+from tasks.counting.source_sizes import MOST_ROWS
+from tasks.engine.runs import Run
+from tasks.lattice.recodings import choose_root
+from tasks.planning.local_plan import LocalPlan
+from tasks.source.chunks import Source
+from tasks.store.store import Artifact
+
+
+class Uniqueness(NamedTuple):
+    """Who stands out, the risk of that, and what was not counted of it."""
+
+    drivers: Drivers | None
+    risk: Figures
+    not_counted: str
+
+
+def uniqueness_of(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
+    """Counts phase 2 and who stands out in it, or says why not.
+
+    A search of the lattice would count it in any case. For other methods it is left alone where a sample says that it is too much.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    coding = load_coding(run.job, domain, run.store)
+    root = choose_root(run.job, coding)
+    if local and local.distinct * source.records > MOST_ROWS:
+        return Uniqueness(None, {}, _too_many(round(local.distinct * source.records)))
+    pairs = count_pairs(run, source)
+    parts = count_histograms(run, source)
+    # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
+    files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
+    sizes = count_sizes(run, domain, root, files[0], parts, pairs)
+    if sizes is None:
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)))
+    drivers, risk = uniqueness(run.job, domain, files, pairs, sizes, run.store, run.spill)
+    told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
+    return Uniqueness(drivers, risk, told)
+
+
+def _too_many(cells: int) -> str:
+    return f"{cells:,} combinations, or about so many, are too many to add up, so how unique records are is not known."

@@ -1,0 +1,119 @@
+"""What is published untreated is measured and looked at, and never taken in unnamed where it may tell who people are."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from schemas.errors.passthrough import PassthroughError
+from tests.conftest import Anonymise, CommandLine
+from tests.jobs import PAYLOAD, job_of, people, people_job
+
+ROWS = 300
+MAILS = pa.array([f"canary{number % 30}@example.org" for number in range(ROWS)])
+
+
+def rest(**more: Any) -> dict[str, Any]:
+    return job_of()["columns"] | {"insensitive": "rest"} | more
+
+
+def with_mails() -> pa.Table:
+    return people(ROWS).append_column("contact", MAILS)
+
+
+@pytest.mark.parametrize(("files", "chunk_rows"), [(1, 1_000_000), (7, 1_000_000), (3, 11)])
+def test_figures_are_those_of_a_plain_count_whatever_the_chunks(anonymise: Anonymise, tmp_path: Path, files: int, chunk_rows: int) -> None:
+    table = people(ROWS)
+    made = anonymise(people_job(tmp_path, table, files=files, chunk_rows=chunk_rows))
+    assert list(made.manifest.passthrough) == PAYLOAD
+    for name, one in made.manifest.passthrough.items():
+        counts = Counter(value for value in table[name].to_pylist() if value is not None)
+        assert (one.distinct, one.unique_records, one.values) == (len(counts), list(counts.values()).count(1), counts.total())
+        assert one.looked_at == one.distinct
+
+
+def test_what_is_treated_or_left_out_is_not_among_them(anonymise: Anonymise, tmp_path: Path) -> None:
+    columns = job_of()["columns"]
+    columns["identifiers"] = ["person", "note"]
+    columns["insensitive"] = ["score", "visits"]
+    made = anonymise(people_job(tmp_path, columns=columns))
+    assert list(made.manifest.passthrough) == ["disease", "score", "visits"]
+
+
+def test_the_rest_takes_in_neither_identifiers_nor_what_is_nearly_unique(anonymise: Anonymise, tmp_path: Path) -> None:
+    job = people_job(tmp_path, with_mails(), columns=rest(identifiers=[]))
+    with pytest.raises(PassthroughError) as refused:
+        anonymise(job)
+    said = str(refused.value)
+    assert refused.value.exit_code == 2
+    assert "'person': nearly unique" in said
+    assert "'contact': e-mail addresses" in said
+    assert "canary" not in said
+    assert not list((tmp_path / "releases").glob("*"))
+
+
+def test_plan_refuses_what_a_run_would(direct: CommandLine, tmp_path: Path) -> None:
+    people_job(tmp_path, with_mails(), columns=rest())
+    for command in ("plan", "run"):
+        done = direct(command, "job.yaml")
+        assert (done.returncode, "'contact': e-mail addresses" in done.stderr) == (2, True)
+
+
+def test_by_name_it_is_published_with_a_warning_and_no_maximum_risk_is_claimed(direct: CommandLine, tmp_path: Path) -> None:
+    columns = job_of()["columns"]
+    columns["insensitive"].append("contact")
+    people_job(tmp_path, with_mails(), columns=columns, privacy={"k": 12}, suppression={"limit": 1})
+    planned = " ".join(direct("plan", "job.yaml").stdout.split())
+    assert "contact: 30 values, 0 records alone" in planned
+    assert "Column 'contact' is published as it is and looks like: e-mail addresses" in planned
+    done = direct("run", "job.yaml", "--json")
+    manifest = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert manifest["passthrough"]["contact"] | {"values": 0} == {
+        "distinct": 30, "unique_records": 0, "values": 0, "looked_at": 30, "reasons": ["e-mail addresses"],
+    }  # fmt: skip
+    assert "Warning: Column 'contact'" in done.stderr
+    folder = tmp_path / "releases" / manifest["release"]
+    report = json.loads((folder / "report.json").read_text())
+    assert report["maximum_risk"] == (
+        "No maximum risk is claimed: a column published as in the source may tell who people are ('contact')."
+    )
+    page = (folder / "report.html").read_text()
+    assert "EMA" not in page
+    assert "e-mail addresses" in page
+    assert not [path for path in folder.glob("*.*") if "canary" in path.read_text()]
+    assert "EMA" not in direct("run", "job.yaml").stdout
+
+
+def test_a_maximum_risk_is_claimed_where_nothing_was_seen(anonymise: Anonymise, tmp_path: Path) -> None:
+    made = anonymise(people_job(tmp_path, privacy={"k": 12}, suppression={"limit": 1}))
+    assert not [name for name, one in made.manifest.passthrough.items() if one.reasons]
+    assert "EMA" in json.loads((made.folder / "report.json").read_text())["maximum_risk"]
+
+
+def test_a_number_that_each_person_keeps_is_refused_where_persons_are_named(anonymise: Anonymise, tmp_path: Path) -> None:
+    table = people(ROWS)
+    table = table.set_column(0, "person", pa.array([number % 100 for number in range(ROWS)]))
+    table = table.append_column("file", pa.array([f"f{number % 100}" for number in range(ROWS)]))
+    assert anonymise(people_job(tmp_path / "records", table, columns=rest())).new
+    with pytest.raises(PassthroughError, match="'file': nearly unique"):
+        anonymise(people_job(tmp_path / "persons", table, columns=rest(person="person")))
+
+
+def test_only_new_files_are_looked_through(anonymise: Anonymise, tmp_path: Path) -> None:
+    job = people_job(tmp_path, files=3)
+    anonymise(job)
+    folder = next(tmp_path.glob(".skald/*/artifacts/values"))
+    before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}
+    assert len(before) == 3
+    people_job(tmp_path / "more", people(100, seed=9))
+    (tmp_path / "more" / "people" / "000.parquet").rename(tmp_path / "people" / "new.parquet")
+    anonymise(job)
+    after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}
+    assert len(after) == 4
+    assert after | before == after
