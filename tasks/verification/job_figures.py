@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 
 from pydantic_core import to_jsonable_python
@@ -23,16 +24,17 @@ NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manife
 def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
     """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
     try:
-        if manifest.job != job_digest(job):
-            return [], [OTHER_JOB]
+        digest, hierarchies = job_digest(job), hierarchies_of(job)
     except JobError:
         # For k they do not matter.
         return [], [NO_HIERARCHIES]
-    wrong = [name for name, same in _claims(job, manifest).items() if not same]
+    if manifest.job != digest:
+        return [], [OTHER_JOB]
+    wrong = [name for name, same in _claims(job, manifest, hierarchies).items() if not same]
     return [f"the manifest's {listed(wrong)} cannot be: the job that it names says something else"] if wrong else [], []
 
 
-def _claims(job: Job, manifest: Manifest) -> dict[str, bool]:
+def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dict[str, bool]:
     """Returns by field of the manifest whether it says what the job does."""
     names = [qid.name for qid in job.columns.quasi_identifiers]
     tops = [manifest.tops[name] for name in names if name in manifest.tops]
@@ -43,7 +45,7 @@ def _claims(job: Job, manifest: Manifest) -> dict[str, bool]:
         "name": manifest.name == job.name and manifest.release.startswith(f"{job.name}-"),
         "method": manifest.method == job.method.name,
         "privacy": manifest.privacy == to_jsonable_python(job.privacy.summary()),
-        "hierarchies": manifest.hierarchies == hierarchies_of(job),
+        "hierarchies": manifest.hierarchies == hierarchies,
         "node": (manifest.node is not None) == levelled and (not levelled or list(manifest.levels or {}) == names == list(manifest.tops)),
         "ncp": not manifest.ncp or list(manifest.ncp) == names,
         "asked": manifest.asked == terms_of(job, manifest.node, tops),
