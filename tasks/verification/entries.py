@@ -83,7 +83,7 @@ def _document_faults(release: Path, manifest: Manifest) -> list[str]:
 
 
 def _listing_faults(manifest: Manifest) -> list[str]:
-    """Returns whether data files are listed as a run lists them: each once, in ``data``, and in order where none is in a folder of its own."""
+    """Returns whether data files are listed as a run lists them: each once, in ``data``, in order where they lie in it themselves."""
     names = [file.path for file in manifest.files]
     ordered = sorted(names) if all(len(PurePosixPath(name).parts) == 2 for name in names) else names
     if names != ordered or len(set(names)) < len(names) or not all(map(_is_data, names)):
