@@ -39,6 +39,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "records": (6, 0),
             "publication": (7, 1),
             "mondrian": (8, 1),
+            "verification": (8, 2),
             "planning": (9, 0),
             "utility": (9, 2),
             "comparison": (10, 2),

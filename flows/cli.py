@@ -25,6 +25,7 @@ from flows.commands.report import report
 from flows.commands.reveal import reveal
 from flows.commands.schema import schema
 from flows.commands.utility import utility
+from flows.commands.verify import verify
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import PrintingError, ServerError
 from tasks.engine.runners import RunnerName, choose_runner
@@ -214,36 +215,6 @@ def plan(
 
 
 @app.command()
-def verify(
-    release: Annotated[str, typer.Argument(help="A release folder, or its address in an object store.", show_default=False)],
-    job: Annotated[Path, typer.Option("--job", help="The job whose promise is checked.", show_default=False)],
-    settings: Settings = None,
-    as_json: AsJson = False,
-) -> None:
-    """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
-    from flows.terminal.runs import verification_summary
-    from schemas.job.job import load_job
-    from tasks.publication.ledger import people_of_release
-    from tasks.publication.manifests import risk_after
-    from tasks.publication.remote_target import at_hand
-    from tasks.recount.recount import verify_release
-    from tasks.store.store import Store
-
-    loaded = load_job(job, settings or ())
-    with at_hand(release) as folder:
-        recount, manifest = verify_release(loaded, folder, people_of_release(folder.name, Store(loaded.work_path / "artifacts")))
-    if as_json:
-        suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-        figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked"}}
-        persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
-        _print_json(
-            figures | {"persons": persons, "linked": [vars(one) for one in recount.linked], "risk": risk_after(recount, suppressed, masked)}
-        )
-    else:
-        Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))
-
-
-@app.command()
 def clean(job: JobFile, settings: Settings = None) -> None:
     """Removes the artefacts of a job, which hold raw values. Releases stay."""
     from schemas.job.job import load_job
@@ -287,6 +258,7 @@ app.command()(lattice)
 app.command()(report)
 app.command()(schema)
 app.command()(reveal)
+app.command()(verify)
 
 if __name__ == "__main__":
     as_process()

@@ -19,19 +19,19 @@ def report(
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting of the job, as in privacy.k=10.")
     ] = None,
     to: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the report goes; into the release if left out.", show_default=False)
+        Path | None, typer.Option(metavar="FOLDER", help="Where the report goes; back into the release if left out.", show_default=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Prints report.json, and writes files only with --to.")] = False,
 ) -> None:
     """Makes the report of a release again, from its manifest and files alone; exits with 4 if they do not agree."""
     from schemas.job.job import load_job
-    from tasks.publication.staging import write_report
+    from tasks.publication.staging import restore_report, write_report
     from tasks.report.again import report_again
 
     made = report_again(release, load_job(job, settings or ()) if job else None)
     written = []
     if to or not as_json:
-        written = write_report(_folder(to) if to else release, made)
+        written = write_report(_folder(to), made) if to else restore_report(release, made)
     if as_json:
         sys.stdout.write(made.model_dump_json(indent=2) + "\n")
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -251,8 +251,18 @@ def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
     table.add_row("fragments", f"{local.fragments:,}{many} ({local.reason})")
 
 
-def verification_summary(recount: Recount, manifest: Manifest | None, k: int) -> RenderableType:
-    """Returns what was recounted, as a table."""
+def verification_summary(
+    recount: Recount, manifest: Manifest | None, k: int, notes: Sequence[str] = (), *, trusted: bool = False
+) -> RenderableType:
+    """Returns what was recounted, as a table.
+
+    Args:
+        recount: What was counted.
+        manifest: What it was held against, if there is one.
+        k: What every class has at least.
+        notes: What could not be checked, in sentences.
+        trusted: Whether the signature is that of a key which the user gave.
+    """
     table = _facts()
     table.add_row("records", f"{recount.records:,}")
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} (k = {k:,})")
@@ -266,9 +276,19 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     for sentence in linked_sentences(manifest) if manifest else ():
         table.add_row("linked", sentence)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
+    if manifest:
+        table.add_row("signature", _signature_words(manifest, trusted=trusted))
+    for sentence in notes:
+        table.add_row("not checked", sentence)
     for sentence in recount.unproved or (f"has a record for each of the files', of its {counted(recount.source or 0, 'record')}",):
         table.add_row("source", sentence)
     return table
+
+
+def _signature_words(manifest: Manifest, *, trusted: bool) -> str:
+    if manifest.signed_by is None:
+        return "none: somebody who makes files and manifest anew would not be noticed"
+    return "true, and of the key that was given" if trusted else f"true, of {manifest.signed_by}; give --key to say whose it must be"
 
 
 def _facts() -> Table:

@@ -22,7 +22,7 @@ from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
-from schemas.reading.model import FormatVersion, PathText, StrictModel, fault
+from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
 from schemas.reading.overrides import apply_overrides
 from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
@@ -45,7 +45,7 @@ class Job(StrictModel):
     """A whole job; relative paths in it are relative to the folder of the job file."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
-    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads"})
+    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by"})
     version: FormatVersion
     """The version of the job format: 1."""
     name: Annotated[str, AfterValidator(job_name)]
@@ -81,6 +81,8 @@ class Job(StrictModel):
     """Threads that work at a time; all of the machine's unless it is said."""
     replay: PathText | None = None
     """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
+    run_by: Title | None = None
+    """Who runs it, for manifest and report; nobody is named unless it is said."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
 
     def model_post_init(self, context: Any) -> None:

@@ -8,7 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 from schemas.errors.base import listed, nearest
 from schemas.job.connection import Connection, address_faults
 from schemas.job.formats import FORMATS, ROWS, foreign_keys, format_of_connection, format_of_suffix
-from schemas.reading.model import Character, StrictModel, alternatives, fault
+from schemas.reading.model import Character, StrictModel, Title, alternatives, fault
 from schemas.reading.registry import OneOf
 
 TYPES = ("text", "integer", "double", "decimal(p,s)", "boolean", "date", "timestamp")
@@ -106,7 +106,7 @@ class Source(StrictModel):
 
     model_config = ConfigDict(serialize_by_alias=True)
     # Neither the place nor the way there counts: content has a digest of its own, of which the release id is made as well.
-    uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract"})
+    uncounted: ClassVar[frozenset[str]] = frozenset({"path", "connection", "table", "query", "hive", "extract", "name"})
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"drift"})
     path: Paths = Field(default_factory=list)
     """A path or pattern relative to the job file, an address such as s3://bucket/data/*.parquet, or a list of them."""
@@ -130,6 +130,9 @@ class Source(StrictModel):
     """Whether a query is asked again at every run, or its first answer is kept until skald clean."""
     drift: Literal["freeze", "evolve"] = Field(default="freeze", alias="schema")
     """Whether files whose columns differ are refused, or read alike: what a file lacks is null there, narrower types are widened."""
+
+    name: Title | None = None
+    """What the source is called in manifest and report, such as "admissions, 2026"; nothing is called after it unless it is said."""
 
     @model_validator(mode="after")
     def _keys_fit_the_format(self) -> Self:

@@ -15,6 +15,7 @@ from schemas.errors.base import listed, nearest
 
 MOST_DIGITS = 18
 """Digits that an exact decimal may have on either side of its point: what an int64 holds once it is scaled."""
+MOST_TITLE = 200
 
 
 def fault(*sentences: str) -> PydanticCustomError:
@@ -165,6 +166,17 @@ def one_character(value: object) -> str:
     return value
 
 
+def title(value: object) -> str:
+    """Returns a line of text of 1 to 200 characters.
+
+    Raises:
+        PydanticCustomError: anything else.
+    """
+    if not isinstance(value, str) or not 0 < len(value.strip()) <= MOST_TITLE or not value.isprintable():
+        raise fault(f"must be a line of 1 to {MOST_TITLE} characters")
+    return value.strip()
+
+
 def whole_one(value: object) -> object:
     """Lets ``1`` through but neither ``true`` nor ``1.0``, which are equal to it in Python.
 
@@ -179,4 +191,5 @@ def whole_one(value: object) -> object:
 ExactDecimal = Annotated[Decimal, BeforeValidator(exact_decimal), WithJsonSchema({"type": "number"})]
 PathText = Annotated[Path, BeforeValidator(as_path), WithJsonSchema({"type": "string", "minLength": 1})]
 Character = Annotated[str, BeforeValidator(one_character), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": 1})]
+Title = Annotated[str, BeforeValidator(title), WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MOST_TITLE})]
 FormatVersion = Annotated[Literal[1], BeforeValidator(whole_one)]

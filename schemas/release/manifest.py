@@ -15,6 +15,8 @@ from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 
 MASK = "*"
+FORMAT = 2
+"""The format of manifests: since 2 they list every other file of their release, and bear a digest of themselves."""
 
 
 class PublishedFile(BaseModel):
@@ -25,6 +27,16 @@ class PublishedFile(BaseModel):
     path: str
     rows: int
     sha256: str
+
+
+class Document(BaseModel):
+    """A file of a release that is made of its manifest: path, SHA-256 in hex, and the fingerprint of the code that made it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    path: str
+    sha256: str
+    code: str
 
 
 class Round(BaseModel):
@@ -109,6 +121,7 @@ class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
     Attributes:
+        format: Of the manifest; 1 is that of versions that did not say so.
         release: The release id, made of the digests of job and inputs.
         name: The job's name.
         job: Digest of the job.
@@ -160,10 +173,17 @@ class Manifest(BaseModel):
         passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
             it looks like that may tell who people are.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
+        created: When it was made, UTC.
+        source_name: What the job calls its source, if it says so.
+        run_by: Who ran it, if the job says so.
+        documents: The other files of the release, signature and manifest excepted: they are made of all of the manifest that comes before.
+        signed_by: The key of the signature beside the manifest, ``ed25519:`` and the public key in hex; null where there is none.
+        seal: SHA-256 of the manifest's own file without these digits.
     """
 
     model_config = ConfigDict(frozen=True)
 
+    format: int = 1
     release: str
     name: str
     job: str
@@ -210,6 +230,18 @@ class Manifest(BaseModel):
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    created: str | None = None
+    source_name: str | None = None
+    run_by: str | None = None
+    # These stay last: what is before them is known when they are made.
+    documents: tuple[Document, ...] = ()
+    signed_by: str | None = None
+    seal: str = ""
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """SHA-256 of each other file of the release that the manifest lists, by path."""
+        return {one.path: one.sha256 for one in self.documents} | {one.path: one.sha256 for one in self.files}
 
     @property
     def unit(self) -> str:

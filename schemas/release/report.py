@@ -175,6 +175,8 @@ class Report(_Part):
         losses: What the release lost.
         risk: Re-identification risk before and after.
         risk_basis: What it was counted from.
+        source_name: What the source is called, if the job says so.
+        run_by: Who ran it, if the job says so.
         maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
         optimal: As in the manifest.
         certificate: The same in plain words, a sentence each.
@@ -217,3 +219,5 @@ class Report(_Part):
     risk_basis: str = "Counted from class sizes"
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    source_name: str | None = None
+    run_by: str | None = None

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
+from schemas.release.manifest import Manifest
 from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
@@ -51,6 +52,7 @@ class Entry(BaseModel):
         code: Key of the code that reads its recoding.
         people: Who is in which class; nothing where the job named no person.
         classes: What these classes publish.
+        seal: Seal of its manifest: while it is kept, nobody makes a release anew without being noticed here.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -65,6 +67,7 @@ class Entry(BaseModel):
     code: str = ""
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
+    seal: str = ""
 
     @property
     def is_readable(self) -> bool:
@@ -83,7 +86,7 @@ def settings_of(job: Job) -> str:
 
 def write_entry(
     job: Job,
-    release: str,
+    manifest: Manifest,
     source: Source,
     recoded: tuple[Artifact, RecodingArtifacts] | None,
     store: Store,
@@ -96,7 +99,8 @@ def write_entry(
         StorageError: a folder cannot be made.
     """
     entry = Entry(
-        release=release,
+        release=manifest.release,
+        seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),
         names=tuple(axis_names(job)),
@@ -107,7 +111,7 @@ def write_entry(
         people=kept.people,
         classes=kept.classes,
     )
-    path = private_folder(store.folder / FOLDER) / f"{release}.record"
+    path = private_folder(store.folder / FOLDER) / f"{manifest.release}.record"
     write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 
@@ -148,6 +152,12 @@ def people_files(kept: KeptPeople, store: Store) -> tuple[list[Path], list[Path]
     if not kept.people or not all(map(store.whole, (*kept.people, *kept.classes))):
         return None
     return list(map(store.path, kept.people)), list(map(store.path, kept.classes))
+
+
+def seal_of_release(release: str, store: Store) -> str:
+    """Returns the seal that the manifest of a release had when this run folder published it; empty where it did not, or forgot."""
+    entry = read_entry(release, store)
+    return entry.seal if entry else ""
 
 
 def people_of_release(release: str, store: Store) -> tuple[list[Path], list[Path]] | None:

@@ -80,8 +80,8 @@ def recall(job: Job, release: str) -> Manifest | None:
         return manifest
     system, root = file_system(job.target_address)
     with told(f"{job.target_address}/{release}"):
-        there = set(system.find(f"{root}/{release}/data"))
-        if lost := sum(f"{root}/{release}/{file.path}" not in there for file in manifest.files):
+        there = set(system.find(f"{root}/{release}"))
+        if lost := sum(f"{root}/{release}/{name}" not in there for name in manifest.listed):
             raise StorageError.altered(release, lost)
         _finish(job, system, root, release)
     return manifest

@@ -5,27 +5,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.recount.classes import Recount, manifest_faults
 from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.evidence import ListedReportError
 from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed, listing
+from schemas.release.manifest import FORMAT, Document, Manifest, PublishedFile
 from schemas.release.report import Report
 from tasks.release.manifest import read_manifest
-from tasks.report.page import render
+from tasks.release.signing import is_signing
+from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import Source
-from tasks.store.files import USER_UMASK, flush, open_up, write_whole
+from tasks.store.files import USER_UMASK, file_digest, flush, open_up, write_whole
 from tasks.store.keys import fingerprint_of
 from tasks.store.staging import clear_staging, staging_prefix
 from tasks.store.store import Artifact, Store
+
+if TYPE_CHECKING:
+    from tasks.release.signatures import Signer
 
 
 def release_id(job: Job, source: Source) -> str:
@@ -44,7 +53,7 @@ def published(job: Job, release: str) -> Manifest | None:
     """Returns the manifest of a release if it is published, and names it in CURRENT.
 
     Raises:
-        StorageError: it was published, but files are missing or of another size than their digest was taken of.
+        StorageError: it was published, but files are missing, or its manifest is not what was written.
     """
     folder = job.target_path / release
     if not folder.is_dir():
@@ -52,7 +61,10 @@ def published(job: Job, release: str) -> Manifest | None:
     manifest = read_manifest(folder)
     if manifest is None:
         raise StorageError.altered(release, 1)
-    if lost := sum(not (folder / file.path).is_file() for file in manifest.files):
+    lost = sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
+    # Manifests of earlier formats had no seal.
+    lost += manifest.format >= FORMAT and not is_sealed((folder / MANIFEST).read_bytes())
+    if lost:
         raise StorageError.altered(release, lost)
     point_current(job, release)
     return manifest
@@ -107,31 +119,66 @@ def _link_or_copy(source: Path, destination: Path) -> None:
     flush(destination)
 
 
-def publish(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> None:
-    """Writes report and manifest and renames staging to the release, then points CURRENT to it.
+def complete(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> Manifest:
+    """Puts report, manifest and, where there is a key, signature beside the staged data; returns the manifest as it is published.
+
+    The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
     Raises:
         VerificationError: the manifest does not agree with the recount.
-        StorageError: the release exists already or cannot be written, or CURRENT cannot be.
+        SigningKeyError: there is a key, and it cannot be used.
+        StorageError: the target cannot be written.
     """
     if faults := manifest_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
+    signer = signer_of(job)
+    origin = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source_name": job.source.name, "run_by": job.run_by}
+    manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
         written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
-        written.append(_write(staging / "manifest.json", manifest.model_dump_json(indent=2) + "\n"))
+        documents = [Document(path=path.name, sha256=file_digest(path), code=report_code()) for path in written]
+        manifest, text = listing(manifest, tuple(documents), signer.name if signer else None)
+        written.append(_write(staging / MANIFEST, text))
+        if signer:
+            written.append(_write(staging / SIGNATURE, signer.signature(manifest, text.encode())))
         # Files before the folders that name them: after a power cut no name may stand for content that is not on the disk.
         for path in (*written, staging / "data", staging):
             flush(path)
+    except OSError as error:
+        raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
+    return manifest
+
+
+def signer_of(job: Job) -> Signer | None:
+    """Returns what signs the release, or None where the environment names no key.
+
+    Raises:
+        SigningKeyError: it names one that cannot be used.
+    """
+    if not is_signing():
+        return None
+    from tasks.release.signatures import read_signer  # noqa: PLC0415 - loads what small jobs would wait for
+
+    return read_signer(job)
+
+
+def publish(job: Job, staging: Path, release: str) -> None:
+    """Renames a complete staging folder to the release, then points CURRENT to it.
+
+    Raises:
+        StorageError: the release exists already or cannot be written, or CURRENT cannot be.
+    """
+    try:
         # rename() refuses a folder that is there and not empty, so an old release is never written over.
-        staging.rename(job.target_path / manifest.release)
+        staging.rename(job.target_path / release)
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     try:
         flush(job.target_path)
         # Killed before this, the release is there and the next run of the job, which finds it, names it.
-        point_current(job, manifest.release)
+        point_current(job, release)
     except (OSError, StorageError):
-        raise PointerError.not_named(manifest.release, str(job.target_path)) from None
+        raise PointerError.not_named(release, str(job.target_path)) from None
 
 
 def write_report(folder: Path, report: Report) -> list[Path]:
@@ -140,8 +187,26 @@ def write_report(folder: Path, report: Report) -> list[Path]:
     Raises:
         StorageError: the disk is full or the folder cannot be written.
     """
-    texts = {"report.html": render(report), "report.json": report.model_dump_json(indent=2) + "\n"}
-    return [_write(folder / name, text) for name, text in texts.items()]
+    return [_write(folder / name, text) for name, text in _texts(report).items()]
+
+
+def restore_report(release: Path, report: Report) -> list[Path]:
+    """Writes the report of a release into its folder, where its manifest lists these very bytes, or none; returns the files.
+
+    Raises:
+        ListedReportError: it lists others.
+        StorageError: the disk is full, the folder cannot be written, or it is not a release.
+    """
+    manifest = read_manifest(release)
+    listed = manifest.listed if manifest and manifest.documents else {}
+    made = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in _texts(report).items()}
+    if any(listed.get(name, digest) != digest for name, digest in made.items()):
+        raise ListedReportError.differs(str(release))
+    return write_report(release, report)
+
+
+def _texts(report: Report) -> dict[str, str]:
+    return {"report.html": render(report), "report.json": report.model_dump_json(indent=2) + "\n"}
 
 
 def _write(path: Path, text: str) -> Path:

@@ -24,7 +24,7 @@ from tasks.publication.ledger import forget_older, people_files, write_entry
 from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
-from tasks.publication.staging import publish, release_id, staging_folder
+from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
 from tasks.recount.original import Original
 from tasks.recount.recount import recount
 from tasks.source.chunks import Source
@@ -50,6 +50,8 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     """
     if run.job.replay is not None:
         replayed(run.job)
+    # A key that cannot be used is told of before hours are spent on what it was to sign.
+    signer_of(run.job)
     with run.phase("source"):
         source = with_keys(run.job, read_source(run.job, run.store))
         check_published(run, source)
@@ -118,14 +120,16 @@ def verify_and_publish(
         "passthrough": run.passthrough,
     }
     manifest = describe(staged, counted).model_copy(update=related | own)
-    # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-    write_entry(job, release, source, run.recoded, run.store, people)
 
-    def finish() -> None:
-        publish(job, staging, manifest, counted)
-        deliver(job, manifest)
+    def finish() -> Manifest:
+        whole = complete(job, staging, manifest, counted)
+        # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
+        write_entry(job, whole, source, run.recoded, run.store, people)
+        publish(job, staging, release)
+        deliver(job, whole)
+        return whole
 
-    step_here("publish", "publish", finish, lineage_of(job, manifest))
+    manifest = step_here("publish", "publish", finish, lineage_of(job, manifest))
     run.published(forget_older(run.store))
     return _told(Published(manifest, job.target_path / release, new=True))
 

@@ -89,10 +89,14 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
     """
     if files[0].suffix != ".csv" or not types:
         return Csv(delimiter, types)
-    with files[0].open(encoding="utf-8-sig", newline="") as file:
-        line = file.readline()
-    marks = [mark for mark in dict.fromkeys(line) if not mark.isalnum() and mark not in '"\r\n']
-    return Csv(next((mark for mark in marks if csv_names(files[0], mark) == list(types)), delimiter), types)
+    try:
+        with files[0].open(encoding="utf-8-sig", newline="") as file:
+            line = file.readline()
+        marks = [mark for mark in dict.fromkeys(line) if not mark.isalnum() and mark not in '"\r\n']
+        return Csv(next((mark for mark in marks if csv_names(files[0], mark) == list(types)), delimiter), types)
+    except (ValueError, csv.Error):
+        # Bytes that are no text: whoever counts the file says so.
+        return Csv(delimiter, types)
 
 
 def csv_names(path: Path, delimiter: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -41,6 +42,25 @@ def report_again(release: Path, job: Job | None = None) -> Report:
     # Digests first: what is counted in altered files says nothing of the release.
     if faults := file_faults(release, files, manifest):
         raise VerificationError(what, faults)
+    found = count_again(what, files, manifest, terms)
+    if faults := again_faults(manifest, found):
+        raise VerificationError(what, faults)
+    return make_report(manifest, terms, found)
+
+
+def count_again(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
+    """Counts the classes of the data files of a release, knowing its manifest and no job.
+
+    Args:
+        what: How the release is called in a message.
+        files: The data files.
+        manifest: Says k, and how CSV is read.
+        terms: Say under which columns the quasi-identifiers are published.
+
+    Raises:
+        VerificationError: the files cannot be counted.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.
@@ -53,12 +73,11 @@ def report_again(release: Path, job: Job | None = None) -> Report:
         except duckdb.Error as error:
             # Of the error its kind alone: DuckDB's text may quote a cell.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    if faults := _count_faults(manifest, found):
-        raise VerificationError(what, faults)
-    return make_report(manifest, terms, found)
+    return found
 
 
-def _count_faults(manifest: Manifest, found: Recount) -> list[str]:
+def again_faults(manifest: Manifest, found: Recount) -> list[str]:
+    """Returns where a manifest and what was counted in its files disagree, knowing no job."""
     thin = [f"{found.failing:,} of {found.classes:,} classes hold fewer than k records"] if found.failing else []
     return thin + count_faults(manifest, found) + risk_faults(manifest, found)
 

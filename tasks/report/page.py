@@ -14,6 +14,7 @@ from schemas.errors.base import counted
 from schemas.release.report import Report
 from tasks.report.charts import lattice_chart, loss_chart, risk_chart, size_chart, size_rows
 from tasks.report.terms import map_of_report
+from tasks.store.keys import code_of, fingerprint_of
 
 TEMPLATE = "report.html"
 SMALLEST_SHARE = 0.0001
@@ -29,6 +30,13 @@ def render(report: Report) -> str:
 def page(template: str, **context: Any) -> str:
     """Returns a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
     return _environment().get_template(template).render(**context)
+
+
+@cache
+def report_code() -> str:
+    """Returns the fingerprint of all that makes a report of a manifest: where it is another, a report made again may look otherwise."""
+    template = (Path(__file__).parent / "templates" / TEMPLATE).read_text("utf-8")
+    return fingerprint_of(code_of("tasks.report.report"), code_of("tasks.report.page"), template)
 
 
 @cache

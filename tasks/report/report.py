@@ -75,6 +75,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         increment=increment_sentences(manifest),
         policy=manifest.policy,
         passthrough=manifest.passthrough,
+        source_name=manifest.source_name,
+        run_by=manifest.run_by,
     )
 
 

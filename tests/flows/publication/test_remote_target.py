@@ -189,3 +189,31 @@ def test_a_key_that_leads_out_of_the_release_is_refused_and_nothing_is_written(
     assert (done.returncode, done.stdout) == (4, ""), done.stderr
     assert "1 name of files in it would lead out of its folder" in done.stderr
     assert not [path for path in (tmp_path / "temporary").rglob("*") if path.is_file()]
+
+
+def test_what_is_laid_removed_or_changed_in_a_bucket_is_noticed(
+    anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path
+) -> None:
+    job = job_to(tmp_path / "there", "tampered")
+    release = f"bucket/tampered/{anonymise(job).manifest.release}"
+    current = "bucket/tampered/CURRENT"
+
+    def verified() -> tuple[int, str]:
+        done = direct("verify", f"s3://{release}", "--job", job, **store)
+        return done.returncode, done.stderr
+
+    assert verified() == (0, "")
+    for name, content, told in (
+        (f"{release}/raw.csv", b"person\n1\n", "1 entry not in the manifest"),
+        (f"{release}/report.html", b"", "report.html was altered"),
+        (f"{release}/report.json", None, "report.json is missing"),
+        (f"{release}/manifest.json", b"{}", "cannot be read as a manifest"),
+        (current, b"people-0123456789abcdef\n", "CURRENT does not name a release that is there"),
+        (current, None, "CURRENT is missing"),
+    ):
+        before = system().cat_file(name) if system().exists(name) else None
+        system().rm_file(name) if content is None else system().pipe_file(name, content)
+        code, said = verified()
+        assert (code, told in said) == (4, True), (name, said)
+        system().rm_file(name) if before is None else system().pipe_file(name, before)
+    assert verified() == (0, "")

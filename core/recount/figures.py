@@ -1,0 +1,124 @@
+"""The figures of a manifest that follow from class sizes and from each other, worked out anew.
+
+What a run states is made where classes are searched and written; this is a second reading of the same definitions, from what was counted in
+the files, so that a figure that was changed, or a slip of one of the two, is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isclose, prod
+
+from core.recount.classes import Recount
+from core.recount.risk import unmasked
+from schemas.errors.base import listed
+from schemas.release.manifest import Manifest
+
+Figure = int | float
+SAME = 1e-9
+"""Relative difference of floats that are the same sum, taken in another order."""
+
+
+def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list[str]:
+    """Returns which figures of a manifest are not those of its files, or contradict each other.
+
+    Args:
+        manifest: Says them.
+        recount: What was counted in the files.
+        proved: Whether that was done with the source of the release, from whose shares t-closeness is measured.
+    """
+    wrong = [f"loss.{name}" for name, value in _losses(manifest, recount).items() if _differs(manifest.loss.get(name), value)]
+    wrong += _sums(manifest) + _levels(manifest) + _measured(manifest, recount, ("l", "t") if proved else ("l",))
+    return [f"the manifest's {listed(wrong)} cannot be: the files and its other figures say something else"] if wrong else []
+
+
+def _differs(said: Figure | None, found: Figure) -> bool:
+    """Tells whether a figure that is said is another one; what is not said is no contradiction."""
+    if said is None:
+        return False
+    return said != found if isinstance(found, int) else not isclose(said, found, rel_tol=SAME, abs_tol=SAME)
+
+
+def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
+    """Returns the losses that follow from the sizes of published classes alone."""
+    lost, records = manifest.suppressed, manifest.records
+    masked = min(manifest.masked, recount.masked)
+    # Records that are masked are in one class with those whose level publishes * everywhere, if there are any.
+    sizes = dict(recount.sizes)
+    if masked:
+        sizes[recount.masked] = sizes.get(recount.masked, 0) - 1
+        if recount.masked > masked:
+            sizes[recount.masked - masked] = sizes.get(recount.masked - masked, 0) + 1
+    squares = sum(size * size * many for size, many in sizes.items())
+    found: dict[str, Figure] = {
+        "dm": squares + lost * records,
+        "dm_star": squares + lost * lost,
+        "suppression_rate": lost / records if records else 0.0,
+    }
+    if manifest.persons is None or recount.persons:
+        units = unmasked(recount.unit_sizes, *recount.starred(manifest.masked))
+        classes = sum(units.values())
+        found["c_avg"] = sum(size * many for size, many in units.items()) / classes / int(manifest.privacy["k"]) if classes else 0.0
+    return found
+
+
+def _sums(manifest: Manifest) -> list[str]:
+    """Returns figures that are not the sums of others."""
+    wrong = []
+    if manifest.sources and sum(one.records for one in manifest.sources) != manifest.records:
+        wrong.append("sources")
+    if sum(file.rows for file in manifest.files) != manifest.released:
+        wrong.append("files.rows")
+    if manifest.suppressed_for and sum(manifest.suppressed_for.values()) != manifest.failed:
+        wrong.append("suppressed_for")
+    if manifest.source_sizes and "before" in manifest.risk:
+        before = manifest.risk["before"]
+        bands = (sum(one.records for one in manifest.source_sizes), sum(one.classes for one in manifest.source_sizes))
+        if bands != (before.get("records"), before.get("classes")):
+            wrong.append("source_sizes")
+    return wrong
+
+
+def _levels(manifest: Manifest) -> list[str]:
+    """Returns what is wrong with the figures of the lattice, where classes are those of a node."""
+    if manifest.node is None or manifest.levels is None:
+        return [name for name in ("node", "levels", "tops", "lattice") if getattr(manifest, name)]
+    wrong = []
+    tops = manifest.tops or manifest.levels
+    if tuple(manifest.levels.values()) != manifest.node:
+        wrong.append("node")
+    if list(manifest.levels) != list(tops) or not all(0 <= level <= tops[name] for name, level in manifest.levels.items()):
+        wrong.append("levels")
+    nodes = manifest.search.get("nodes")
+    # Levels that tell values which the job hides are in no node, so that there may be fewer.
+    if not isinstance(nodes, int) or (manifest.tops and nodes > prod(top + 1 for top in tops.values())):
+        return [*wrong, "search.nodes"]
+    if isinstance(passing := manifest.search.get("passing"), int) and passing > nodes:
+        wrong.append("search.passing")
+    if (drawn := manifest.lattice) and manifest.tops:
+        heights = sum(sum(counts) for counts in drawn.heights.values())
+        # The picture is of the whole lattice, the search may have been of what is above one root.
+        if drawn.levels != tuple(top + 1 for top in tops.values()) or heights not in (nodes, prod(drawn.levels)):
+            wrong.append("lattice")
+    return wrong
+
+
+def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> list[str]:
+    """Returns the promises whose worst class is another one than the files', and those that nobody asked for."""
+    unasked = [
+        f"measured.{promise}.{column}"
+        for promise, columns in manifest.measured.items()
+        for column in columns
+        if column not in manifest.privacy.get(promise, {})
+    ]
+    return unasked + [
+        f"measured.{promise}.{column}"
+        for promise, columns in recount.measured.items()
+        for column, found in columns.items()
+        if promise in promises and _differs(_of(manifest.measured, promise, column), found)
+    ]
+
+
+def _of(measured: Mapping[str, Mapping[str, float]], promise: str, column: str) -> float:
+    # What was counted now was counted then: a figure that is not there was taken out.
+    return measured.get(promise, {}).get(column, float("nan"))

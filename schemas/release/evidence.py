@@ -1,0 +1,164 @@
+"""What proves that a release is what was published: the seal of its manifest, and the statement that is signed.
+
+The manifest lists every other file of its release by digest and bears the digest of itself, so that whatever changes by accident, or by
+somebody who does not know this, is noticed. Whoever does know it can make all of it anew, and only a signature stands against that: a
+statement in the form of in-toto (Statement, version 1) in an envelope of DSSE, signed with Ed25519.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from schemas.release.manifest import Document, Manifest
+
+MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
+DOCUMENTS = ("report.html", "report.json")
+"""What a release holds beside its data, manifest and signature."""
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:skald:release:2"
+SCHEME = "ed25519:"
+_SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"\n\}\n\Z')
+
+
+def listing(manifest: Manifest, documents: tuple[Document, ...], signed_by: str | None) -> tuple[Manifest, str]:
+    """Returns a manifest that lists all files of its release and bears its seal, and what its file holds."""
+    open_one = manifest.model_copy(update={"documents": documents, "signed_by": signed_by, "seal": ""})
+    # Of the very bytes of the file: to write the same content in another way is to change it.
+    seal = hashlib.sha256(_text(open_one).encode()).hexdigest()
+    sealed = open_one.model_copy(update={"seal": seal})
+    return sealed, _text(sealed)
+
+
+def _text(manifest: Manifest) -> str:
+    return manifest.model_dump_json(indent=2) + "\n"
+
+
+def is_sealed(content: bytes) -> bool:
+    """Tells whether a manifest's file holds what it was sealed with."""
+    found = _SEAL.search(content)
+    if found is None:
+        return False
+    return hashlib.sha256(content[: found.start(1)] + content[found.end(1) :]).hexdigest().encode() == found[1]
+
+
+def is_as_written(content: bytes, manifest: Manifest) -> bool:
+    """Tells whether a manifest's file holds nothing but what was read of it: no key that nobody looks at, none twice, no other spelling."""
+    read, known = json.loads(content), manifest.model_dump(mode="json")
+    if _more(read, known):
+        return False
+    # One of an earlier version may lack keys that came later.
+    return bool(_more(known, read)) or _text(manifest).encode() == content
+
+
+def _more(read: Any, known: Any) -> int:
+    """Returns how many keys one has that the other has not, at any depth."""
+    if isinstance(read, dict) and isinstance(known, dict):
+        return sum(_more(one, known[key]) if key in known else 1 for key, one in read.items())
+    if isinstance(read, list) and isinstance(known, list):
+        return sum(_more(one, other) for one, other in zip(read, known, strict=False))
+    return 0
+
+
+def statement_of(manifest: Manifest, content: bytes) -> bytes:
+    """Returns what is signed of a release: the digest of each of its files, and in short what it is.
+
+    Args:
+        manifest: The manifest.
+        content: What its file holds.
+    """
+    digests = _digests(manifest, content)
+    predicate = {
+        "release": manifest.release,
+        "name": manifest.name,
+        "format": manifest.format,
+        "manifest": {"sha256": digests[MANIFEST]},
+        "created": manifest.created,
+        "source_name": manifest.source_name,
+        "run_by": manifest.run_by,
+        "method": manifest.method,
+        "privacy": manifest.privacy,
+        "policy": manifest.policy,
+        "records": manifest.records,
+        "released": manifest.released,
+    }
+    statement = {
+        "_type": STATEMENT_TYPE,
+        "subject": _subjects(digests),
+        "predicateType": PREDICATE_TYPE,
+        "predicate": predicate,
+    }
+    return json.dumps(statement, indent=1, ensure_ascii=False).encode()
+
+
+def is_statement_of(payload: bytes, manifest: Manifest, content: bytes) -> bool:
+    """Tells whether a signed statement is of the files of a release, each with the digest that the manifest lists.
+
+    What it says of them in short may be worded otherwise by another version; whoever signed stands for it.
+
+    Args:
+        payload: The statement.
+        manifest: The manifest.
+        content: What its file holds.
+    """
+    try:
+        statement = json.loads(payload)
+        kinds = statement["_type"], statement["predicateType"]
+        return kinds == (STATEMENT_TYPE, PREDICATE_TYPE) and statement["subject"] == _subjects(_digests(manifest, content))
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False
+
+
+def _digests(manifest: Manifest, content: bytes) -> dict[str, str]:
+    return {MANIFEST: hashlib.sha256(content).hexdigest()} | manifest.listed
+
+
+def _subjects(digests: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"name": name, "digest": {"sha256": digest}} for name, digest in digests.items()]
+
+
+def signed_bytes(payload: bytes) -> bytes:
+    """Returns what the signature of an envelope is of: DSSE's pre-authentication encoding, by which no payload passes for another type."""
+    kind = PAYLOAD_TYPE.encode()
+    return b"DSSEv1 %d %s %d %s" % (len(kind), kind, len(payload), payload)
+
+
+class Envelope(NamedTuple):
+    """A signed statement.
+
+    Attributes:
+        payload: The statement.
+        key: The public key, 32 bytes; the envelope bears it, so that whoever has no key sees at least that both belong together.
+        signature: 64 bytes.
+    """
+
+    payload: bytes
+    key: bytes
+    signature: bytes
+
+    def text(self) -> str:
+        """Returns what ``manifest.sig`` holds."""
+        signatures = [{"keyid": SCHEME + self.key.hex(), "sig": _base64(self.signature)}]
+        return json.dumps({"payloadType": PAYLOAD_TYPE, "payload": _base64(self.payload), "signatures": signatures}, indent=1) + "\n"
+
+
+def read_envelope(content: bytes) -> Envelope | None:
+    """Returns the envelope that a file holds; None where it is none, or not in the one form that is written."""
+    try:
+        read: Mapping[str, Any] = json.loads(content)
+        [one] = read["signatures"]
+        envelope = Envelope(
+            base64.b64decode(read["payload"]), bytes.fromhex(one["keyid"].removeprefix(SCHEME)), base64.b64decode(one["sig"])
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return envelope if envelope.text().encode() == content else None
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()

@@ -1,0 +1,118 @@
+"""Signs releases and checks signatures: Ed25519, the private key in a file of its owner's that ``SKALD_SIGNING_KEY`` names.
+
+Imported where something is signed or checked alone: the library behind it takes longer to load than a small job's counts.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+
+from schemas.errors.evidence import SigningKeyError
+from schemas.job.job import Job
+from schemas.reading.regular_files import content_of, open_regular
+from schemas.release.evidence import SCHEME, Envelope, is_statement_of, read_envelope, signed_bytes, statement_of
+from schemas.release.manifest import Manifest
+from tasks.release.signing import SIGNING_KEY
+
+MOST_BYTES = 10_000
+OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+
+class Signer:
+    """A private key that signs releases; neither its text nor its representation tells anything of it."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+
+    @property
+    def name(self) -> str:
+        """The public key, as manifest and envelope name it."""
+        return SCHEME + self._public.hex()
+
+    @property
+    def _public(self) -> bytes:
+        return self._key.public_key().public_bytes_raw()
+
+    def signature(self, manifest: Manifest, content: bytes) -> str:
+        """Returns what ``manifest.sig`` holds for a manifest, of which ``content`` is the file."""
+        payload = statement_of(manifest, content)
+        return Envelope(payload, self._public, self._key.sign(signed_bytes(payload))).text()
+
+
+def read_signer(job: Job) -> Signer:
+    """Returns the key that ``SKALD_SIGNING_KEY`` names.
+
+    Raises:
+        SigningKeyError: it is missing, no Ed25519 key in PEM, readable by others, or lies where releases or artefacts are kept.
+    """
+    path = Path(os.environ[SIGNING_KEY]).resolve()
+    for folder, name in ((job.target_path, "target"), (job.work_path, "work folder")):
+        if path.is_relative_to(folder.resolve()):
+            raise SigningKeyError.private(f"lies inside the {name}; keep it outside")
+    try:
+        with open_regular(path, MOST_BYTES) as file:
+            # Of the file that was opened: its name may lead elsewhere by now.
+            if os.fstat(file.fileno()).st_mode & OTHERS:
+                raise SigningKeyError.private("can be read by others; run chmod 600 on it")
+            key = load_pem_private_key(file.read(), None)
+    except OSError:
+        raise SigningKeyError.private("cannot be read; check that it is a regular file, small and yours") from None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        # The library's words may show what it read.
+        raise SigningKeyError.private("holds no private key in PEM without a password") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise SigningKeyError.private("is no Ed25519 key")
+    return Signer(key)
+
+
+def read_public_key(path: Path) -> bytes:
+    """Returns the 32 bytes of a public key.
+
+    Raises:
+        SigningKeyError: the file holds no Ed25519 public key in PEM.
+    """
+    try:
+        content = content_of(path, MOST_BYTES)
+    except OSError:
+        raise SigningKeyError.public("cannot be read; check the path") from None
+    if b"PRIVATE KEY" in content:
+        raise SigningKeyError.public("holds a private key, which nobody who verifies should have")
+    try:
+        key = load_pem_public_key(content)
+    except (ValueError, UnsupportedAlgorithm):
+        raise SigningKeyError.public("holds no public key in PEM") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise SigningKeyError.public("is no Ed25519 key")
+    return key.public_bytes_raw()
+
+
+def signature_faults(manifest: Manifest, content: bytes, signature: bytes, trusted: bytes | None) -> list[str]:
+    """Returns what is wrong with a signature.
+
+    Args:
+        manifest: What it should be of.
+        content: The manifest's file.
+        signature: The file beside it.
+        trusted: The key that must have signed; any where it is None.
+    """
+    envelope = read_envelope(signature)
+    if envelope is None:
+        return ["manifest.sig is not a signature in the form that is written"]
+    faults = []
+    if trusted is not None and envelope.key != trusted:
+        faults.append("manifest.sig is signed with another key than that of --key")
+    if manifest.signed_by != SCHEME + envelope.key.hex():
+        faults.append("manifest.sig is signed with another key than the manifest names")
+    try:
+        Ed25519PublicKey.from_public_bytes(trusted or envelope.key).verify(envelope.signature, signed_bytes(envelope.payload))
+    except (InvalidSignature, ValueError):
+        faults.append("the signature in manifest.sig is not true")
+    if not is_statement_of(envelope.payload, manifest, content):
+        faults.append("manifest.sig is the signature of another manifest than manifest.json, or of other files")
+    return faults

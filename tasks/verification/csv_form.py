@@ -1,0 +1,69 @@
+"""Whether CSV files hold nothing but their records: written again from what was read of them, they are the same bytes.
+
+Another way to quote, to end lines or to spell a number says the same to most readers, and can say something else to one who looks for it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from core.formats.spreadsheets import set_apart, set_apart_sql
+from tasks.release.files import BOM, Csv, relation_of
+from tasks.store.database import literal, quote
+from tasks.verification.parquet_form import more_than_records, same_bytes
+
+
+def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv, spill: Path, bom: bool | None) -> list[str]:
+    """Returns what is wrong with the form of the CSV files of a release.
+
+    Args:
+        connection: The database.
+        files: The files.
+        layout: Their delimiter, and the types of their columns.
+        spill: Folder for a copy of one of them at a time.
+        bom: Whether they begin with the mark of UTF-8; None where no job says so.
+    """
+    copy = spill / "again.csv"
+    hidden = 0
+    connection.execute("SET TimeZone = 'UTC'")
+    connection.execute("SET preserve_insertion_order = true")
+    for path in files:
+        try:
+            marked = _begins_with_mark(path) if bom is None else bom
+            _write_again(connection, path, layout, copy, marked)
+            hidden += not same_bytes(path, copy)
+        except (OSError, ValueError, duckdb.InvalidInputException, duckdb.ConversionException):
+            hidden += 1
+        finally:
+            copy.unlink(missing_ok=True)
+    return more_than_records(hidden)
+
+
+def _begins_with_mark(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(3) == BOM.encode()
+
+
+def _write_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: Csv, copy: Path, marked: bool) -> None:
+    texts = [name for name, dtype in layout.types.items() if dtype == "VARCHAR" or dtype.startswith("ENUM")]
+    columns = ", ".join(f"{set_apart_sql(quote(name))} AS {quote(name)}" if name in texts else quote(name) for name in layout.types)
+    forced = f", FORCE_QUOTE ({', '.join(map(quote, texts))})" if texts else ""
+    body = copy.with_suffix(".body")
+    try:
+        connection.execute(
+            f"COPY (SELECT {columns} FROM {relation_of(connection, [path], layout)}) TO {literal(str(body))} "
+            f"(FORMAT csv, HEADER false, DELIMITER {literal(layout.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
+        )
+        header = io.StringIO()
+        csv.writer(header, delimiter=layout.delimiter, lineterminator="\n").writerow([set_apart(name) for name in layout.types])
+        with copy.open("wb") as whole, body.open("rb") as records:
+            whole.write(((BOM if marked else "") + header.getvalue()).encode())
+            while block := records.read(1 << 20):
+                whole.write(block)
+    finally:
+        body.unlink(missing_ok=True)

@@ -1,0 +1,71 @@
+"""What a manifest says of its job, held against the job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import prod
+
+from pydantic_core import to_jsonable_python
+
+from schemas.errors.base import JobError, listed
+from schemas.job.digest import hierarchies_of, job_digest
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.publication.manifests import NOT_FOR_NODES
+from tasks.report.terms import terms_of
+
+OTHER_JOB = (
+    "The manifest names another job than this one, or the same with other settings: the files keep this one's promise, and what the "
+    "manifest says of its own was not held against it."
+)
+NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manifest says of its job was not held against it."
+
+
+def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
+    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
+    try:
+        digest, hierarchies = job_digest(job), hierarchies_of(job)
+    except JobError:
+        # For k they do not matter.
+        return [], [NO_HIERARCHIES]
+    if manifest.job != digest:
+        return [], [OTHER_JOB]
+    wrong = [name for name, same in _claims(job, manifest, hierarchies).items() if not same]
+    return [f"the manifest's {listed(wrong)} cannot be: the job that it names says something else"] if wrong else [], []
+
+
+def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dict[str, bool]:
+    """Returns by field of the manifest whether it says what the job does."""
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    tops = [manifest.tops[name] for name in names if name in manifest.tops]
+    levelled = job.method.name == "skald"
+    whole = getattr(job.method, "root", None) == "occupied" and not any(qid.hides for qid in job.columns.quasi_identifiers)
+    replayed = job.replay.name if job.replay else None
+    return {
+        "name": manifest.name == job.name and manifest.release.startswith(f"{job.name}-"),
+        "method": manifest.method == job.method.name,
+        "privacy": manifest.privacy == to_jsonable_python(job.privacy.summary()),
+        "hierarchies": manifest.hierarchies == hierarchies,
+        "node": (manifest.node is not None) == levelled and (not levelled or list(manifest.levels or {}) == names == list(manifest.tops)),
+        "ncp": not manifest.ncp or list(manifest.ncp) == names,
+        "asked": manifest.asked == terms_of(job, manifest.node, tops),
+        "optimal": _is_worded(job, manifest.optimal),
+        "masked": _masks_as_asked(job, manifest),
+        "remainder": (manifest.remainder is not None) == (job.suppression.is_local and levelled),
+        "search.nodes": not whole or manifest.search.get("nodes") == prod(top + 1 for top in tops),
+        "replay_of": manifest.replay_of == replayed,
+    }
+
+
+def _is_worded(job: Job, optimal: str) -> bool:
+    if job.method.name != "skald":
+        return optimal == NOT_FOR_NODES
+    if job.replay is not None:
+        return optimal.startswith(f"replay of {job.replay.name}")
+    return optimal == "certified" or optimal.startswith("best of ")
+
+
+def _masks_as_asked(job: Job, manifest: Manifest) -> bool:
+    if not job.suppression.masks:
+        return manifest.masked == 0
+    return manifest.masked <= manifest.suppressed

@@ -1,0 +1,157 @@
+"""Whether Parquet files hold nothing but their records: written again from what readers see in them, they are the same bytes.
+
+So nothing can stand where no reader looks: key-value metadata, statistics, entries of dictionaries without a record, bytes between row
+groups or behind the pages of a column, fields of the footer that no version knows. It is no part of the recount, which asks what records
+say, and it takes one row group into memory at a time.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from itertools import zip_longest
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from schemas.errors.base import counted
+
+BLOCK = 1 << 20
+GROUP = 1 << 20
+"""Records of a row group, but for the last one of a file."""
+TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
+CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
+
+
+def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) -> list[str]:
+    """Returns what is wrong with the form of the Parquet files of a release.
+
+    Args:
+        files: The files.
+        spill: Folder for a copy of one of them at a time.
+        same_library: Whether the library of this version wrote them; another one may write the same records in other bytes.
+    """
+    hidden = sum(not _is_plain(path, spill, same_library=same_library) for path in files)
+    return more_than_records(hidden) + _schema_faults(files)
+
+
+def _schema_faults(files: Sequence[Path]) -> list[str]:
+    try:
+        first, *others = (pq.read_schema(path).remove_metadata() for path in files)
+    except (OSError, pa.ArrowException):
+        return ["a data file cannot be read as Parquet"]
+    return [] if all(schema.equals(first) for schema in others) else ["the data files differ in their columns or types"]
+
+
+def more_than_records(files: int) -> list[str]:
+    """Returns the fault of so many files that are not the bytes that their records are written as."""
+    what = "with more in it than records, or with these in another form than they are written in"
+    return [f"{counted(files, 'data file')} {what}"] if files else []
+
+
+def _is_plain(path: Path, spill: Path, *, same_library: bool) -> bool:
+    try:
+        with pq.ParquetFile(path) as file:
+            schema, metadata = file.schema_arrow, file.metadata
+        groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
+        if groups[:-1] != [GROUP] * len(groups[:-1]) or max(groups, default=0) > GROUP or not _has_plain_schema(schema):
+            return False
+        if not re.fullmatch(r"parquet-cpp-arrow version [0-9.]{1,20}", metadata.created_by):
+            return False
+        return not same_library or (metadata.created_by == CREATED_BY and _is_rewritten(path, schema, spill))
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def _has_plain_schema(schema: pa.Schema) -> bool:
+    """Tells whether all columns are plain and bear no metadata; the one key of the file is Arrow's copy of the schema."""
+    if set(schema.metadata or ()) - {b"ARROW:schema"} or any(field.metadata or not field.nullable for field in schema):
+        return False
+    return not any(pt.is_nested(field.type) or pt.is_dictionary(field.type) for field in schema)
+
+
+def _is_rewritten(path: Path, schema: pa.Schema, spill: Path) -> bool:
+    """Writes the records of a file again and compares; text is written as the dictionaries that it is read as, or as it is."""
+    texts = [field.name for field in schema if any(kind(field.type) for kind in TEXTS)]
+    copy = spill / "again.parquet"
+    try:
+        used = _write_again(path, schema, texts, copy)
+        if same_bytes(path, copy):
+            return used
+        # A column that is no dictionary in the file is another number of bytes as one.
+        coded = _of_equal_size(path, copy, texts)
+        if len(coded) == len(texts):
+            return False
+        used = _write_again(path, schema, coded, copy)
+        return same_bytes(path, copy) and used
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
+    one, other = pq.read_metadata(path), pq.read_metadata(copy)
+    sizes = [
+        [[group.column(place).total_compressed_size for group in map(of.row_group, range(of.num_row_groups))] for of in (one, other)]
+        for place in range(one.num_columns)
+    ]
+    places = {one.schema.column(place).path: place for place in range(one.num_columns)}
+    return [name for name in names if sizes[places[name]][0] == sizes[places[name]][1]]
+
+
+def _write_again(path: Path, schema: pa.Schema, coded: Sequence[str], copy: Path) -> bool:
+    """Writes the records of a file again; returns whether all entries of its dictionaries stand in records."""
+    entries = _Entries()
+    declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
+    with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
+        written = pa.schema([field.remove_metadata() for field in file.schema_arrow])
+        with pq.ParquetWriter(copy, written, compression="zstd", write_statistics=False, store_schema=False) as writer:
+            writer.add_key_value_metadata({"ARROW:schema": declared})
+            for number in range(file.num_row_groups):
+                group = file.read_row_group(number, use_threads=False)
+                columns = [_whole(column) for column in group.columns]
+                entries.add(columns)
+                writer.write_table(pa.table(columns, schema=written), row_group_size=max(len(group), 1))
+    return entries.all_used()
+
+
+class _Entries:
+    """Which entries of the dictionaries of a file stand in its records; row groups that share a dictionary use it together."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[int, pa.Array, NDArray[np.bool_]]] = []
+
+    def add(self, columns: Sequence[pa.Array]) -> None:
+        """Looks at the columns of a row group."""
+        for place, column in enumerate(columns):
+            if isinstance(column, pa.DictionaryArray):
+                self._used(place, column.dictionary)[column.indices.drop_null().to_numpy()] = True
+
+    def _used(self, place: int, dictionary: pa.Array) -> NDArray[np.bool_]:
+        for known_place, known, used in self._seen:
+            if known_place == place and known.equals(dictionary):
+                return used
+        self._seen.append((place, dictionary, np.zeros(len(dictionary), np.bool_)))
+        return self._seen[-1][2]
+
+    def all_used(self) -> bool:
+        """Tells whether each entry stands in a record."""
+        return all(bool(used.all()) for *_, used in self._seen)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    combined = column.combine_chunks()
+    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    """Tells whether two files hold the same."""
+    if one.stat().st_size != other.stat().st_size:
+        return False
+    with one.open("rb") as first, other.open("rb") as second:
+        blocks = zip_longest(iter(lambda: first.read(BLOCK), b""), iter(lambda: second.read(BLOCK), b""))
+        return all(left == right for left, right in blocks)

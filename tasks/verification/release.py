@@ -1,0 +1,238 @@
+"""Verifies a published release: every byte that lies in its folder, what its manifest says, who signed it, and the promise of its job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import duckdb
+
+from core.recount.classes import Recount
+from core.recount.figures import figure_faults
+from core.recount.risk import risk_of_files
+from schemas.errors.base import StorageError, VerificationError
+from schemas.errors.evidence import ManifestFormatError
+from schemas.errors.folders import EscapeError
+from schemas.job.job import Job
+from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
+from schemas.release.manifest import FORMAT, Manifest
+from schemas.release.terms import Terms
+from tasks.engine.versions import versions
+from tasks.recount.original import original_of, unproved_reason
+from tasks.recount.people import PeopleFiles
+from tasks.recount.recount import file_faults, verify_release
+from tasks.recount.source_figures import source_figures
+from tasks.release.files import Csv, data_files, layout_of, relation_of
+from tasks.release.manifest import read_manifest
+from tasks.report.again import again_faults, count_again
+from tasks.report.report import bands
+from tasks.store.database import database
+from tasks.verification.csv_form import csv_faults
+from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
+from tasks.verification.job_figures import job_faults
+from tasks.verification.parquet_form import parquet_faults
+from tasks.verification.remade import report_faults
+from tasks.verification.table_form import table_faults
+
+NO_JOB = "The job was not at hand: the files were counted by what the manifest says was asked, and not held against the source."
+OTHER_LIBRARY = "Other versions of the libraries wrote the files: that they hold nothing but their records was looked at, byte by byte not."
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a release from elsewhere than its folder.
+
+    Attributes:
+        place: Its folder or address, as it was given.
+        people: Where the run folder keeps its persons, if it does.
+        seal: The seal of its manifest that the run folder keeps; empty where it keeps none.
+        key: The public key that must have signed it, 32 bytes; None where any may, or none.
+    """
+
+    place: str
+    people: PeopleFiles | None = None
+    seal: str = ""
+    key: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Verified:
+    """A release that is what was published, as far as that could be told.
+
+    Attributes:
+        recount: What was counted in its files.
+        manifest: Its manifest; None for the release of another tool.
+        notes: What could not be checked, in sentences, beside what the recount says of itself.
+    """
+
+    recount: Recount
+    manifest: Manifest | None
+    notes: tuple[str, ...] = ()
+
+
+def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
+    """Verifies a release with all that is at hand: its job, the source, the run folder, a public key.
+
+    Args:
+        job: The job whose promise the files must keep; without one they must keep what their manifest says.
+        release: The folder.
+        known: What is known of it from elsewhere.
+
+    Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
+        ManifestFormatError: its manifest is of a format that is not verified.
+        VerificationError: anything that does not hold, all at once where the files can be counted.
+    """
+    what = f"'{known.place}'"
+    if not (release / MANIFEST).exists():
+        return _without_manifest(job, release, known, what)
+    try:
+        manifest = read_manifest(release)
+    except EscapeError:
+        raise
+    except StorageError:
+        manifest = None
+    if manifest is None:
+        raise VerificationError(what, ["manifest.json cannot be read as a manifest"])
+    if manifest.format != FORMAT:
+        raise ManifestFormatError.unknown(known.place, manifest.format, FORMAT)
+    faults = _evidence_faults(job, release, manifest, known)
+    try:
+        files = data_files(release)
+    except EscapeError:
+        raise
+    except StorageError:
+        # Files that are gone or too many are no other kind of folder: the manifest says which belong here.
+        raise VerificationError(what, [*faults, "data files are missing, or of several formats"]) from None
+    try:
+        recount = _counted(job, release, manifest, files, known, what)
+    except VerificationError as error:
+        raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
+    if faults:
+        raise VerificationError(what, faults)
+    return _held(job, release, manifest, files, recount, what)
+
+
+def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -> Verified:
+    """Recounts the release of another tool; one of ours is none without its manifest."""
+    beside = [name for name in (*DOCUMENTS, SIGNATURE) if (release / name).exists()]
+    in_target = job is not None and job.target_address is None and release.resolve().parent == job.target_path.resolve()
+    ours = bool(beside) or in_target or RELEASE.fullmatch(release.resolve().name) is not None
+    if release.is_dir() and (known.key is not None or ours):
+        faults = ["manifest.json is missing"] + (["there is no signature of the key"] if known.key is not None else [])
+        raise VerificationError(what, faults)
+    if job is None:
+        raise StorageError.not_a_release(str(release), "it has no manifest.json; without one, a job is needed")
+    return Verified(verify_release(job, release, known.people)[0], None)
+
+
+def _evidence_faults(job: Job | None, release: Path, manifest: Manifest, known: Known) -> list[str]:
+    content = (release / MANIFEST).read_bytes()
+    faults = manifest_text_faults(release, content, manifest, known.seal)
+    faults += entry_faults(release, manifest) + pointer_faults(known.place, job)
+    if manifest.asked is None:
+        faults.append("the manifest does not say what was asked")
+    signature = release / SIGNATURE
+    if signature.is_file():
+        from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what most releases have no use for
+
+        return faults + signature_faults(manifest, content, signature.read_bytes(), known.key)
+    return faults + (["there is no signature of the key"] if known.key is not None else [])
+
+
+def _counted(job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], known: Known, what: str) -> Recount:
+    """Recounts the files, against the job where there is one."""
+    if job is not None:
+        return verify_release(job, release, known.people)[0]
+    if manifest.asked is None:
+        raise VerificationError(what, [])
+    if faults := file_faults(release, files, manifest):
+        raise VerificationError(what, faults)
+    recount = count_again(what, files, manifest, manifest.asked)
+    if faults := again_faults(manifest, recount):
+        raise VerificationError(what, faults)
+    return recount
+
+
+def _held(job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], recount: Recount, what: str) -> Verified:
+    """Holds the figures of a manifest, its report and the form of its files against what was counted."""
+    faults, notes = job_faults(job, manifest) if job is not None else ([], [NO_JOB])
+    is_its_job = job is not None and not notes
+    faults += _source_faults(job, manifest, files) if job is not None and is_its_job and not recount.unproved else []
+    faults += figure_faults(manifest, recount, proved=job is not None and not recount.unproved)
+    if not faults:
+        delimiter = job.output.delimiter if job is not None else ","
+        formed, unformed = _form_faults(files, manifest, layout_of(files, manifest.columns, delimiter), job if is_its_job else None)
+        faults += formed
+        notes += unformed
+    if not faults:
+        reported, unreported = report_faults(release, manifest, _terms(manifest), recount)
+        faults += reported
+        notes += unreported
+    if faults:
+        raise VerificationError(what, faults)
+    return Verified(recount, manifest, tuple(notes))
+
+
+def _terms(manifest: Manifest) -> Terms:
+    # Manifests of this format have them; the job's figures were compared with them.
+    assert manifest.asked is not None
+    return manifest.asked
+
+
+def _source_faults(job: Job, manifest: Manifest, files: Sequence[Path]) -> list[str]:
+    original = original_of(job)
+    if original is None or unproved_reason(job, manifest, original):
+        return []
+    with TemporaryDirectory(prefix="skald-verify-") as spill:
+        found = source_figures(job, manifest, files, layout_of(files, manifest.columns, job.output.delimiter), original, Path(spill))
+    faults, before = list(found.faults), manifest.risk.get("before")
+    if manifest.persons is None and before is not None and before != risk_of_files(found.sizes, 0, 0, 0):
+        faults.append("the manifest's risk.before is not that of the source")
+    if manifest.persons is None and before is not None and manifest.source_sizes != bands(found.sizes, job.privacy.k):
+        faults.append("the manifest's source_sizes are not those of the source")
+    if manifest.persons is not None and manifest.persons.source != found.persons:
+        faults.append("the manifest's persons.source is not what the source holds")
+    return faults
+
+
+def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Job | None) -> tuple[list[str], list[str]]:
+    """Returns whether the data files hold more than their records, and whether that could not be told."""
+    mine, suffix = versions(), files[0].suffix
+    library = "pyarrow" if suffix == ".parquet" else "duckdb"
+    same = manifest.versions.get(library) == mine[library]
+    notes = [] if same else [OTHER_LIBRARY]
+    rows = {file.path: file.rows for file in manifest.files}
+    memory = _terms(manifest).memory
+    with TemporaryDirectory(prefix="skald-verify-") as folder, database(memory, Path(folder, "spill")) as connection:
+        spill = Path(folder)
+        try:
+            wrong = sum(_rows(connection, path, layout) != rows.get(_listed_as(path)) for path in files)
+            faults = ["the manifest's rows of files are not those of the files"] if wrong else []
+            match suffix:
+                case ".parquet":
+                    faults += parquet_faults(files, spill, same_library=same)
+                case ".csv":
+                    faults += csv_faults(connection, files, layout, spill, job.output.bom if job else None) if same else []
+                case _:
+                    faults += table_faults(connection, files[0])
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            # The kind alone, because DuckDB's words hold values.
+            return [f"the files cannot be read ({type(error).__name__})"], notes
+    return faults, notes
+
+
+def _listed_as(path: Path) -> str:
+    parts = path.parts
+    return "/".join(parts[len(parts) - 1 - parts[::-1].index("data") :])
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, path: Path, layout: Csv) -> int:
+    [(rows,)] = connection.execute(f"SELECT count(*) FROM {relation_of(connection, [path], layout)}").fetchall()
+    return int(rows)

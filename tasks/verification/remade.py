@@ -1,0 +1,31 @@
+"""The report made again from manifest and files, and held against the one that lies beside them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from core.recount.classes import Recount
+from schemas.release.evidence import DOCUMENTS
+from schemas.release.manifest import Manifest
+from schemas.release.terms import Terms
+from tasks.report.page import render, report_code
+from tasks.report.report import make_report
+
+OTHER_CODE = "The report was held against its digest alone: another version of this program made it."
+
+
+def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Recount) -> tuple[list[str], list[str]]:
+    """Returns whether a report says anything but its manifest and files, and what could not be held against them, in sentences.
+
+    Args:
+        release: The folder.
+        manifest: Its manifest.
+        terms: What was asked.
+        recount: What was counted in its files.
+    """
+    if {one.code for one in manifest.documents} != {report_code()}:
+        return [], [OTHER_CODE]
+    report = make_report(manifest, terms, recount)
+    texts = dict(zip(DOCUMENTS, (render(report), report.model_dump_json(indent=2) + "\n"), strict=True))
+    wrong = [name for name, text in texts.items() if (release / name).is_file() and (release / name).read_bytes() != text.encode()]
+    return [f"{name} does not say what manifest and files do" for name in wrong], []
