@@ -39,25 +39,31 @@ def make_medical(out: Path, rows: int, files: int | None = None, seed: int = 0) 
     Raises:
         ValueError: an argument is out of range, or ``out`` holds files of a data set of more files, which would mix with this one.
     """
-    ends = file_ends(rows, files)
-    if seed < 0:
-        raise ValueError(f"the seed is {seed}; give 0 or a greater number")
-    paths = [out / f"medical-{number:05d}.parquet" for number in range(1, len(ends))]
-    refuse_strangers(out, paths)
-    out.mkdir(parents=True, exist_ok=True)
-    for path, (first, end) in zip(paths, pairwise(ends), strict=True):
+    parts = files_of("medical", out, rows, files, seed)
+    for path, first, end in parts:
         _write(path, _records(seed, first, end))
-    return paths
+    return [path for path, *_ in parts]
 
 
-def file_ends(rows: int, files: int | None) -> list[int]:
-    """Returns where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``.
+def files_of(kind: str, out: Path, rows: int, files: int | None, seed: int) -> list[tuple[Path, int, int]]:
+    """Makes the folder of a data set; returns each of its files with the first record that it holds and the first that it does not.
 
     Raises:
-        ValueError: there are too few or too many records or files.
+        ValueError: an argument is out of range, or ``out`` holds files of a data set of more files, which would mix with this one.
     """
+    ends = _file_ends(kind, rows, files)
+    if seed < 0:
+        raise ValueError(f"the seed is {seed}; give 0 or a greater number")
+    paths = [out / f"{kind}-{number:05d}.parquet" for number in range(1, len(ends))]
+    _refuse_strangers(kind, out, paths)
+    out.mkdir(parents=True, exist_ok=True)
+    return [(path, first, end) for path, (first, end) in zip(paths, pairwise(ends), strict=True)]
+
+
+def _file_ends(kind: str, rows: int, files: int | None) -> list[int]:
+    """Returns where files begin and end: file f holds the records from the f-th of these numbers to the next, from 0 to ``rows``."""
     if not 1 <= rows <= MAX_NUMBER:
-        raise ValueError(f"{rows:,} records are asked for; the medical data set has 1 to {MAX_NUMBER:,}")
+        raise ValueError(f"{rows:,} records are asked for; the {kind} data set has 1 to {MAX_NUMBER:,}")
     if files is None:
         return [*range(0, rows, FILE_ROWS), rows]
     if not 1 <= files <= rows:
@@ -65,13 +71,8 @@ def file_ends(rows: int, files: int | None) -> list[int]:
     return [rows * number // files for number in range(files + 1)]
 
 
-def refuse_strangers(out: Path, paths: list[Path]) -> None:
-    """Refuses a folder where files would stay beside ``paths`` that a reader of ``medical-*.parquet`` or the like takes for some of them.
-
-    Raises:
-        ValueError: there are such files.
-    """
-    kind = paths[0].name.partition("-")[0]
+def _refuse_strangers(kind: str, out: Path, paths: list[Path]) -> None:
+    """Raises ValueError if a file would stay beside ``paths`` that a reader of ``medical-*.parquet`` or the like takes for one of them."""
     strangers = sorted({path.name for path in out.glob(f"{kind}-*.parquet")} - {path.name for path in paths})
     if strangers:
         raise ValueError(

@@ -7,7 +7,6 @@ loses weight, and may move or change the profession, so that the visits of one p
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from data.medical import QIDS, file_ends, refuse_strangers
+from data.medical import QIDS, files_of
 from data.patients import BLOCK, HEAVIEST, LIGHTEST, OLDEST, SCHEMA, draw_block
 
 VISITS_PER_PERSON = 4
@@ -41,17 +40,12 @@ def make_visits(out: Path, rows: int, files: int | None = None, seed: int = 0) -
     Raises:
         ValueError: an argument is out of range, or ``out`` holds files of a data set of more files, which would mix with this one.
     """
-    ends = file_ends(rows, files)
-    if seed < 0:
-        raise ValueError(f"the seed is {seed}; give 0 or a greater number")
-    paths = [out / f"visits-{number:05d}.parquet" for number in range(1, len(ends))]
-    refuse_strangers(out, paths)
-    out.mkdir(parents=True, exist_ok=True)
+    parts = files_of("visits", out, rows, files, seed)
     persons = max(rows // VISITS_PER_PERSON, 1)
     whose, patients = _whose(rows, persons, seed), _patients(persons, seed)
-    for path, (first, end) in zip(paths, pairwise(ends), strict=True):
+    for path, first, end in parts:
         _write(path, _visits(patients, whose, seed, first, end))
-    return paths
+    return [path for path, *_ in parts]
 
 
 def _whose(rows: int, persons: int, seed: int) -> NDArray[np.int32]:

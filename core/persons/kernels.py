@@ -76,6 +76,25 @@ def group(owners: Classes, size: int) -> tuple[Numbers, Visits]:
 
 
 @kernel
+def _closed(visits: Visits, first: np.int64, size: np.int64) -> np.int64:
+    """Ends the visits of a person: says where they begin, or takes back a single one, which can never be counted twice.
+
+    Args:
+        visits: Shape (visits,), written to.
+        first: Where those of the person begin.
+        size: Where they end.
+
+    Returns:
+        Where the next person's begin.
+    """
+    if size == first + 1:
+        return first
+    if size > first:
+        visits[first] = ~visits[first]
+    return size
+
+
+@kernel
 def line_up(starts: Numbers, rows: Visits, owners: Classes, per_cell: Visits, last: Visits) -> Visits:
     """Returns the visits of some persons, each once, without those of persons who have but one: these can never be counted twice.
 
@@ -96,10 +115,7 @@ def line_up(starts: Numbers, rows: Visits, owners: Classes, per_cell: Visits, la
                 per_cell[cell] += 1
                 visits[size] = cell
                 size += 1
-        if size == first + 1:
-            size = first
-        elif size > first:
-            visits[first] = ~visits[first]
+        size = _closed(visits, first, size)
     return visits[:size].copy()
 
 
@@ -170,19 +186,12 @@ def drop_visits(visits: Visits, wanted: Marks) -> Visits:
     for visit in visits:
         cell = visit
         if visit < 0:
-            if size == first + 1:
-                size = first
-            elif size > first:
-                left[first] = ~left[first]
-            first = size
+            first = size = _closed(left, first, size)
             cell = ~visit
         if wanted[cell]:
             left[size] = cell
             size += 1
-    if size == first + 1:
-        size = first
-    elif size > first:
-        left[first] = ~left[first]
+    size = _closed(left, first, size)
     return left[:size].copy()
 
 

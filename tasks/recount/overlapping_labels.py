@@ -43,7 +43,8 @@ def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
         sides: Release and source.
         labels: Of all quasi-identifiers.
     """
-    # Each of the joins wants memory for every thread.
+    # Each of the joins wants memory for every thread; afterwards there are as many as the job asked for.
+    [(threads,)] = sides.connection.execute("SELECT current_setting('threads')").fetchall()
     sides.connection.execute("SET threads = 1")
     columns, tables = [one.columns for one in labels], [one.labels_table for one in labels]
     found = _numbers(sides, sample_sql(sides.unmasked, columns, tables, PARTS, sides.beside))
@@ -55,7 +56,7 @@ def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
     released[of_class[taken], found["part"][taken]] = found["records"][taken]
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     given = fetched(sides.connection, covered_sql(sides.source, [quote(one.name) for one in labels], masks, PARTS, sides.beside))
-    sides.connection.execute("RESET threads")
+    sides.connection.execute(f"SET threads = {threads:d}")
     mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
     for number in range(len(sampled)):
         here = (mask >> np.uint64(number)) & np.uint64(1) == 1

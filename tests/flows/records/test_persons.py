@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import PrivacyError, VerificationError
 from schemas.job.job import load_job
-from schemas.job.method import METHODS as FLOWS
 from tasks.publication.ledger import people_of_release
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
@@ -50,18 +49,6 @@ def visits(records: int = 400, seed: int = 1) -> pa.Table:
 
 
 TABLE = visits()
-
-
-@pytest.fixture(scope="module")
-def run() -> Anonymise:
-    """Runs a job by the flow of its method, in this process."""
-
-    def anonymise(job: Path, *options: str) -> Published:
-        method = next(line for line in job.read_text().splitlines() if line.strip().startswith("name: ") and line.strip()[6:] in FLOWS)
-        flow: Any = FLOWS[method.strip()[6:]].flow.load()
-        return getattr(flow, "fn", flow)(job, options)
-
-    return anonymise
 
 
 def job_for(folder: Path, method: str, table: pa.Table = TABLE, **parts: Any) -> Path:

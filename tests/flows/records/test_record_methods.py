@@ -30,18 +30,6 @@ QUICK = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.re
 Anonymise = Callable[..., Published]
 
 
-@pytest.fixture(scope="module")
-def run() -> Anonymise:
-    """Runs a job by the flow of its method, in this process."""
-
-    def anonymise(job: Path, *options: str) -> Published:
-        method = next(line for line in job.read_text().splitlines() if line.strip().startswith("name: ") and line.strip()[6:] in FLOWS)
-        flow: Any = FLOWS[method.strip()[6:]].flow.load()
-        return getattr(flow, "fn", flow)(job, options)
-
-    return anonymise
-
-
 def job_for(folder: Path, method: str, **parts: Any) -> Path:
     return people_job(folder, parts.pop("table", TABLE), method={"name": method} | parts.pop("options", {}), **parts)
 
