@@ -11,7 +11,6 @@ from core.losses.losses import united
 from core.privacy.risk import Figures, release_risk, without_masked
 from core.recount.classes import Recount
 from schemas.errors.base import counted
-from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, Persons, PublishedFile, Remainder, pseudonym_words
 from tasks.counting.source_sizes import Sizes
@@ -21,6 +20,7 @@ from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
 from tasks.publication.staging import release_id
 from tasks.records.recodings import LocalOutcome
+from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import Source
@@ -113,8 +113,8 @@ def _manifest(
     return Manifest(
         release=release_id(job, source),
         name=job.name,
-        job=job_digest(job),
-        inputs=source.digest,
+        job=keyed_job(job, run.secret),
+        inputs=run.secret.keyed("inputs", source.digest),
         method=job.method.name,
         privacy=job.privacy.summary(),
         records=source.records,
