@@ -205,9 +205,11 @@ def verify(
         recount, manifest = verify_release(loaded, folder, people_of_release(folder.name, Store(loaded.work_path / "artifacts")))
     if as_json:
         suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-        figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons"}}
+        figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked"}}
         persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
-        _print_json(figures | {"persons": persons, "risk": risk_after(recount, suppressed, masked)})
+        _print_json(
+            figures | {"persons": persons, "linked": [vars(one) for one in recount.linked], "risk": risk_after(recount, suppressed, masked)}
+        )
     else:
         Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))
 

@@ -62,7 +62,7 @@ def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[A
         recoding = recode_records(run, domain, coded)
     with run.phase("rewrite"):
         files = write_record_files(run, source, domain, recoding, rewrite_records(run, source, domain, recoding))
-        people = keep_record_people(run, source, recoding)
+        people = keep_record_people(run, source, domain, recoding)
     return files, read_local_outcome(recoding, run.store), people
 
 

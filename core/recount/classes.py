@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount
 from core.recount.risk import unmasked
 from schemas.errors.base import counted, listed
@@ -33,6 +34,7 @@ class Recount:
         source: Records of the source; None where it was not at hand.
         unproved: What could not be checked, in sentences.
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
+        linked: What pseudonyms show that link records.
     """
 
     records: int
@@ -47,6 +49,7 @@ class Recount:
     source: int | None = None
     unproved: tuple[str, ...] = ()
     persons: PersonCount | None = None
+    linked: tuple[LinkCount, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -145,7 +148,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly whose records k counts")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
-    return faults
+    return faults + link_claims(job, manifest, recount.linked)
 
 
 def remainder_faults(manifest: Manifest, recount: Recount) -> list[str]:

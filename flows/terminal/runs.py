@@ -19,6 +19,7 @@ from tasks.engine.progress import STEPS, listening
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
 from tasks.publication.manifests import risk_after
+from tasks.report.linked import linked_sentences
 from tasks.report.sentences import increment_sentences, warning_sentences
 from tasks.report.units import Unit
 
@@ -76,6 +77,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
         table.add_row("pseudonymous", f"{columns}: linkable to every release with the same key or vault")
+    for sentence in linked_sentences(manifest):
+        table.add_row("linked", sentence)
     for sentence in increment_sentences(manifest):
         table.add_row("source", sentence)
     for sentence in warning_sentences(manifest):
@@ -260,6 +263,8 @@ def verification_summary(recount: Recount, manifest: Manifest | None, k: int) ->
     risk = before | {"after": risk_after(recount, suppressed, masked)} if not manifest or manifest.unit == unit.one else {}
     for name, text in risk_rows(risk, unit):
         table.add_row(name, text)
+    for sentence in linked_sentences(manifest) if manifest else ():
+        table.add_row("linked", sentence)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     for sentence in recount.unproved or (f"has a record for each of the files', of its {counted(recount.source or 0, 'record')}",):
         table.add_row("source", sentence)

@@ -7,8 +7,9 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, PrivateA
 
 from schemas.errors.base import listed
 from schemas.hierarchies.kinds import Hierarchy
-from schemas.job.person import NONE, Person
+from schemas.job.person import NONE, Names, Person
 from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
+from schemas.pseudonyms.kinds import treatment_kind
 from schemas.reading.model import StrictModel, fault
 
 ROLES = ("identifiers", "quasi_identifiers", "sensitive", "insensitive")
@@ -84,13 +85,16 @@ class QuasiIdentifier(StrictModel):
 class Columns(StrictModel):
     """Which column has which role; one without a role is an error when the source is read."""
 
-    counted_if_set: ClassVar[frozenset[str]] = frozenset({"person"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"person", "linkable"})
     person: Person = Field(default_factory=list)
     """Whose record it is: a column, or several that name a person together. k counts different persons then, and a null is nobody; left
     out, every record counts as a person of its own, and a run warns where identifiers repeat. The word none says that it is one. It is
     published only if it is listed elsewhere too."""
     identifiers: Annotated[list[Entry], BeforeValidator(identifier_entries)] = Field(default_factory=list)
     """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
+    linkable: Names = Field(default_factory=list)
+    """Identifiers whose pseudonyms may show which records belong together even where fewer than k people share the set of combinations that
+    their records are in: a name or a list of them; without it such a run ends with exit code 3."""
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
     """Columns that are generalised; their order is the order of importance for ties."""
     sensitive: ColumnNames = Field(default_factory=list)
@@ -131,6 +135,18 @@ class Columns(StrictModel):
     def pseudonyms(self) -> list[Identifier]:
         """The identifiers that are published as pseudonyms, in order."""
         return [entry for entry in self.identifiers if not isinstance(entry, str)]
+
+    @property
+    def links(self) -> list[tuple[str, ...]]:
+        """Whose pseudonyms show which records belong together: a column each, but for those that name a person together, which are one."""
+        linking = [one.name for one in self.pseudonyms if treatment_kind(one.treatment).links]
+        person = tuple(self.person) if self.person and set(self.person) <= set(linking) else ()
+        return [*([person] if person else []), *((name,) for name in linking if name not in person)]
+
+    @property
+    def linking(self) -> list[str]:
+        """The same columns, one after the other."""
+        return [name for columns in self.links for name in columns]
 
     def roles(self) -> dict[str, str]:
         """Returns the role of every column that is named, in the order of the job."""

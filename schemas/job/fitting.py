@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from schemas.errors.base import listed
+from schemas.errors.base import listed, nearest
 from schemas.job.columns import hidden, names
 from schemas.job.method import METHODS, one_level
 from schemas.job.person import NONE
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
+from schemas.pseudonyms.identifiers import pseudonym_kinds
+from schemas.pseudonyms.kinds import TREATMENTS
 
 
 def suppression_faults(suppression: Mapping[str, Any], method: Mapping[str, Any], intervals: object) -> list[str]:
@@ -79,3 +81,34 @@ def _in_fragments(method: Mapping[str, Any]) -> bool:
     fragments = method.get("fragments")
     count = fragments.get("count") if isinstance(fragments, Mapping) else getattr(fragments, "count", 1)
     return isinstance(count, int) and count > 1
+
+
+def linked_faults(job: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Returns what stands in the way of a method that keeps k people for every set of classes, each with its place.
+
+    Args:
+        job: Columns, method, suppression and privacy, read or not yet read.
+    """
+    if job["method"].get("linked") != "keep":
+        return []
+    faults = [] if named_persons(job["columns"]) else ["method.linked: whose records belong together must be named; set columns.person"]
+    if job["suppression"].get("treatment", "drop") != "drop":
+        faults.append("method.linked: people lose single records, and a mask would show these; use suppression.treatment: drop")
+    if job["suppression"].get("rounds"):
+        faults.append("method.linked: later rounds would publish what people lost; leave suppression.rounds out")
+    faults += [
+        f"method.linked: privacy.{kind.section}.{column} would have to hold for what is left of each class, which is not looked at yet"
+        for kind, column, _ in models_asked(job["privacy"])
+    ]
+    return faults
+
+
+def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
+    """Returns which columns may link records, as the job says, that publish no pseudonyms which do, each with its place."""
+    named = columns.get("linkable")
+    linking = [name for name, kind in pseudonym_kinds(columns.get("identifiers")) if TREATMENTS[kind].links]
+    return [
+        f"columns.linkable: '{name}' is no identifier whose treatment shows which records belong together{nearest(name, linking)}"
+        for name in names([named] if isinstance(named, str) else named)
+        if name not in linking
+    ]

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 from schemas.errors.base import JobError, nearest
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
 from schemas.job.connection import Target
-from schemas.job.fitting import hidden_faults, named_persons, person_faults, suppression_faults
+from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
 from schemas.job.privacy import Privacy, uncompiled_faults
@@ -151,6 +151,8 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
     source, columns, suppression = (_mapping(job.get(part)) for part in ("source", "columns", "suppression"))
     entry = METHODS.get(str(_mapping(job.get("method")).get("name")))
     faults = suppression_faults(suppression, _mapping(job.get("method")), job.get("intervals"))
+    faults += linkable_faults(columns)
+    faults += linked_faults({part: _mapping(job.get(part)) for part in ("columns", "method", "suppression", "privacy")})
     faults += person_faults(columns, _mapping(job.get("method")), _mapping(job.get("privacy")))
     known = {name for role in ROLES for name in names(columns.get(role))} | set(named_persons(columns))
     privacy, sensitive = _mapping(job.get("privacy")), list(names(columns.get("sensitive")))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,6 +16,7 @@ from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
 class SkaldMethod(MethodSpec):
     """The optimal full-domain node under a memory budget (papers/skald.txt)."""
 
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"linked"})
     name: Literal["skald"] = "skald"
     """Chooses this algorithm."""
     root: Literal["occupied", "dense"] = "occupied"
@@ -27,6 +28,9 @@ class SkaldMethod(MethodSpec):
     """Root histograms that are counted at most where the finest does not fit the memory; 1 is the paper's, more examine more nodes."""
     effort: Annotated[int, Field(ge=1, le=100_000_000)] = 20_000
     """Nodes that are rolled up at most in a lattice too large to hold; then the best found is taken, with a bound on what it misses."""
+    linked: Literal["tell", "keep"] = "tell"
+    """What becomes of records that pseudonyms show to be one person's: it is told how many people share the set of combinations that they
+    are in, or that is kept at k: records are suppressed until it is, and levels are coarser if these were more than the limit allows."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Whose record a record is: one column or several that name a person."""
+"""Columns that a job names by one name or several: whose record a record is, and which pseudonyms may link."""
 
 from typing import Annotated
 
@@ -11,22 +11,34 @@ NONE = "none"
 
 
 def person_columns(value: object) -> list[str]:
-    """Returns the columns that name a person, from one name or a list of them, which may be empty; none for the word ``none``.
+    """Returns the columns that name a person, as ``one_or_several``; none for the word ``none``.
 
     Raises:
         PydanticCustomError: neither, or a name twice.
     """
-    if isinstance(value, str) and value == NONE:
-        return []
+    return [] if value == NONE else one_or_several(value, wanted="the name of a column, a list of names, or the word none")
+
+
+def one_or_several(value: object, *, wanted: str = "the name of a column, or a list of names") -> list[str]:
+    """Returns columns from one name or a list of them, which may be empty.
+
+    Args:
+        value: What the job has there.
+        wanted: What it should be.
+
+    Raises:
+        PydanticCustomError: neither, or a name twice.
+    """
     columns = [value] if isinstance(value, str) else value
     if not isinstance(columns, list) or not all(isinstance(name, str) and name for name in columns):
-        raise fault("must be the name of a column, a list of names, or the word none; put names in quotes")
+        raise fault(f"must be {wanted}; put names in quotes")
     if len(set(columns)) < len(columns):
         raise fault("names a column twice; list it once")
     return columns
 
 
 NAME = {"type": "string", "minLength": 1}
+Names = Annotated[list[str], BeforeValidator(one_or_several), WithJsonSchema({"anyOf": [NAME, {"type": "array", "items": NAME}]})]
 Person = Annotated[
     list[str], BeforeValidator(person_columns), WithJsonSchema({"anyOf": [NAME, {"type": "array", "items": NAME}, {"const": NONE}]})
 ]

@@ -1,6 +1,6 @@
 """Columns that name a person: left out, or published as pseudonyms."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -80,6 +80,14 @@ else:
     from typing import Annotated
 
     Entry = Annotated[Identifier, _Entry]
+
+
+def pseudonym_kinds(identifiers: object) -> Iterator[tuple[str, str]]:
+    """Yields column and treatment of the identifiers, read or not yet read, that are published as pseudonyms of a known kind."""
+    for entry in identifiers if isinstance(identifiers, list) else []:
+        kind, name = treatment_of(_inside(entry, "treatment")), _inside(entry, "name")
+        if kind is not None and isinstance(name, str):
+            yield name, kind
 
 
 def subject_faults(identifiers: object, known: Collection[str] | None) -> list[str]:

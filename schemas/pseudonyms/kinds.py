@@ -41,6 +41,8 @@ class TreatmentKind:
         per_subject: Whether its settings name a ``subject``. It is then handed every record's value and subject, else distinct values.
         meets: Whether a pseudonym may be a value of the source: never, by a rare chance, or often enough to say nothing.
         types: DuckDB's types of which its column is, with ``%`` for anything; empty if the form says all.
+        links: Whether equal values get equal pseudonyms, which then show which records belong together.
+        tells_apart: Whether different values get different pseudonyms.
     """
 
     name: str
@@ -55,6 +57,9 @@ class TreatmentKind:
     per_subject: bool = False
     meets: Literal["never", "by chance", "often"] = "often"
     types: tuple[str, ...] = ()
+    # Unless an entry says otherwise: one that is wrongly taken to link is asked about, one that wrongly is not would be published.
+    links: bool = True
+    tells_apart: bool = False
 
 
 def _mask_form(spec: MaskTreatment) -> str:
@@ -91,6 +96,7 @@ TREATMENTS = Registry(
         published=Code("core.pseudonyms.kinds:type_of_text"),
         fitting=_TEXT,
         pseudonyms=Code("core.pseudonyms.kinds:hashes"),
+        tells_apart=True,
         meets="never",
     ),
     TreatmentKind(
@@ -110,6 +116,7 @@ TREATMENTS = Registry(
         published=Code("core.pseudonyms.kinds:type_of_text"),
         fitting=_TEXT,
         pseudonyms=Code("core.pseudonyms.kinds:tokens"),
+        tells_apart=True,
         originals=Code("core.pseudonyms.kinds:originals_of_tokens"),
         vaulted=True,
         meets="never",
@@ -122,6 +129,7 @@ TREATMENTS = Registry(
         published=Code("core.pseudonyms.kinds:type_of_ciphers"),
         fitting="it takes text, without encrypt.width, or whole numbers, with encrypt.width: the digits of the longest one",
         pseudonyms=Code("core.pseudonyms.kinds:ciphers"),
+        tells_apart=True,
         originals=Code("core.pseudonyms.kinds:originals_of_ciphers"),
         meets="by chance",
     ),
@@ -136,6 +144,7 @@ TREATMENTS = Registry(
         originals=Code("core.pseudonyms.kinds:originals_of_dates"),
         per_subject=True,
         types=("DATE", "TIMESTAMP%"),
+        links=False,
     ),
 )
 """The known treatments by name. A further one is one more entry."""

@@ -81,6 +81,30 @@ class Persons(BaseModel):
     most_records: int
 
 
+class Linked(BaseModel):
+    """What pseudonyms tell that show which records belong together: all combinations that a person's records are in, as a set.
+
+    Attributes:
+        columns: Whose equal values link records: one column, or several that name a person together.
+        people: Different people with a pseudonym; where the job names no person, each pseudonym counts as one.
+        sets: Different sets.
+        smallest: How many people share the set that fewest share.
+        below_k: People who share one of theirs with fewer than k, and their ``share`` of all.
+        share: See ``below_k``.
+        accepted: Whether the job accepts that some are below k (``columns.linkable``).
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    columns: tuple[str, ...]
+    people: int
+    sets: int
+    smallest: int
+    below_k: int
+    share: float
+    accepted: bool
+
+
 class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
@@ -131,6 +155,7 @@ class Manifest(BaseModel):
         person_sizes: Classes of the data files by persons, as recounted, that of masked records not among them; empty where none are named.
         repeats: Identifiers whose values repeat although the job names no person, so that classes of k records may be of fewer than k
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
+        linked: What pseudonyms show that link records, by column; null where it was not counted yet.
         replay_of: The release whose recoding was applied; None where one was looked for.
         passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
             it looks like that may tell who people are.
@@ -184,6 +209,7 @@ class Manifest(BaseModel):
     repeats: dict[str, RepeatedColumn] = {}
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    linked: tuple[Linked, ...] | None = None
 
     @property
     def unit(self) -> str:

@@ -73,7 +73,8 @@ class Asked:
         other = () if method == self.own else (f"method={json.dumps({'name': method})}",)
         if self.treatment and not METHODS[method].one_level:
             other = (*other, f"suppression.treatment={self.treatment}", "suppression.rounds=0")
-        dropped = (f"columns.identifiers={json.dumps(self.identifiers, ensure_ascii=False)}",) if self.identifiers else ()
+        names = json.dumps(self.identifiers, ensure_ascii=False)
+        dropped = (f"columns.identifiers={names}", "columns.linkable=[]") if self.identifiers else ()
         # Settings are read as YAML, of which JSON is a part: a folder with a colon or a quote in its name stays one text.
         folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
         # Ours come last, because of two settings of one key the later one stays.

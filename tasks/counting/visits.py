@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import places_in
-from core.persons.pairs import Pairs
+from core.persons.pairs import Pairs, merge_pairs
 from core.persons.visits import Visits, share_of
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.chunk_people import read_pairs
@@ -149,6 +150,24 @@ def shared_visits(
         persons, most = persons + made.size, max(most, made.most_records)
         visits.append(keep(number, made.visits))
     return Visited(Visits(per_cell, _Shares(visits)), persons, most)
+
+
+def pairs_by_share(known: People, root: Histogram) -> list[Callable[[], Pairs]]:
+    """Returns what returns the pairs of each share of the persons, with the cells of a root, to be read more than once.
+
+    Raises:
+        StorageError: an artefact is not what its step promises.
+    """
+    shares, _ = shares_of(known.pairs, known.memory)
+    places = list(_places(known, _cells_of(known, root), kept=shares > 1))
+
+    def read(number: int) -> Pairs:
+        return merge_pairs(_pairs_of(known.pairs, places, known.store, number, shares))
+
+    if shares > 1:
+        return [partial(read, number) for number in range(shares)]
+    made = read(0)
+    return [lambda: made]
 
 
 def pairs_at(known: People, root: Histogram) -> list[Pairs]:

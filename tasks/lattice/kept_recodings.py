@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from threading import Lock
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.local_suppression.recoding import read_stages
@@ -18,7 +20,10 @@ from tasks.store.tables import read_table
 
 
 class RecodingArtifacts(BaseModel):
-    """The outcome (JSON), the cells with their classes, the classes with their labels, and cells of later stages, if any (Parquet)."""
+    """The outcome (JSON), the cells with their classes, the classes with their labels, and cells of later stages, if any (Parquet).
+
+    Also, where linked records are taken out of their classes, whose go from which.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,13 +31,15 @@ class RecodingArtifacts(BaseModel):
     cells: Artifact
     classes: Artifact
     later: Artifact | None = None
+    withheld: Artifact | None = None
 
     @property
     def digests(self) -> tuple[str, ...]:
         """What the class of a record depends on."""
-        return tuple(part.sha256 for part in (self.cells, self.classes, self.later) if part)
+        return tuple(part.sha256 for part in (self.cells, self.classes, self.later, self.withheld) if part)
 
 
+Withheld = NDArray[Any]
 _loaded: dict[tuple[str, ...], Recoding] = {}
 _loading = Lock()
 
@@ -66,3 +73,11 @@ def read_recoding_of(coding: Coding, artifacts: RecodingArtifacts, intervals: Li
         return recoding
     nodes = [tuple(stage) for stage in outcome["local"]["stages"]]
     return replace(recoding, later=read_stages(read_table(store, artifacts.later), nodes, coding.hierarchies))
+
+
+def load_withheld(artifacts: RecodingArtifacts, store: Store) -> Withheld | None:
+    """Returns whose records go from which class, mapped and not read, with the fields ``person`` and ``class``; None where none do."""
+    if artifacts.withheld is None:
+        return None
+    held: Withheld = np.load(store.path(artifacts.withheld), mmap_mode="r" if artifacts.withheld.rows else None)
+    return held

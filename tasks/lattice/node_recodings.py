@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from core.recoding.recoding import Recoding, recode
 from schemas.job.job import Job
 from schemas.release.manifest import Remainder
 from tasks.counting.coding import Coding
+from tasks.lattice.linked_people import Linked
 
 
 class Local(Remainder):
@@ -47,7 +49,15 @@ class Made(NamedTuple):
     local: Local | None = None
 
 
-def recode_node(job: Job, coding: Coding, model: PrivacyModel, found: Found, counted: Histogram, visits: Visits | None = None) -> Made:
+def recode_node(
+    job: Job,
+    coding: Coding,
+    model: PrivacyModel,
+    found: Found,
+    counted: Histogram,
+    visits: Visits | None = None,
+    linked: Linked | None = None,
+) -> Made:
     """Makes the recoding of a node; what fails at it is dropped or masked.
 
     Args:
@@ -57,16 +67,19 @@ def recode_node(job: Job, coding: Coding, model: PrivacyModel, found: Found, cou
         found: The node.
         counted: Histogram of a root below it.
         visits: To its cells; None where no person is named.
+        linked: What the node publishes where k people share each set of classes.
     """
-    at = cells_at(counted, found.node, coding.hierarchies, coding.sensitive, visits)
-    chosen, failing = at.cells, model.fails(at.persons, at.spreads)
+    at = linked.at if linked else cells_at(counted, found.node, coding.hierarchies, coding.sensitive, visits)
+    few = int(at.cells.counts[at.persons < job.privacy.k].sum())
+    chosen, failing, persons = at.cells, model.fails(at.persons, at.spreads), at.persons
+    if linked:
+        chosen, failing, persons = replace(chosen, counts=chosen.counts - linked.lost), linked.failing, linked.persons
     masks = job.suppression.masks
     # A mask that is no safe class itself would give its records away.
     masked = bool(masks and failing.any() and not model.fails(*at.union(failing))[0])
     recoding = recode(chosen, coding.hierarchies, failing, job.intervals, masks=masks, masked=masked)
     kept, records, suppressed = np.flatnonzero(~failing), coding.records, found.loss.suppressed
     groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]
-    few = int(chosen.counts[failing & (at.persons < job.privacy.k)].sum())
     ncp = {
         hierarchy.qid: certainty_penalty(hierarchy, domain, level, codes, counts, suppressed)
         for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, chosen.node, groups, strict=True)
@@ -77,8 +90,8 @@ def recode_node(job: Job, coding: Coding, model: PrivacyModel, found: Found, cou
         "dm_all": found.loss.dm_all,
         "gcp": sum(ncp.values()) / len(ncp),
         "precision": float(Lattice.allowed(coding.hierarchies).precision(chosen.node)),
-        "c_avg": c_avg(int(at.persons[kept].sum()), len(counts), job.privacy.k),
+        "c_avg": c_avg(int(persons[kept].sum()), len(counts), job.privacy.k),
         "suppression_rate": suppressed / records,
     } | found.measured
-    why = {what: number for what, number in (("k", few), ("spread", suppressed - few)) if number}
+    why = {what: number for what, number in (("k", few), ("linked" if linked else "spread", suppressed - few)) if number}
     return Made(recoding, suppressed, int(recoding.sizes.sum()) - (records - suppressed), loss, ncp, why)

@@ -26,6 +26,7 @@ from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.visits import People, visits_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
+from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
 from tasks.lattice.optimum import Sought, below, examine, memory_for_cells
@@ -57,6 +58,7 @@ class Outcome(BaseModel):
         ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
         suppressed_for: Suppressed records by what they lacked: ``k`` records with their groups, or the ``spread`` of sensitive values.
         people: Persons of the source, and records of the one who has most; None where no person is named.
+        linked: Nodes that were tried so that k people share each set of classes; 0 where the best node did it without suppressing more.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -80,6 +82,7 @@ class Outcome(BaseModel):
     suppressed_for: dict[str, int] = {}
     local: Local | None = None
     people: tuple[int, int] | None = None
+    linked: int = 0
 
 
 def check_hierarchies(job: Job) -> None:
@@ -161,11 +164,15 @@ def search(
     if found is None or found.loss.suppressed == coding.records:
         raise nothing_left(job, coding)
     counted = below(job, coding, found, counted, parts, store)
+    linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
+    sought_alone, found = found, linked.found(found) if linked else found
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
-        made = recode_node(job, coding, model, found, counted, sought.visits_to(counted))
-    outcome = _outcome(coding, counted, found, made).model_copy(update={"people": whose})
+        made = recode_node(job, coding, model, found, counted, sought.visits_to(counted), linked)
+    outcome = _outcome(coding, counted, found, made).model_copy(
+        update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
+    )
     cells, classes = recoding_tables(made.recoding)
     if found.statuses is not None:
         keep_map(job, found.statuses, outcome.node, store, key)
@@ -174,6 +181,7 @@ def search(
         cells=store.make("cells", key, ".parquet", lambda path: _write(path, cells)),
         classes=store.make("classes", key, ".parquet", lambda path: _write(path, classes)),
         later=store.make("later", key, ".parquet", lambda path: _write(path, stages_table(made.recoding.later))) if made.local else None,
+        withheld=store.make("withheld", key, ".npy", lambda path: write_withheld(linked, path)) if linked else None,
     )
 
 
@@ -193,7 +201,7 @@ def check_persons(job: Job, people: People | None, root: Histogram) -> tuple[int
 
 
 def _kept(job: Job, store: Store, key: Key) -> RecodingArtifacts | None:
-    steps = ("outcome", "cells", "classes", *(["later"] if job.suppression.is_local else []))
+    steps = ("outcome", "cells", "classes", *(["later"] if job.suppression.is_local else []), *(["withheld"] if keeps_linked(job) else []))
     found = {step: store.find(step, key) for step in steps}
     return None if None in found.values() else RecodingArtifacts.model_validate(found)
 

@@ -38,7 +38,7 @@ from tasks.records.fragments import published_fragment
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.writing.classes import set_apart, write_part
+from tasks.writing.classes import links_of, set_apart, write_part
 from tasks.writing.people import people_table, write_people
 
 STEP = Step("fragment", __name__)
@@ -130,7 +130,8 @@ def anonymise(
         write = partial(apart, classes=classes, payload=lot.payload)
         runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
         if lot.digests is not None:
-            people.append(people_table(classes, lot.digests, _values(coding, lot.words)))
+            links = links_of(job, source, published.labels, classes, lot.payload)
+            people.append(people_table(classes, lot.digests, _values(coding, lot.words), links))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
         losses=dict(published.losses),

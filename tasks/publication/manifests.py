@@ -10,9 +10,10 @@ from core.lattice.map import LatticeMap
 from core.losses.losses import united
 from core.privacy.risk import Figures, release_risk, without_masked
 from core.recount.classes import Recount
+from core.recount.linked import is_accepted
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, Persons, PublishedFile, Remainder, pseudonym_words
+from schemas.release.manifest import Linked, Manifest, Persons, PublishedFile, Remainder, pseudonym_words
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -134,6 +135,7 @@ def _manifest(
         pseudonyms=pseudonym_words(job),
         persons=_persons(job, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
+        linked=_linked(job, recount),
         **own,
     )
 
@@ -157,9 +159,26 @@ def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Per
     )
 
 
+def _linked(job: Job, recount: Recount) -> tuple[Linked, ...]:
+    return tuple(
+        Linked(
+            columns=one.columns,
+            people=one.people,
+            sets=one.sets,
+            smallest=one.smallest,
+            below_k=one.below_k,
+            share=one.share,
+            accepted=is_accepted(job, one.columns),
+        )
+        for one in recount.linked
+    )
+
+
 def optimality(outcome: Outcome) -> str:
     """Returns ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
     unexamined, roots = outcome.unexamined, outcome.roots
+    if outcome.linked:
+        return f"best of {counted(outcome.linked, 'node')} tried, a step at a time from the best for single records; others could be better"
     if not unexamined:
         return "certified"
     if outcome.bound is not None:

@@ -28,7 +28,7 @@ from tasks.source.partitions import NULL
 from tasks.store.database import connect, literal, quote
 from tasks.store.files import file_digest, flush, open_up
 from tasks.store.store import Artifact, Store
-from tasks.writing.classes import write_release
+from tasks.writing.files import write_release
 
 MOST_FOLDERS = 1_000
 LONGEST_NAME = 255

@@ -134,12 +134,14 @@ def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
     """Returns what is kept of an earlier release, if its classes can be compared with those of this run."""
     if run.recoded is None:
         raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
+    if run.recoded[1].withheld:
+        raise UnmeasuredError("records of a combination are published or not by whose they are, and classes are compared by combinations")
     entry = read_entry(release, run.store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because another job made it or its artefacts were removed")
     if not entry.is_readable:
         raise UnmeasuredError("another version of this program made it, and might have meant something else by what is kept")
-    if entry.recoded is None:
+    if entry.recoded is None or entry.recoded.recoding.withheld:
         raise UnmeasuredError("equal records may have come to different classes there, and classes are compared by combinations")
     if list(entry.hierarchies.items()) != list(hierarchies_of(run.job).items()):
         raise UnmeasuredError("its quasi-identifiers or hierarchies are not those of this job")

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
+from core.recount.linked import exposing
+from schemas.errors.linked import LinkedError
+from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
@@ -84,6 +87,7 @@ def verify_and_publish(
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
+        LinkedError: pseudonyms show people's records to whom fewer than k are like.
         SkaldError: the source changed, or the target cannot be written.
     """
     job, release = run.job, release_id(run.job, source)
@@ -104,6 +108,7 @@ def verify_and_publish(
             raise
         # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
+    check_linked(job, counted)
     with run.phase("overlaps"):
         related = relations(run, source, release)
     own = {
@@ -123,6 +128,18 @@ def verify_and_publish(
     step_here("publish", "publish", finish, lineage_of(job, manifest))
     run.published(forget_older(run.store))
     return _told(Published(manifest, job.target_path / release, new=True))
+
+
+def check_linked(job: Job, counted: Recount) -> None:
+    """Refuses pseudonyms by which fewer than k people share the set of combinations that their records are in, unless the job accepts it.
+
+    Raises:
+        LinkedError: some do.
+    """
+    for one in exposing(job, counted.linked):
+        unit = "person" if job.columns.person else "pseudonym"
+        keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
+        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
 
 
 def _told(done: Published) -> Published:

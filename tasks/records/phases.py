@@ -66,15 +66,19 @@ def _places(source: Source) -> list[Place]:
     return [Place(chunk=chunk, number=number) for number, chunk in enumerate(source.chunks)]
 
 
-def keep_record_people(run: Run, source: Source, recoding: RecodingArtifacts) -> KeptPeople:
+def keep_record_people(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> KeptPeople:
     """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
 
     Raises:
+        JobError: hierarchy files that cannot be read, all at once.
         SourceError: a file changed since it was coded.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
     """
     if not run.job.columns.person:
         return NONE_KEPT
-    kept = [record_releases.people_of_place(run.job, recoding, source, place, run.store) for place in _places(source)]
+    coding = load_coding(run.job, domain, run.store)
+    kept = [record_releases.people_of_place(run.job, coding, recoding, source, place, run.store) for place in _places(source)]
     return KeptPeople(tuple(kept), (recoding.classes,))
 
 

@@ -19,8 +19,8 @@ from tasks.records.recodings import assigned, load_classes
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.writing.classes import set_apart
-from tasks.writing.people import keep_people
+from tasks.writing.classes import links_of, set_apart
+from tasks.writing.people import Assigned, keep_people
 
 RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
@@ -66,14 +66,23 @@ def rewrite_records_of(job: Job, coding: Coding, artifacts: RecodingArtifacts, s
     return store.make("runs", record_run_key(job, source, artifacts, place), ".arrow", write)
 
 
-def people_of_place(job: Job, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
+def people_of_place(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:
     """Keeps who is in which class of a chunk's records.
 
     Raises:
         SourceError: the file changed since it was coded.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
     """
-    run = record_run_key(job, source, artifacts, place)
-    return keep_people(job, place.chunk, run, lambda: assigned(artifacts, place.number, store), store)
+
+    def linked() -> Assigned:
+        classes = assigned(artifacts, place.number, store)
+        if not job.columns.linking:
+            return classes, []
+        labels = load_classes(job, coding, artifacts, store).labels
+        return classes, links_of(job, source, labels, *_published(job, classes, source, place.chunk))
+
+    return keep_people(job, place.chunk, record_run_key(job, source, artifacts, place), linked, store)
 
 
 def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from core.recount.linked import LinkCount, linked_sql, owners_sql, tells_people
 from core.recount.people import (
     PersonCount,
     combinations_sql,
@@ -28,9 +29,9 @@ from tasks.store.database import literal, quote
 COMBINATIONS, HELD = "combinations", "held"
 
 PeopleFiles = tuple[Sequence[Path], Sequence[Path]]
-"""Where a release's persons are kept: files of ``class``, ``person``, the job's sensitive values as ``value_0`` and so on, and ``records``,
-and one with a row for each class, in whose columns ``label_0`` and so on is what it publishes, or several, whose column ``class`` says of
-which."""
+"""Where a release's persons are kept: files of ``class``, ``person``, the job's sensitive values as ``value_0`` and so on, its linking
+pseudonyms as ``link_0`` and so on, and ``records``, and one with a row for each class, in whose columns ``label_0`` and so on is what it
+publishes, or several, whose column ``class`` says of which."""
 
 
 def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, qids: Sequence[str], files: PeopleFiles) -> PersonCount:
@@ -43,17 +44,45 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
         qids: Quoted names of the published quasi-identifiers.
         files: Where the persons are.
     """
-    kept, labels = files
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
+    connection.execute(held_sql(COMBINATIONS, *_read(files), len(qids), len(job.privacy.columns), HELD))
+    [row] = connection.execute(people_sql(COMBINATIONS, HELD, job.privacy.k)).fetchall()
+    return PersonCount(*row)
+
+
+def count_linked(
+    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], files: PeopleFiles | None
+) -> tuple[LinkCount, ...]:
+    """Counts who shares the set of classes that all records of a person are in, where pseudonyms show which these are.
+
+    Args:
+        job: Names the persons and the pseudonyms.
+        connection: The database, in which persons were counted where they are known.
+        source: What DuckDB reads the data files as.
+        qids: Quoted names of the published quasi-identifiers.
+        files: Where the persons are, if they are known.
+    """
+    columns, known = job.columns, files if job.columns.person else None
+    if columns.links and not known:
+        connection.execute(combinations_sql(source, qids, COMBINATIONS))
+    counted = []
+    for one in columns.links:
+        owners = owners_sql(COMBINATIONS, *_read(known), len(qids), [columns.linking.index(name) for name in one]) if known else ""
+        statement = linked_sql(source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, records=not columns.person)
+        [row] = connection.execute(statement).fetchall()
+        counted.append(LinkCount(one, known is not None or tells_people(job, one), *row))
+    return tuple(counted)
+
+
+def _read(files: PeopleFiles) -> tuple[str, str]:
+    """Returns what DuckDB reads the classes as, and the persons."""
+    kept, labels = files
     parts = f"[{', '.join(literal(str(path)) for path in labels)}]"
     # Parts of a release number their classes each by itself, and say so; else a class is a row.
     named = all("class" in pq.read_schema(path).names for path in labels)
     numbered = "file_row_number AS class, * EXCLUDE (file_row_number)"
     classes = f"(SELECT {'*' if named else numbered} FROM read_parquet({parts}, file_row_number = {not named}))"
-    people = f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
-    connection.execute(held_sql(COMBINATIONS, classes, people, len(qids), len(job.privacy.columns), HELD))
-    [row] = connection.execute(people_sql(COMBINATIONS, HELD, job.privacy.k)).fetchall()
-    return PersonCount(*row)
+    return classes, f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
 
 
 def not_counted(columns: Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ import duckdb
 
 from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
+from core.recount.linked import link_faults, strange_links
 from core.recount.people import PersonCount
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recount.risk import risk_of_files
@@ -18,7 +19,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.original import Original, original_of, unproved_reason
-from tasks.recount.people import PeopleFiles, count_people, not_counted
+from tasks.recount.people import PeopleFiles, count_linked, count_people, not_counted
 from tasks.recount.spreads import spread_faults
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
@@ -67,6 +68,7 @@ def recount(
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
             if people and job.columns.person:
                 classes = by_person(classes, count_people(connection, job, source, qids, people))
+            linked = count_linked(job, connection, source, qids, people)
             # Whoever is not counted has values that are not: then only which there are is known.
             spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
             hidden = _hidden_faults(job, connection, source)
@@ -79,8 +81,8 @@ def recount(
             # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     unread_too = [*_unproved(unproved, unread), *(not_counted(unspread) if job.columns.person and not classes.persons else [])]
-    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too))
-    if faults := promise_faults(job, found) + spread + hidden + untrue:
+    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked)
+    if faults := promise_faults(job, found) + strange_links(linked) + spread + hidden + untrue:
         raise VerificationError(what, faults)
     return found
 
@@ -191,7 +193,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     if manifest:
         faults += manifest_faults(job, manifest, found)
         faults += risk_faults(manifest, found)
-    if faults:
+    if faults := [*faults, *link_faults(job, found.linked)]:
         raise VerificationError(f"'{release}'", faults)
     return found, manifest
 

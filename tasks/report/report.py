@@ -16,6 +16,7 @@ from schemas.release.passthrough import unclaimed_because
 from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
+from tasks.report.linked import linked_limits
 from tasks.report.remainder import remainder_words
 from tasks.report.sentences import (
     certificate,
@@ -59,7 +60,12 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         certificate=certificate(manifest, terms.objective),
         lattice=manifest.lattice,
         verified=verification(manifest),
-        limits=(*(PSEUDONYMOUS if manifest.pseudonyms else ()), *overlap_limits(manifest), *limits(manifest.privacy, terms, unit)),
+        limits=(
+            *(PSEUDONYMOUS if manifest.pseudonyms else ()),
+            *linked_limits(manifest),
+            *overlap_limits(manifest),
+            *limits(manifest.privacy, terms, unit),
+        ),
         job=manifest.job,
         inputs=manifest.inputs,
         files=tuple(ReportedFile(path=file.path, rows=file.rows, sha256=file.sha256) for file in manifest.files),

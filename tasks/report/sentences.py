@@ -105,6 +105,8 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         told.append(f"{counted(few, 'record')}: {Unit.of_release(manifest).lacking(manifest.privacy['k'])}")
     if uneven := why.get("spread", 0):
         told.append(f"{counted(uneven, 'record')}: enough share their combination, but not with sensitive values spread as was asked.")
+    if linked := why.get("linked", 0):
+        told.append(f"{counted(linked, 'record')}: with them fewer than k people would share a set of combinations (method.linked: keep).")
     if not told:
         told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
     if SUPPRESSIONS[terms.treatment].masks:

@@ -6,7 +6,6 @@ and is put in canonical order. What reaches the release is a function of the set
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,25 +13,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import smallest_type
-from core.columns.column_types import plain_type, restored, working_type
 from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
+from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.release.manifest import MASK
 from tasks.counting.coding import CellCoder, Coding
 from tasks.counting.domains import qid_names
-from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
+from tasks.lattice.kept_recodings import RecodingArtifacts, Withheld, load_recoding, load_withheld
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step, fingerprint_of
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import keep_people
+from tasks.writing.files import published_schema, write_release
+from tasks.writing.people import Assigned, digests_in, keep_people
 
 RUNS, FILES = Step("runs", __name__), Step("files", __name__)
 
@@ -61,9 +60,9 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
 
     def write(path: Path) -> int:
         recoding = load_recoding(job, coding, artifacts, store)
-        classes, payload = _assigned(job, coding, recoding, source, chunk)
+        classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
         if job.columns.person:
-            keep_people(job, chunk, key, lambda: classes, store)
+            keep_people(job, chunk, key, lambda: (classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)), store)
         return set_apart(path, job, source, recoding.labels, recoding.sizes, classes[classes >= 0], payload)
 
     return store.make("runs", key, ".arrow", write)
@@ -79,20 +78,44 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
         StorageError: an artefact is not what its step promises.
     """
 
-    def classes() -> NDArray[np.int32]:
-        return _assigned(job, coding, load_recoding(job, coding, artifacts, store), source, chunk)[0]
+    def assigned() -> Assigned:
+        recoding = load_recoding(job, coding, artifacts, store)
+        classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
+        return classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)
 
-    return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), classes, store)
+    return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
 
 
-def _assigned(job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
+def links_of(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> list[pa.Array]:
+    """Returns the linking pseudonyms that released records publish, by column of ``columns.linking``.
+
+    Args:
+        job: Names the columns, and says whether suppressed records are masked.
+        source: Says what is published.
+        labels: What each class publishes.
+        classes: Shape (n,), of the records.
+        payload: What else the records publish.
+    """
+    if not job.columns.linking:
+        return []
+    published = _withheld(job, source, labels, classes, payload)
+    return [published.column(source.payload.index(name)) for name in job.columns.linking]
+
+
+def _assigned(
+    job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk, withheld: Withheld | None
+) -> tuple[NDArray[np.int32], pa.RecordBatch]:
     """Returns the class of each record of a chunk, and the payload of the released ones."""
+    digests, start = (None if withheld is None else digests_in(job, chunk)), 0
     stages = [(CellCoder.at(coding, stage.node), stage.assigner) for stage in recoding.stages]
     names = qid_names(job)
     classes, parts = [np.empty(0, np.int32)], []
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload]):
             assigned = assign(stages, batch.columns[: len(names)])
+            if withheld is not None and digests is not None:
+                withhold(assigned, digests[start : start + len(assigned)], withheld["person"], withheld["class"], int(SUPPRESSED))
+                start += len(assigned)
             kept = assigned >= 0
             classes.append(assigned)
             parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
@@ -244,34 +267,3 @@ def _only_used(column: pa.Array) -> pa.Array:
     found = np.zeros(max(len(column.dictionary), 1), np.int32)
     found[used] = ranks
     return pa.DictionaryArray.from_arrays(pa.array(found[indices], mask=~valid), entries.take(pa.array(firsts)))
-
-
-def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
-    """Returns the columns of the release with their plain types."""
-    fields = [field.with_type(_published_type(field, source.columns)) for field in labels.schema]
-    fields += [pa.field(name, dtype) for name, dtype in zip(source.payload, source.published, strict=True)]
-    return pa.schema([field.remove_metadata().with_nullable(True) for field in fields])
-
-
-def _published_type(label: pa.Field, columns: pa.Schema) -> pa.DataType:
-    """Returns the type of a published QID: the source's where its values are of that kind still, else that of its labels."""
-    if label.name not in columns.names or working_type(columns.field(label.name).type) != label.type:
-        return label.type
-    return plain_type(columns.field(label.name).type)
-
-
-def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -> int:
-    """Writes a data file of a release, without statistics or source metadata; returns how many records it holds.
-
-    Args:
-        path: The file.
-        columns: In their working types; text may be a dictionary of what these records use, and of nothing else.
-        schema: What they are published as.
-    """
-    table = pa.table({name: restored(column, schema.field(name).type) for name, column in columns.items()})
-    # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
-    declared = base64.b64encode(schema.serialize().to_pybytes())
-    with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:
-        writer.add_key_value_metadata({"ARROW:schema": declared.decode()})
-        writer.write_table(table)
-    return len(table)

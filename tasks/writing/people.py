@@ -1,4 +1,7 @@
-"""Who is in which class of a release: what the recount counts people from, kept in the run folder and never published."""
+"""Who is in which class of a release: what the recount counts people from, kept in the run folder and never published.
+
+Pseudonyms that show which records belong together are kept with them, so that it can be counted whose they are.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class KeptPeople(NamedTuple):
     """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
 
     Attributes:
-        people: Tables of ``class``, ``person``, ``value_0`` … and ``records``.
+        people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` … and ``records``.
         classes: Tables of what the classes publish: one with a row for each, or several that name them in ``class``.
     """
 
@@ -33,23 +36,27 @@ class KeptPeople(NamedTuple):
     classes: tuple[Artifact, ...] = ()
 
 
+Assigned = tuple[NDArray[np.int32], Sequence[pa.Array]]
+"""The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish in each column of
+``columns.linking``: arrays of shape (released,)."""
+
 NONE_KEPT = KeptPeople()
 """Of a job that names no person."""
 
 
 def people_key(job: Job, run: Key) -> Key:
     """Returns the key of who is in the classes of a chunk's run."""
-    return STEP.key(run, job.columns.person, job.privacy.columns)
+    return STEP.key(run, job.columns.person, job.privacy.columns, job.columns.linking)
 
 
-def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[np.int32]], store: Store) -> Artifact:
-    """Keeps the persons of each class of a chunk's records with their records, those of nobody too, by the sensitive values of these.
+def keep_people(job: Job, chunk: Chunk, run: Key, assigned: Callable[[], Assigned], store: Store) -> Artifact:
+    """Keeps the persons of each class of a chunk's records with their records, those of nobody too, by values and pseudonyms of these.
 
     Args:
         job: Names the person, and promises something of sensitive values.
         chunk: Whose records they are.
         run: Key of the chunk's run.
-        classes: Returns the class of each record of the chunk, shape (n,), negative for one that is not released.
+        assigned: Returns the classes of the chunk's records, and their linking pseudonyms.
         store: Gets them.
 
     Raises:
@@ -60,7 +67,8 @@ def keep_people(job: Job, chunk: Chunk, run: Key, classes: Callable[[], NDArray[
     """
 
     def write(path: Path) -> int:
-        return write_people(path, people_table(classes(), digests_in(job, chunk), _values_in(job, chunk)))
+        classes, links = assigned()
+        return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), links))
 
     return store.make("people", people_key(job, run), ".parquet", write)
 
@@ -86,17 +94,22 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
     return [column.chunk(0) if column.num_chunks else column.combine_chunks() for column in values.columns]
 
 
-def people_table(classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = ()) -> pa.Table:
-    """Returns who is in which class with how many records, by sensitive values.
+def people_table(
+    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), links: Sequence[pa.Array] = ()
+) -> pa.Table:
+    """Returns who is in which class with how many records, by sensitive values and linking pseudonyms.
 
     Args:
         classes: Shape (n,), the class of each record, negative for one that is not released.
         digests: Shape (n,), of its person.
         values: Its value in each sensitive column that a promise looks at, arrays of shape (n,).
+        links: The pseudonyms that those records publish that are released, arrays of shape (released,).
     """
     # By number: a column of the source may have any name, ours included.
     names = ["class", "person", *_value_names(len(values))]
     held = pa.table([pa.array(classes, pa.int64()), pa.array(digests), *values], names=names).take(pa.array(np.flatnonzero(classes >= 0)))
+    for number, link in enumerate(links):
+        held = held.append_column(f"link_{number}", link)
     counted = held.group_by(held.column_names, use_threads=False).aggregate([([], "count_all")])
     return counted.rename_columns({"count_all": "records"})
 

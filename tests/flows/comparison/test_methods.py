@@ -196,7 +196,10 @@ def test_the_jobs_own_method_keeps_its_options_and_others_have_their_defaults(tm
 
 def test_a_comparison_draws_no_pseudonyms(tmp_path: Path) -> None:
     job = small_job(tmp_path)
-    settings = ('columns.identifiers=[{name: person, treatment: {token: {vault: {file: "vault.parquet"}}}}, age, height, born]',)
+    settings = (
+        'columns.identifiers=[{name: person, treatment: {token: {vault: {file: "vault.parquet"}}}}, age, height, born]',
+        "columns.linkable=person",
+    )
     asked = Asked.of(job, settings, load_job(job, settings))
     assert set(asked.identifiers) == {"person", "age", "height", "born"}
     assert not load_job(job, asked.settings_of("rayden", 4, tmp_path / "scratch")).columns.pseudonyms

@@ -191,7 +191,7 @@ def test_a_column_that_is_not_there_or_names_nobody_is_refused(anonymise: Anonym
 def test_the_person_is_published_as_a_pseudonym_alone(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERSON_KEY", "9f3c1b7a5e2d48c6" * 4)
     treated = {"name": "person", "treatment": {"hash": {"key": {"env": "PERSON_KEY"}}}}
-    made = anonymise(job(tmp_path, columns=columns(identifiers=[treated, "zip", "height", "born"])))
+    made = anonymise(job(tmp_path, columns=columns(identifiers=[treated, "zip", "height", "born"], linkable="person")))
     plain = anonymise(job(tmp_path / "plain"))
     assert made.manifest.persons == plain.manifest.persons
     assert made.manifest.node == plain.manifest.node

@@ -174,7 +174,7 @@ def test_the_person_may_be_published_as_a_pseudonym(
 ) -> None:
     monkeypatch.setenv("PERSON_KEY", "9f3c1b7a5e2d48c6" * 4)
     treated = {"name": "person", "treatment": {"hash": {"key": {"env": "PERSON_KEY"}}}}
-    named = columns(identifiers=[treated, "zip", "height", "born"], insensitive="rest", sensitive=[])
+    named = columns(identifiers=[treated, "zip", "height", "born"], insensitive="rest", sensitive=[], linkable="person")
     made, plain = cut(job(tmp_path, method=method, columns=named)), cut(job(tmp_path / "plain", method=method))
     assert made.manifest.persons == plain.manifest.persons
     assert released(made.folder).drop("person").sort(ROWS).equals(released(plain.folder).sort(ROWS))

@@ -98,7 +98,10 @@ def test_whatever_the_files_are_the_worst_class_is_the_same(
 ) -> None:
     plain = anonymise(people_job(tmp_path / "plain", visits(1), MODELS[model], 0.2))
     other = anonymise(people_job(tmp_path / "other", visits(1), MODELS[model], 0.2, output=output))
-    assert plain.manifest.measured == other.manifest.measured
+    # Distances are sums of fractions, which threads add up in no order.
+    worst = [[value for columns in made.manifest.measured.values() for value in columns.values()] for made in (plain, other)]
+    assert worst[0]
+    assert worst[0] == pytest.approx(worst[1])
 
 
 def test_one_person_with_a_value_a_thousand_times_has_it_once(anonymise: Anonymise, tmp_path: Path) -> None:

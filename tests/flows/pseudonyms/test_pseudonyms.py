@@ -83,6 +83,8 @@ def job_at(folder: Path, *, files: int = 1, **parts: Any) -> Path:
             "identifiers": [*others, *({"name": name, "treatment": treatment} for name, treatment in treatments.items())],
             "quasi_identifiers": [{"name": "age", "hierarchy": {"widths": [1, 5, 20]}}],
             "sensitive": ["disease"],
+            # People have several records here, and the tests are about pseudonyms.
+            "linkable": [name for name, treatment in treatments.items() if "shift" not in treatment],
         },
         "privacy": {"k": 5},
         "suppression": {"limit": 0},

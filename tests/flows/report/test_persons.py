@@ -246,7 +246,7 @@ def test_that_every_record_is_a_person_is_part_of_the_release(anonymise: Anonymi
 def test_pseudonyms_that_repeat_are_warned_of_too(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SKALD_KEY", "0123456789abcdef" * 4)
     treated = {"name": "person", "treatment": {"hash": {"key": {"env": "SKALD_KEY"}}}}
-    made = anonymise(job(tmp_path, columns=columns(person=[], identifiers=[treated, "zip", "height", "born"])))
+    made = anonymise(job(tmp_path, columns=columns(person=[], identifiers=[treated, "zip", "height", "born"], linkable="person")))
     assert made.manifest.repeats["person"].most == figures()[1]
 
 

@@ -1,0 +1,180 @@
+"""The recount of linked records: how many people share the set of combinations that all records of one of them are in.
+
+Where equal pseudonyms show which records belong together, who knows one person's quasi-identifiers in every record looks for a pseudonym
+with just these combinations. As many people as share that set fit; each of the combinations alone would fit more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.recount.people import NOBODY
+from schemas.errors.base import counted, listed
+from schemas.job.job import Job
+from schemas.pseudonyms.kinds import treatment_kind
+from schemas.release.manifest import Manifest
+
+DIGEST = "md5_number(combination::VARCHAR)"
+
+
+@dataclass(frozen=True)
+class LinkCount:
+    """What one linking column, or several that name a person together, show in the written files.
+
+    Attributes:
+        columns: Their names.
+        known: Whether people were told apart; else every pseudonym was taken for one.
+        people: Different people with a pseudonym.
+        sets: Different sets of combinations.
+        smallest: How many people share the set that fewest share; 0 if nobody has a pseudonym.
+        below_k: People who share one of theirs with fewer than k.
+        failing: Sets that fewer than k people share.
+        strange: Pseudonyms in combinations of which the private file says otherwise.
+    """
+
+    columns: tuple[str, ...]
+    known: bool
+    people: int
+    sets: int
+    smallest: int
+    below_k: int
+    failing: int
+    strange: int
+
+    @property
+    def share(self) -> float:
+        """Share of the people who are below k."""
+        return self.below_k / self.people if self.people else 0.0
+
+
+def owners_sql(combinations: str, classes: str, people: str, labels: int, places: Sequence[int]) -> str:
+    """Returns what is read as ``combination``, ``person``, ``records`` and ``link_0`` …: whose the pseudonyms of a release are.
+
+    Args:
+        combinations: The table of the published combinations.
+        classes: What is read as ``class`` and ``label_0`` …
+        people: What is read as ``class``, ``person``, ``records`` and ``link_0`` …
+        labels: How many published quasi-identifiers there are.
+        places: Of the pseudonyms among those that are kept.
+    """
+    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
+    links = ", ".join(f"p.link_{place}::VARCHAR AS link_{number}" for number, place in enumerate(places))
+    return f"""(
+        SELECT n.combination, p.person, p.records, {links} FROM {people} AS p LEFT JOIN (
+            SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
+        ) AS n ON n.class = p.class
+    )"""
+
+
+def linked_sql(
+    source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
+) -> str:
+    """Returns the statement that counts people by their sets of combinations, in the order of the fields of ``LinkCount``.
+
+    It is right because a set is known by its size and by a 128-bit digest of its members in any order: no list of members is held, and
+    two sets that differ are taken for one with a chance of 1 in 2^128. A record without a pseudonym is linked to no other: whose it is
+    may be anybody with one record there. A pseudonym that is nobody's makes a set that it does not fill.
+
+    Args:
+        source: What is read, such as ``read_parquet([…])``.
+        qids: Quoted names of the published quasi-identifiers.
+        combinations: The table of the published combinations.
+        links: Quoted names of the columns whose pseudonyms link together; a null in one of them links nothing.
+        k: How many people must share each set.
+        owners: From ``owners_sql``; without it, every pseudonym is a person.
+        records: Whether every record without a pseudonym is a person then too; else it is nobody's.
+    """
+    keys = ", ".join(f"link_{number}" for number in range(len(links)))
+    named = ", ".join(f"s.{link}::VARCHAR AS link_{number}" for number, link in enumerate(links))
+    same = " AND ".join(f"s.{qid}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number, qid in enumerate(qids))
+    there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(links)))
+    person, whose, loose, strange = _owned(keys, there, owners) if owners else _alone(keys, there, records)
+    return f"""
+        WITH records AS (
+            SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL
+        ),
+        members AS (FROM records WHERE {there}),
+        sets AS (SELECT {keys}, count(*) AS size, bit_xor({DIGEST}) AS digest FROM members GROUP BY ALL),
+        shared AS (
+            SELECT size, digest, person, bool_or(linked) AS linked, sum(others) AS others FROM (
+                SELECT size, digest, {person} AS person, true AS linked, 0 AS others FROM sets {whose} UNION ALL {loose}
+            ) GROUP BY ALL
+        ),
+        counted AS (SELECT size, digest, count(person) + sum(others) AS people FROM shared GROUP BY ALL HAVING bool_or(linked)),
+        exposed AS (FROM shared SEMI JOIN (FROM counted WHERE people < {k:d}) USING (size, digest))
+        SELECT (SELECT count(person) FROM (SELECT DISTINCT person FROM shared WHERE linked)), count(*),
+            coalesce(min(people), 0)::BIGINT, (SELECT count(person) FROM (SELECT DISTINCT person FROM exposed WHERE linked)),
+            count(*) FILTER (people < {k:d}), {strange}
+        FROM counted
+    """
+
+
+def _alone(keys: str, there: str, records: bool) -> tuple[str, str, str, str]:
+    """Returns who has a pseudonym, what tells it, who else has a record, and what is strange, where every pseudonym is a person."""
+    loose = f"SELECT 1, {DIGEST}, NULL, false, sum(records) FROM records WHERE {records} AND NOT ({there}) GROUP BY combination"
+    return f"row({keys})", "", loose, "0"
+
+
+def _owned(keys: str, there: str, owners: str) -> tuple[str, str, str, str]:
+    """Returns the same where it is known whose the pseudonyms are."""
+    whose = f"LEFT JOIN (SELECT DISTINCT {keys}, person FROM {owners} WHERE {there} AND person <> {NOBODY}) USING ({keys})"
+    loose = f"SELECT 1, {DIGEST}, person, false, 0 FROM {owners} WHERE NOT ({there}) AND person <> {NOBODY}"
+    kept = f"SELECT combination, {keys}, sum(records) AS records FROM {owners} WHERE {there} GROUP BY ALL"
+    differ = "h.records IS DISTINCT FROM members.records"
+    return "person", whose, loose, f"(SELECT count(*) FROM members FULL JOIN ({kept}) AS h USING (combination, {keys}) WHERE {differ})"
+
+
+def tells_people(job: Job, columns: Sequence[str]) -> bool:
+    """Tells whether each pseudonym in columns that link is one person: where none is named, and where they are what names one."""
+    if not job.columns.person:
+        return True
+    kinds = [treatment_kind(one.treatment) for one in job.columns.pseudonyms if one.name in columns]
+    return set(columns) == set(job.columns.person) and all(kind.tells_apart for kind in kinds)
+
+
+def is_accepted(job: Job, columns: Sequence[str]) -> bool:
+    """Tells whether the job says that columns may link records whatever that shows."""
+    return set(columns) <= set(job.columns.linkable)
+
+
+def exposing(job: Job, linked: Sequence[LinkCount]) -> list[LinkCount]:
+    """Returns what shows the records of people whom fewer than k are like, and is not accepted."""
+    return [one for one in linked if one.known and one.failing and not is_accepted(job, one.columns)]
+
+
+def strange_links(linked: Sequence[LinkCount]) -> list[str]:
+    """Returns which linking columns are not those that the private file is about."""
+    return [
+        f"{counted(one.strange, 'combination')} of pseudonyms in {listed(one.columns)} not as the run folder keeps them"
+        for one in linked
+        if one.strange
+    ]
+
+
+def link_faults(job: Job, linked: Sequence[LinkCount]) -> list[str]:
+    """Returns which linking columns show more than the job allows."""
+    return [
+        f"{listed(one.columns)} shows which records belong together: {one.below_k:,} of {one.people:,} share the set of combinations that "
+        f"theirs are in with fewer than k = {job.privacy.k:,}"
+        for one in exposing(job, linked)
+    ]
+
+
+def link_claims(job: Job, manifest: Manifest, linked: Sequence[LinkCount]) -> list[str]:
+    """Returns where a manifest is wrong about what linking columns show; one of an older version says nothing of it."""
+    if manifest.linked is None:
+        return []
+    if [one.columns for one in manifest.linked] != [one.columns for one in linked]:
+        return ["the manifest does not say truly which columns show which records belong together"]
+    faults = []
+    for said, held in zip(manifest.linked, linked, strict=True):
+        names = ("people", "sets", "smallest", "below_k") if held.known else ("sets",)
+        faults += [
+            f"the manifest says linked {listed(said.columns)} {name} = {getattr(said, name):,}, the files hold {getattr(held, name):,}"
+            for name in names
+            if getattr(said, name) != getattr(held, name)
+        ]
+        if said.accepted != is_accepted(job, said.columns):
+            faults.append(f"the manifest does not say truly whether the job accepts that {listed(said.columns)} links records")
+    return faults

@@ -1,0 +1,197 @@
+"""Levels at which linked records keep the promise: what people lose so that k of them share each set of classes, and a node for it.
+
+What the search finds keeps k people in every class. Where pseudonyms link the records of one person, ``method.linked: keep`` takes out
+records on top of that (`core.persons.set_tree`). If these are more than may be suppressed, coarser levels are tried, a step at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.kernels import add_numbers
+from core.columns.node import Node
+from core.histograms.histogram import Histogram
+from core.histograms.rollups import places_in
+from core.lattice.lattice import Lattice
+from core.lattice.search import Found
+from core.losses.losses import Loss, sum_of_squares
+from core.persons.node_cells import NodeCells, cells_at
+from core.persons.pairs import Pairs
+from core.persons.set_tree import Settled, SetTree, lost
+from schemas.errors.base import PrivacyError
+from schemas.job.job import Job
+from schemas.job.method import full_domain
+from tasks.counting.coding import Coding
+from tasks.counting.visits import pairs_by_share
+from tasks.lattice.optimum import Sought
+from tasks.lattice.promises import most_suppressed
+
+Counts = NDArray[np.int64]
+WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """A node, and who loses which records at it.
+
+    Attributes:
+        node: The node.
+        at: Its cells, with all records.
+        failing: Shape (cells,): cells that publish nothing.
+        persons: Shape (cells,): people who keep records there.
+        lost: Shape (cells,): records that go from cells that publish others.
+        loss: What it costs.
+        gone: Returns, share by share of the people, whose records go from which of the cells.
+        pairs: How many such pairs there are of cells that publish other records.
+        evaluated: Nodes that were looked at.
+    """
+
+    node: Node
+    at: NodeCells
+    failing: NDArray[np.bool_]
+    persons: Counts
+    lost: Counts
+    loss: Loss
+    gone: Sequence[Callable[[], Pairs]]
+    pairs: int
+    evaluated: int = 1
+
+    def found(self, found: Found) -> Found:
+        """Returns what a search found with what this node is and costs; its certificate holds if nothing more is suppressed there."""
+        if self.node == found.node and self.loss.suppressed == found.loss.suppressed:
+            return found
+        return replace(found, node=self.node, loss=self.loss, measured={}, evaluated=found.evaluated + self.evaluated)
+
+
+def keeps_linked(job: Job) -> bool:
+    """Tells whether a job takes records out so that k people share each set of classes."""
+    return full_domain(job.method).linked == "keep"
+
+
+def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted: Histogram) -> Linked:
+    """Returns a node at which no more records go than the limit allows, near the best one for records by themselves.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        sought: The model, and whose the records are.
+        found: The best node for records by themselves.
+        counted: Histogram of a root below it.
+
+    Raises:
+        PrivacyError: a replayed node would suppress more than the limit.
+        StorageError: an artefact is not what its step promises.
+    """
+    assert sought.people is not None
+    shares, most = pairs_by_share(sought.people, counted), most_suppressed(job, sought.records)
+    known: dict[Node, Loss] = {}
+
+    def at(node: Node) -> Loss:
+        if node not in known:
+            known[node] = linked_at(job, coding, sought, counted, node, shares).loss
+        return known[node]
+
+    def allowed(node: Node) -> bool:
+        return at(node).suppressed <= min(most, sought.records - 1)
+
+    def dearness(node: Node) -> tuple[int, Node]:
+        return at(node).dm_star, node
+
+    best = found.node[: len(coding.hierarchies)]
+    if job.replay is not None and not allowed(best):
+        raise PrivacyError.replay_fails(job.replay.name, at(best).suppressed, sought.records, most)
+    better = at(best).suppressed > found.loss.suppressed and job.replay is None
+    # The top is one class of all, where everybody has the same set.
+    while not allowed(best):
+        best = min(_steps(coding, counted, best, 1), key=dearness)
+    while better:
+        near = [node for step in (1, -1) for node in _steps(coding, counted, best, step) if allowed(node)]
+        nearest = min(near, key=dearness, default=best)
+        better = at(nearest).dm_star < at(best).dm_star
+        best = nearest if better else best
+    return replace(linked_at(job, coding, sought, counted, best, shares), evaluated=len(known))
+
+
+def _steps(coding: Coding, counted: Histogram, node: Node, step: int) -> list[Node]:
+    """Returns the nodes one level above or below a node that may be published and lie above a root."""
+    lattice = Lattice.allowed(coding.hierarchies)
+    least = [max(pair) for pair in zip(lattice.root, counted.node, strict=False)]
+    moved = [(*node[:axis], level + step, *node[axis + 1 :]) for axis, level in enumerate(node)]
+    return [other for other in moved if all(low <= level <= top for low, level, top in zip(least, other, lattice.top, strict=True))]
+
+
+def linked_at(job: Job, coding: Coding, sought: Sought, counted: Histogram, node: Node, shares: Sequence[Callable[[], Pairs]]) -> Linked:
+    """Returns who loses which records at a node.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        sought: The model, and whose the records are.
+        counted: Histogram of a root below the node.
+        node: Level of each QID.
+        shares: Return the pairs of persons and the root's cells.
+    """
+    at = cells_at(counted, node, coding.hierarchies, coding.sensitive, sought.visits_to(counted))
+    unsafe = sought.model.fails(at.persons, at.spreads)
+    order = np.lexsort((np.arange(at.cells.cells), -at.persons, unsafe))
+    ranks = np.empty(at.cells.cells, np.int64)
+    ranks[order] = np.arange(at.cells.cells)
+    ranks[unsafe] = -1
+    places = ranks[places_in(at.cells, counted.node, counted.codes, coding.hierarchies)]
+    tree, ends = SetTree(), []
+    for share in shares:
+        ends.append(tree.add(_ordered(share(), places)))
+    settled = tree.settle(job.privacy.k, at.cells.cells)
+    persons, removed, pairs = np.zeros(at.cells.cells, np.int64), np.zeros(at.cells.cells, np.int64), 0
+    persons[order] = settled.people
+    failing = persons == 0
+
+    gone = [partial(_gone, share, places, ended, settled, order) for share, ended in zip(shares, ends, strict=True)]
+    for one in gone:
+        mine = one()
+        pairs += int((~failing[mine.cells]).sum())
+        add_numbers(mine.cells, mine.counts, removed)
+    removed[failing] = 0
+    return Linked(node, at, failing, persons, removed, _loss(at.cells.counts, failing, removed), gone, pairs)
+
+
+def _gone(share: Callable[[], Pairs], places: Counts, ends: NDArray[np.int32], settled: Settled, order: Counts) -> Pairs:
+    return lost(_ordered(share(), places), ends, settled).moved(order)
+
+
+def _ordered(pairs: Pairs, places: Counts) -> Pairs:
+    """Returns the pairs of persons and safe classes, of each person those with most people first."""
+    kept = np.flatnonzero(places[pairs.cells] >= 0)
+    return Pairs.of(pairs.persons[kept], places[pairs.cells[kept]], pairs.counts[kept])
+
+
+def _loss(counts: Counts, failing: NDArray[np.bool_], removed: Counts) -> Loss:
+    published = (counts - removed)[~failing]
+    suppressed = int(counts.sum() - published.sum())
+    return Loss(suppressed, sum_of_squares(published) + suppressed * suppressed, sum_of_squares(counts))
+
+
+def write_withheld(linked: Linked, path: Path) -> int:
+    """Writes whose records go from which published class, by person and class; returns how many such pairs there are."""
+    numbers, start = np.cumsum(~linked.failing) - 1, 0
+    if not linked.pairs:
+        with path.open("wb") as file:
+            np.save(file, np.empty(0, WITHHELD))
+        return 0
+    written = np.lib.format.open_memmap(path, "w+", WITHHELD, (linked.pairs,))
+    for one in linked.gone:
+        pairs = one()
+        kept = ~linked.failing[pairs.cells]
+        mine = np.empty(int(kept.sum()), WITHHELD)
+        mine["person"], mine["class"] = pairs.persons[kept], numbers[pairs.cells[kept]]
+        # Shares are ranges of digests, one after the other.
+        written[start : start + len(mine)] = np.sort(mine, order=["person", "class"])
+        start += len(mine)
+    written.flush()
+    return start
