@@ -45,6 +45,8 @@ def make_manifest(
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        SecretError: that of the environment is weak, or the file holds none.
+        StorageError: the secret of the work folder cannot be made.
     """
     job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
     return _manifest(
@@ -80,6 +82,8 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        SecretError: that of the environment is weak, or the file holds none.
+        StorageError: the secret of the work folder cannot be made.
     """
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)

@@ -57,7 +57,11 @@ def original_of(job: Job) -> Original | None:
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Returns why the records of a release cannot be held against the source; empty where they can."""
+    """Returns why the records of a release cannot be held against the source; empty where they can.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+    """
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
