@@ -21,6 +21,8 @@ import pytest
 from tests.patience import SECONDS
 from tests.places import ROOT
 
+SECRET = "0f1e2d3c4b5a69788796a5b4c3d2e1f00f1e2d3c4b5a69788796a5b4c3d2e1f0"
+"""What releases' ids are keyed with in tests, so that they agree between folders."""
 SIGNALLING = """
 import os
 from pathlib import Path
@@ -56,6 +58,7 @@ class CommandLine:
     mode: str
     folder: Path
     prefect: Path | None = None
+    secret: str | None = SECRET
 
     @property
     def home(self) -> Path:
@@ -77,6 +80,7 @@ class CommandLine:
         """Returns the folder and the environment in which the command runs."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("SKALD_", "PREFECT_", "XDG_"))}
         switch = {"SKALD_DIRECT": "1"} if self.mode == "direct" else {}
+        switch |= {} if self.secret is None else {"SKALD_SECRET": self.secret}
         settings = {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1", "HOME": str(self.home), "COLUMNS": "200"}
         return {"cwd": self.folder, "env": inherited | settings | switch | environment}
 

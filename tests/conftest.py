@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests import laws
-from tests.command_line import CommandLine
+from tests.command_line import SECRET, CommandLine
 
 # Before anything imports flows: in this process the steps run without Prefect.
 os.environ["SKALD_DIRECT"] = "1"
+os.environ["SKALD_SECRET"] = SECRET
 laws.load()
 
 if TYPE_CHECKING:

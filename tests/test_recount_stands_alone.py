@@ -17,6 +17,7 @@ from tests.places import ROOT
 RECOUNT = ("core.recount", "tasks.recount")
 WRITERS = ("tasks.writing", "tasks.lattice", "tasks.mondrian", "tasks.records", "tasks.counting", "tasks.pseudonyms")
 PLUMBING = {
+    "tasks.release.keyed": "keys the digests of job and source",
     "tasks.release.manifest": "reads the manifest of a folder",
     "tasks.release.names": "refuses names that lead out of a release",
     "tasks.source.at_rest": "digests the source's files",
@@ -29,6 +30,7 @@ PLUMBING = {
     "tasks.store.keys": "digests what JSON can say",
     "tasks.store.passing": "removes what a killed command spilled",
     "tasks.store.sealed": "tells digests that are kept from altered ones",
+    "tasks.store.secret": "reads the secret that digests are keyed with",
     "tasks.store.store": "names artefacts, which digests of locations are kept as",
     "tasks.store.work_folder": "spills in the job's work folder",
 }

@@ -1,31 +1,16 @@
-"""Keys: what may be one, what is derived from one, and the keyed hash of values."""
+"""Keys: what is derived from one, and the keyed hash of values."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import string
-from math import log2
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-LEAST_BITS = 128
-LEAST_DISTINCT = 5
 _MARK = b"\xffskald "
 """No UTF-8 text begins like this, so the hash of a value is never a derived key, whatever values somebody brings into the data."""
-_KINDS = ((string.digits, 10), (string.hexdigits, 16), (string.printable, 64))
-
-
-def is_strong(key: bytes) -> bool:
-    """Tells whether a key can hold 128 bits: by its length and the kind of characters that it is written in.
-
-    Sixteen random bytes can, or 32 hexadecimal digits, 39 decimal ones, 22 of base 64. A sentence of that length passes too: what cannot
-    be seen from a key is how it was chosen.
-    """
-    size = next((size for characters, size in _KINDS if set(key) <= set(characters.encode())), 256)
-    return len(key) * log2(size) >= LEAST_BITS and len(set(key)) >= LEAST_DISTINCT
 
 
 def derived(key: bytes, purpose: str) -> bytes:

@@ -8,12 +8,17 @@ from schemas.errors.base import counted
 
 
 class SourceDigest(BaseModel):
-    """A file of the source: BLAKE3 in hex and number of records; never its name."""
+    """A file of the source: never its name.
+
+    Attributes:
+        digest: Of its content, in hex, keyed with the secret of the work folder.
+        records: How many it holds; None of all files where one of them holds fewer than k, whose number would be the difference.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     digest: str
-    records: int
+    records: int | None = None
 
 
 class Increment(BaseModel):

@@ -122,10 +122,10 @@ class Manifest(BaseModel):
 
     Attributes:
         format: Of the manifest; 1 is that of versions that did not say so.
-        release: The release id, made of the digests of job and inputs.
+        release: The release id, made of the digests of job and inputs, keyed with the secret of the work folder like every digest of them.
         name: The job's name.
-        job: Digest of the job.
-        inputs: Digest of the source files.
+        job: Digest of the job, keyed.
+        inputs: Digest of the source files, keyed.
         method: The algorithm.
         privacy: What was promised.
         records: N, records of the source.
@@ -156,8 +156,8 @@ class Manifest(BaseModel):
         lattice: What the search found out about the lattice, where it kept that.
         pseudonyms: What stands in the place of identifiers, by column. A release with any is pseudonymous: its records can be linked to
             those of every release with the same key or vault, and whoever holds that can undo them.
-        sources: The source's files by digest.
-        hierarchies: Digest of each QID's hierarchy, in job order.
+        sources: The source's files by digest, keyed.
+        hierarchies: Digest of each QID's hierarchy, keyed, in job order.
         increment: What became of the source since the last release, and what of it had been counted before.
         overlaps: Other releases in the target that are made of some of the same files, the newest first; of ``unmeasured_overlaps`` more,
             older ones, nothing is said.

@@ -64,15 +64,16 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
         SkaldError: whatever a call raised; calls that have not begun by then do nothing.
     """
     records = private_folder(run.store.folder.parent / "results")
-    run.asked.update(_record(phase, call) for call in calls)
+    names = [_record(run, phase, call) for call in calls]
+    run.asked.update(names)
     stopped, made_by = threading.Event(), _calls(run, phase, calls)
-    tasks = [_task(phase, function, call, records, stopped, made_by) for call in calls]
+    tasks = [_task(phase, function, call, records / name, stopped, made_by) for name, call in zip(names, calls, strict=True)]
     futures = [task.submit() for task in tasks]
     try:
-        for call, task, future in zip(calls, tasks, futures, strict=True):
+        for asked, task, future in zip(names, tasks, futures, strict=True):
             name, result = _result(phase, task, future)
             # A record of an earlier run may outlive what it speaks of, or have been put in another's place.
-            if name == _record(phase, call) and all(run.store.whole(artifact) for artifact in artifacts_of(result)):
+            if name == asked and all(run.store.whole(artifact) for artifact in artifacts_of(result)):
                 yield result
             else:
                 again = _keyed(task.with_options(refresh_cache=True), phase)
@@ -93,19 +94,17 @@ def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
     return made_by
 
 
-def _record(phase: str, call: Call) -> str:
-    """Returns the name of the record of a call's result."""
-    return f"{phase}-{call.key}"
+def _record(run: Run, phase: str, call: Call) -> str:
+    """Returns the name of the record of a call's result; keyed, because Prefect's server keeps it and others can read there."""
+    return f"{phase}-{run.secret.keyed(call.key)}"
 
 
-def _task(
-    phase: str, function: Callable[..., Result], call: Call, records: Path, stopped: threading.Event, made_by: Calls
-) -> Task[[], Any]:
+def _task(phase: str, function: Callable[..., Result], call: Call, record: Path, stopped: threading.Event, made_by: Calls) -> Task[[], Any]:
     def work() -> Any:
         # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
-        return [_record(phase, call), guarded(lambda: made_by(function, call))()]
+        return [record.name, guarded(lambda: made_by(function, call))()]
 
     chunks = call.elsewhere
     task: Task[[], Any] = Task(
@@ -113,9 +112,9 @@ def _task(
         name=phase,
         task_run_name=step_label(phase, call.label),
         # Prefect's own key holds the run's id, so that no later run would find the record, and knows nothing of the code that is called.
-        cache_key_fn=lambda _context, _parameters: _record(phase, call),
+        cache_key_fn=lambda _context, _parameters: record.name,
         persist_result=True,
-        result_storage=records,
+        result_storage=record.parent,
         # The default is a pickle, and to read one is to run what it says.
         result_serializer="json",
         cache_result_in_memory=False,

@@ -19,6 +19,7 @@ from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.passing import clear_passed
+from tasks.store.secret import Secret, secret_of
 from tasks.store.staging import clear_staging
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import LOCK, PASSING, Removed, check_apart, check_ours, claim, remove_ours
@@ -45,6 +46,7 @@ class Run:
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
         asked: Names of the records of Prefect that this run asked for.
+        secret: What every digest is keyed with that leaves the folder.
         policy: What the job was held against, if this process has a policy.
         passthrough: What was found of columns that are published untreated.
     """
@@ -52,6 +54,7 @@ class Run:
     job: Job
     store: Store
     spill: Path
+    secret: Secret
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
@@ -125,7 +128,7 @@ def locked_run(job: Job) -> Iterator[Run]:
         for left in store.folder.glob("**/.*.part"):
             left.unlink(missing_ok=True)
         try:
-            yield Run(job, store, private_folder(spill), policy=policy)
+            yield Run(job, store, private_folder(spill), secret_of(job), policy=policy)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)

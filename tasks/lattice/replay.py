@@ -10,13 +10,14 @@ from core.losses.losses import loss_of
 from core.persons.node_cells import cells_at
 from schemas.errors.base import PrivacyError, StorageError
 from schemas.errors.methods import ReplayError
-from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed
+from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.release.manifest import read_manifest
+from tasks.store.secret import known_secrets
 
 
 def replayed(job: Job) -> Manifest:
@@ -37,9 +38,10 @@ def replayed(job: Job) -> Manifest:
     if manifest.replay_of is not None:
         # What it replayed was replayed unchanged.
         return replayed(job.model_copy(update={"replay": folder.parent / manifest.replay_of}))
-    mine = hierarchies_of(job)
+    known = known_secrets(job)
+    mine = hierarchies_as_in(manifest, job, known)
     if not manifest.hierarchies:
-        if manifest.job != job_digest(job.model_copy(update={"replay": None})):
+        if not is_of_job(manifest, job.model_copy(update={"replay": None}), known):
             raise ReplayError.not_recorded(manifest.release)
     elif list(manifest.hierarchies.items()) != list(mine.items()):
         names = [*mine, *(name for name in manifest.hierarchies if name not in mine)]

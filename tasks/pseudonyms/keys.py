@@ -7,10 +7,10 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from core.pseudonyms.keyed_hash import LEAST_BITS, is_strong
 from schemas.errors.signals import RefusedError
 from schemas.job.job import Job
 from schemas.pseudonyms.secret_places import Secret
+from schemas.pseudonyms.strength import LEAST_BITS, is_strong
 from schemas.reading.regular_files import content_of
 from tasks.store.files import real_path
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from schemas.job.job import Job
 from schemas.release.increments import Increment, SourceDigest
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.domains import chunk_key
 from tasks.engine.runs import Run
 from tasks.publication.ledger import Entry, last_entry
+from tasks.release.keyed import keyed_file
 from tasks.source.chunks import Source
+from tasks.store.secret import Secret
 
 
 def increment_of(run: Run, source: Source) -> Increment:
@@ -41,6 +44,8 @@ def _files(source: Source, last: Entry) -> dict[str, str | int]:
     return {"since": last.release, "unchanged": unchanged, "new": new, "changed": changed, "removed": gone}
 
 
-def source_digests(source: Source) -> tuple[SourceDigest, ...]:
+def source_digests(job: Job, source: Source, secret: Secret) -> tuple[SourceDigest, ...]:
     """Returns the files of the source as a manifest tells them, in an order that says nothing."""
-    return tuple(SourceDigest(digest=digest, records=rows) for digest, rows in sorted((file.digest, file.rows) for file in source.files))
+    told = all(file.rows >= job.privacy.k for file in source.files)
+    digests = sorted((keyed_file(file.digest, secret), file.rows) for file in source.files)
+    return tuple(SourceDigest(digest=digest, records=rows if told else None) for digest, rows in digests)

@@ -12,7 +12,6 @@ from core.privacy.risk import Figures, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from schemas.errors.base import counted
-from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Linked, Manifest, Persons, PublishedFile, Remainder, pseudonym_words
 from tasks.counting.source_sizes import Sizes
@@ -22,6 +21,7 @@ from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
 from tasks.publication.staging import release_id
 from tasks.records.recodings import LocalOutcome
+from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import Source
@@ -45,6 +45,8 @@ def make_manifest(
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        SecretError: that of the environment is weak, or the file holds none.
+        StorageError: the secret of the work folder cannot be made.
     """
     job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
     return _manifest(
@@ -80,6 +82,8 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        SecretError: that of the environment is weak, or the file holds none.
+        StorageError: the secret of the work folder cannot be made.
     """
     # No fragment knows what the others publish: only in the files equal classes of two of them are seen to be one.
     loss = outcome.loss if outcome.suppressed else outcome.loss | united(recount.sizes, recount.unit_sizes, run.job.privacy.k)
@@ -114,8 +118,8 @@ def _manifest(
     return Manifest(
         release=release_id(job, source),
         name=job.name,
-        job=job_digest(job),
-        inputs=source.digest,
+        job=keyed_job(job, run.secret),
+        inputs=run.secret.keyed("inputs", source.digest),
         method=job.method.name,
         privacy=job.privacy.summary(),
         records=source.records,

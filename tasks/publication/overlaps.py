@@ -28,8 +28,10 @@ from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import read_recoding_of
 from tasks.publication.increments import source_digests
 from tasks.publication.ledger import Entry, Recoded, read_entry
+from tasks.release.keyed import files_in, keyed_hierarchies
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import Source
+from tasks.store.secret import known_secrets
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 
@@ -53,8 +55,8 @@ def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
     most = max(1, min(MOST, MOST_RECORDS // source.records))
     overlaps = [_measured(run, source, manifest) for manifest in earlier[:most]]
     return {
-        "sources": source_digests(source),
-        "hierarchies": hierarchies_of(run.job),
+        "sources": source_digests(run.job, source, run.secret),
+        "hierarchies": keyed_hierarchies(run.job, run.secret),
         "evolved": source.evolved,
         "increment": run.increment,
         "overlaps": tuple(overlaps),
@@ -67,18 +69,18 @@ def _overlapping(job: Job, source: Source, release: str) -> Iterator[Manifest]:
     """Yields the manifests of other releases that share files with the source, the newest first."""
     # What begins with a dot is staging, and no release.
     found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
-    mine = {file.digest for file in source.files if file.rows}
+    mine, known = {file.digest for file in source.files if file.rows}, known_secrets(job)
     for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
         try:
             manifest = read_manifest(folder)
         except StorageError:
             continue
-        if manifest and manifest.release != release and mine & {file.digest for file in manifest.sources}:
+        if manifest and manifest.release != release and files_in(manifest, mine, known):
             yield manifest
 
 
 def _measured(run: Run, source: Source, manifest: Manifest) -> Overlap:
-    theirs = {file.digest for file in manifest.sources}
+    theirs = files_in(manifest, {file.digest for file in source.files}, known_secrets(run.job))
     shared = sum(file.rows for file in source.files if file.digest in theirs)
     overlap = Overlap(
         release=manifest.release,
@@ -86,7 +88,7 @@ def _measured(run: Run, source: Source, manifest: Manifest) -> Overlap:
         k=min(run.job.privacy.k, int(manifest.privacy["k"])),
         shared=shared,
         added=source.records - shared,
-        removed=sum(file.records for file in manifest.sources) - shared,
+        removed=manifest.records - shared,
     )
     try:
         return overlap.model_copy(update=_figures(run, source, overlap))

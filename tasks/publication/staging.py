@@ -29,7 +29,7 @@ from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, file_digest, flush, open_up, write_whole
-from tasks.store.keys import fingerprint_of
+from tasks.store.secret import secret_of
 from tasks.store.staging import clear_staging, staging_prefix
 from tasks.store.store import Artifact, Store
 
@@ -38,15 +38,16 @@ if TYPE_CHECKING:
 
 
 def release_id(job: Job, source: Source) -> str:
-    """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests.
+    """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests, keyed.
 
     Where identifiers become pseudonyms, another key makes another release.
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
+        StorageError: the secret of the work folder cannot be read or made.
     """
     keys = [source.keys] if source.keys else []
-    return f"{job.name}-{fingerprint_of(job_digest(job), source.digest, *keys)[:16]}"
+    return f"{job.name}-{secret_of(job).keyed('release', job_digest(job), source.digest, *keys)[:16]}"
 
 
 def published(job: Job, release: str) -> Manifest | None:

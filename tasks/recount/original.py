@@ -9,14 +9,15 @@ import pyarrow.parquet as pq
 
 from schemas.errors.base import JobError, SourceError
 from schemas.job.connection import is_address
-from schemas.job.digest import hierarchies_of
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
+from tasks.release.keyed import hierarchies_as_in, is_of_files
 from tasks.source.at_rest import source_digest
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
 from tasks.store.keys import fingerprint_of
+from tasks.store.secret import known_secrets
 
 
 class Original(NamedTuple):
@@ -25,7 +26,7 @@ class Original(NamedTuple):
     Attributes:
         relation: What DuckDB reads it as.
         columns: Types of its columns, which DuckDB does not keep wholly: it forgets time zones.
-        digests: Digest of the content of each file, ascending.
+        digests: Plain digest of the content of each file.
         is_whole: Whether it is what the release was made of, so that shares of its records are those that the run saw.
     """
 
@@ -52,22 +53,28 @@ def original_of(job: Job) -> Original | None:
         return None
     read = relation([(str(file), one) for file, one in zip(files, named, strict=True)], alike=job.source.drift == "freeze")
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
-    return Original(read, pa.schema(list({field.name: field for field in fields}.values())), tuple(sorted(digests)))
+    return Original(read, pa.schema(list({field.name: field for field in fields}.values())), tuple(digests))
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:
-    """Returns why the records of a release cannot be held against the source; empty where they can."""
+    """Returns why the records of a release cannot be held against the source; empty where they can.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+    """
     if manifest is None:
         return "it has no manifest, which would say what it was made of"
     if original is None:
         return "the source is not at hand as Parquet files of this machine"
-    if list(original.digests) != sorted(file.digest for file in manifest.sources):
-        return "the source is not what it was when the release was made"
+    known = known_secrets(job)
+    if not is_of_files(manifest, original.digests, known):
+        least = "" if known else ", or is: the secret of its digests is not at hand"
+        return f"the source is not what it was when the release was made{least}"
     return "" if _same_hierarchies(job, manifest) else "the job's hierarchies are not those of the release"
 
 
 def _same_hierarchies(job: Job, manifest: Manifest) -> bool:
     try:
-        return manifest.hierarchies == hierarchies_of(job)
+        return manifest.hierarchies == hierarchies_as_in(manifest, job, known_secrets(job))
     except JobError:
         return False

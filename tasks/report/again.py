@@ -10,17 +10,18 @@ import duckdb
 
 from core.recount.classes import Recount, count_faults
 from schemas.errors.base import StorageError, VerificationError
-from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from schemas.release.report import Report
 from schemas.release.terms import Terms
 from tasks.recount.recount import count_classes, file_faults, risk_faults
 from tasks.release.files import data_files, layout_of, relation_of
+from tasks.release.keyed import is_of_job
 from tasks.release.manifest import read_manifest
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.store.database import database
+from tasks.store.secret import known_secrets
 
 
 def report_again(release: Path, job: Job | None = None) -> Report:
@@ -84,7 +85,7 @@ def again_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 def _terms(release: Path, manifest: Manifest, job: Job | None) -> Terms:
     # The hierarchies of another job would put the wrong words to levels.
-    if job is not None and job_digest(job) != manifest.job:
+    if job is not None and not is_of_job(manifest, job, known_secrets(job)):
         raise StorageError.other_job(str(release))
     if manifest.asked is not None:
         return manifest.asked

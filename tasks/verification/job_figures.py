@@ -8,28 +8,38 @@ from math import prod
 from pydantic_core import to_jsonable_python
 
 from schemas.errors.base import JobError, listed
-from schemas.job.digest import hierarchies_of, job_digest
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.publication.manifests import NOT_FOR_NODES
+from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
+from tasks.store.secret import known_secrets
 
 OTHER_JOB = (
     "The manifest names another job than this one, or the same with other settings: the files keep this one's promise, and what the "
     "manifest says of its own was not held against it."
 )
+NO_SECRET = (
+    "The secret of the work folder is not at hand, without which nobody can tell whether the manifest is of this job: the files keep this "
+    "one's promise, and what the manifest says of its own was not held against it."
+)
 NO_HIERARCHIES = "Files of the job's hierarchies cannot be read: what the manifest says of its job was not held against it."
 
 
 def job_faults(job: Job, manifest: Manifest) -> tuple[list[str], list[str]]:
-    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences."""
+    """Returns what a manifest says of its job that is not so, and what could not be held against it, in sentences.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+    """
+    known = known_secrets(job)
     try:
-        digest, hierarchies = job_digest(job), hierarchies_of(job)
+        mine, hierarchies = is_of_job(manifest, job, known), hierarchies_as_in(manifest, job, known)
     except JobError:
         # For k they do not matter.
         return [], [NO_HIERARCHIES]
-    if manifest.job != digest:
-        return [], [OTHER_JOB]
+    if not mine:
+        return [], [OTHER_JOB if known else NO_SECRET]
     wrong = [name for name, same in _claims(job, manifest, hierarchies).items() if not same]
     return [f"the manifest's {listed(wrong)} cannot be: the job that it names says something else"] if wrong else [], []
 

@@ -1,0 +1,99 @@
+"""The secret of a work folder, with which every digest is keyed that leaves it.
+
+A digest of something that can be guessed confirms the guess: of a file with one unknown record there are as many candidates as values, and
+all of them are tried in a second. Within the work folder digests are plain, so that equal content is known again, whoever made it. What a
+release or Prefect's server is told is keyed: it is the same for the same content and the same secret, and tells nobody else anything.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from pathlib import Path
+
+from schemas.errors.secret import SecretError
+from schemas.job.job import Job
+from schemas.pseudonyms.strength import is_strong
+from schemas.reading.regular_files import content_of
+from tasks.store.files import flush, write_whole
+
+VARIABLE = "SKALD_SECRET"
+"""The variable that holds the secret where ids must agree between machines; it goes before the file."""
+FILE = "secret"
+DIGITS = 64
+
+
+class Secret:
+    """A secret that digests are keyed with."""
+
+    def __init__(self, text: bytes) -> None:
+        # Set apart, so that a secret which is also the key of pseudonyms shares nothing with them.
+        self._key = hmac.digest(text, b"\xffskald digests of releases", "sha256")
+
+    def keyed(self, *parts: object) -> str:
+        """Returns HMAC-SHA-256 of anything that JSON can say, as 64 hexadecimal digits."""
+        return hmac.digest(self._key, json.dumps(parts, sort_keys=True).encode(), "sha256").hex()
+
+
+def secret_of(job: Job) -> Secret:
+    """Returns the secret of a job's work folder, which is made the first time; under the folder's lock.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+        StorageError: the folder cannot be written.
+    """
+    if found := known_secret(job):
+        return found
+    path = job.work_path / FILE
+
+    def write(part: Path) -> int:
+        part.write_text(f"{secrets.token_hex(DIGITS // 2)}\n")
+        # Without it the same job on the same data would be another release, so it is on the disk before anything is made with it.
+        flush(part)
+        return 0
+
+    write_whole(path, write)
+    return _read(path)
+
+
+def known_secret(job: Job) -> Secret | None:
+    """Returns the secret of the environment, else of the work folder; None where there is neither.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+    """
+    if (text := os.environ.get(VARIABLE)) is not None:
+        secret = text.strip().encode()
+        if not is_strong(secret):
+            raise SecretError.weak(VARIABLE)
+        return Secret(secret)
+    path = job.work_path / FILE
+    return _read(path) if os.path.lexists(path) else None
+
+
+def known_secrets(job: Job) -> list[Secret]:
+    """Returns the secrets that a release near by may be made with: the job's own, and those of the other jobs of its folder.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+    """
+    own, others = known_secret(job), []
+    for path in sorted((job.folder / ".skald").glob(f"*/{FILE}")):
+        try:
+            others.append(_read(path))
+        except SecretError:
+            continue
+    return [*([own] if own else []), *others]
+
+
+def _read(path: Path) -> Secret:
+    try:
+        text = content_of(path, DIGITS + 1).removesuffix(b"\n")
+    except OSError:
+        raise SecretError.damaged(str(path)) from None
+    # A power cut may have left an empty file, with which everybody could make the same digests.
+    if len(text) != DIGITS or not is_strong(text):
+        raise SecretError.damaged(str(path))
+    return Secret(text)
