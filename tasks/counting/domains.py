@@ -127,6 +127,7 @@ def _check_finite(table: pa.Table, names: Sequence[str], types: Sequence[pa.Data
             bad = np.flatnonzero(np.equal(finite, False))
             if len(bad):
                 raise SourceError.not_finite(name, int(table["count"].to_numpy()[bad].sum()))
-            numbers = table[value_column(position)].to_numpy()
+            # Of half floats the bound is beyond all.
+            numbers = table[value_column(position)].to_numpy().astype(np.float64)
             if len(bad := np.flatnonzero(np.abs(numbers) > LARGEST)):
                 raise ValuesError.too_large(name, int(table["count"].to_numpy()[bad].sum()), LARGEST)

@@ -42,11 +42,11 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
 
     opened: list[tuple[str, str]] = []
     for module in (domains, chunk_histograms):
-        plain = module.read_chunk
+        read = module.read_chunk
 
-        def spied(chunk: Any, columns: Sequence[str], name: str = module.__name__, plain: Any = plain) -> Any:
+        def spied(chunk: Any, columns: Sequence[str], name: str = module.__name__, read: Any = read, **options: Any) -> Any:
             opened.append((name, Path(chunk.file.name).stem))
-            return plain(chunk, columns)
+            return read(chunk, columns, **options)
 
         monkeypatch.setattr(module, "read_chunk", spied)
     yield opened

@@ -183,11 +183,14 @@ def people_like(frame: pl.DataFrame) -> pl.DataFrame:
     return frame[:1].with_columns(pl.lit("q").alias("zip"))
 
 
-@pytest.mark.parametrize("broken", ["nothing there", "no data", "manifest garbled"])
+def test_a_release_without_any_data_file_is_one_that_was_changed(folder: Path) -> None:
+    shutil.rmtree(release_of(folder) / "data")
+    assert "all data files" in faults(folder, release_of(folder))
+
+
+@pytest.mark.parametrize("broken", ["nothing there", "manifest garbled"])
 def test_a_folder_that_is_no_release_is_told_apart(folder: Path, broken: str) -> None:
     release = folder / "nowhere" if broken == "nothing there" else release_of(folder)
-    if broken == "no data":
-        shutil.rmtree(release / "data")
     if broken == "manifest garbled":
         (release / "manifest.json").write_text("{")
     with pytest.raises(StorageError, match="is not a release") as refused:
