@@ -14,6 +14,7 @@ from core.recount.people import PersonCount
 from core.recount.risk import unmasked
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
+from schemas.release.endpoints import RANGED, endpoints_of
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
 
 
@@ -146,6 +147,10 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults += remainder_faults(manifest, recount)
     if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
         faults.append("the manifest does not say truly whose records k counts")
+    # Numbers and dates are told by their hierarchy, or else by the manifest itself.
+    ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
+    if manifest.endpoints != endpoints_of(job, ranged, manifest.node):
+        faults.append("the manifest does not say truly where ranges end")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
     return faults + link_claims(job, manifest, recount.linked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -159,6 +159,8 @@ class Manifest(BaseModel):
         replay_of: The release whose recoding was applied; None where one was looked for.
         passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
             it looks like that may tell who people are.
+        endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
+            ``observed``, which is to say somebody's own.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
     """
 
@@ -210,6 +212,7 @@ class Manifest(BaseModel):
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    endpoints: dict[str, Literal["observed", "shared"]] = {}
 
     @property
     def unit(self) -> str:

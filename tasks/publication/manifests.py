@@ -6,6 +6,10 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
+import pyarrow as pa
+
+from core.columns.column_types import working_type
+from core.columns.numbers import as_numbers
 from core.lattice.map import LatticeMap
 from core.losses.losses import united
 from core.privacy.risk import Figures, release_risk, without_masked
@@ -14,6 +18,7 @@ from core.recount.linked import is_accepted
 from schemas.errors.base import counted
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
+from schemas.release.endpoints import endpoints_of
 from schemas.release.manifest import Linked, Manifest, Persons, PublishedFile, Remainder, pseudonym_words
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
@@ -136,8 +141,15 @@ def _manifest(
         persons=_persons(job, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
+        endpoints=endpoints_of(job, _numerical(job, source), outcome.node if isinstance(outcome, Outcome) else None),
         **own,
     )
+
+
+def _numerical(job: Job, source: Source) -> dict[str, bool]:
+    """Returns which quasi-identifiers are numbers or dates, by name."""
+    types = {qid.name: working_type(source.columns.field(qid.name).type) for qid in job.columns.quasi_identifiers}
+    return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}
 
 
 def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:

@@ -18,6 +18,7 @@ from schemas.errors.base import VerificationError, counted, listed
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.recount.columns import column_faults_of, read_faults
+from tasks.recount.endpoints import endpoint_faults
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, not_counted
 from tasks.recount.spreads import spread_faults
@@ -72,6 +73,7 @@ def recount(
             # Whoever is not counted has values that are not: then only which there are is known.
             spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
             hidden = _hidden_faults(job, connection, source)
+            hidden += [] if unproved else endpoint_faults(job, connection, source, original)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
             records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
         # Says nothing of the files; where the database was opened it becomes an error of storage.

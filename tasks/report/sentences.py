@@ -13,6 +13,7 @@ from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
+from schemas.release.endpoints import endpoint_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import passthrough_warnings
 from schemas.release.report import Limit, Proof
@@ -129,6 +130,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
         f"{counted(manifest.min_class, manifest.unit)}. Nulls count as a value of their own. No class fails.",
     ]
     told += [kind.proven(column) for kind, column, _ in models_asked(manifest.privacy)]
+    told += endpoint_sentences(manifest.endpoints, manifest.unit)
     kept = "no identifier is among them"
     if manifest.pseudonyms:
         kept = "identifiers are among them as pseudonyms only, of the form that their treatments promise"
