@@ -63,7 +63,7 @@ def grid_of(values: pa.Array, spec: HierarchySpec) -> Grid:
     moved = (whole.astype(object) if max(ends, default=0) + abs(origin) >= ROOM else whole) - origin
     ratio = _ratio(max(ends, default=0) + abs(origin))
     places = (moved // ratio).astype(np.int64)
-    chain = [1, *(width // ratio for width in widths if width % ratio == 0 and width > ratio)]
+    chain = [1, *(width // ratio for width in widths if width % ratio == 0 and ratio < width <= 10 * ROOM * ratio)]
 
     def spell(lines: Whole, move: int) -> pa.Array:
         return _numbers(kind, lines.astype(object) * ratio + origin + move, used)

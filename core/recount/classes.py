@@ -36,6 +36,7 @@ class Recount:
         unproved: What could not be checked, in sentences.
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
         linked: What pseudonyms show that link records.
+        one_value: By sensitive column, the classes in which nobody has another value than the others, and the records in these.
     """
 
     records: int
@@ -51,6 +52,7 @@ class Recount:
     unproved: tuple[str, ...] = ()
     persons: PersonCount | None = None
     linked: tuple[LinkCount, ...] = ()
+    one_value: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -147,6 +149,8 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults += remainder_faults(manifest, recount)
     if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
         faults.append("the manifest does not say truly whose records k counts")
+    if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != recount.one_value:
+        faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     # Numbers and dates are told by their hierarchy, or else by the manifest itself.
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
     if manifest.endpoints != endpoints_of(job, ranged, manifest.node):

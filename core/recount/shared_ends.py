@@ -141,7 +141,7 @@ def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
     while (max(map(abs, ends)) + abs(start)) // cut >= MOST:
         cut *= 10
     places = [(_shifted(number, used) - start) // cut for number in exact]
-    bins = [whole // cut for width in widths if (whole := _whole(width, used)) and whole % cut == 0 and whole > cut]
+    bins = [whole // cut for width in widths if (whole := _whole(width, used)) and whole % cut == 0 and cut < whole <= 10 * MOST * cut]
 
     def key(text: str) -> Key:
         # A float is the nearest one, whatever its text.

@@ -58,6 +58,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row(name, text)
     least = counted(manifest.min_class, manifest.unit)
     table.add_row("classes", f"{manifest.classes:,}, the smallest of {least} (k = {manifest.privacy['k']})")
+    for name, one in manifest.one_value.items():
+        table.add_row("one value", f"'{name}' in {one.classes:,} classes ({one.share:.1%})")
     if persons := manifest.persons:
         table.add_row("persons", f"{persons.released:,} of {persons.source:,}, with {counted(persons.most_records, 'record')} at most")
     if manifest.levels:

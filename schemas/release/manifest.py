@@ -105,6 +105,16 @@ class Linked(BaseModel):
     accepted: bool
 
 
+class OneValue(BaseModel):
+    """Classes in which nobody has another sensitive value than the others, a null being none; their records, and their share of all."""
+
+    model_config = ConfigDict(frozen=True)
+
+    classes: int
+    records: int
+    share: float
+
+
 class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
@@ -161,6 +171,7 @@ class Manifest(BaseModel):
             it looks like that may tell who people are.
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.
+        one_value: By sensitive column, the classes of the data files in which nobody has another value than the others, as recounted.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
     """
 
@@ -212,6 +223,7 @@ class Manifest(BaseModel):
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    one_value: dict[str, OneValue] = {}
     endpoints: dict[str, Literal["observed", "shared"]] = {}
 
     @property

@@ -19,7 +19,7 @@ from schemas.errors.base import counted
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.endpoints import endpoints_of
-from schemas.release.manifest import Linked, Manifest, Persons, PublishedFile, Remainder, pseudonym_words
+from schemas.release.manifest import Linked, Manifest, OneValue, Persons, PublishedFile, Remainder, pseudonym_words
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -141,9 +141,17 @@ def _manifest(
         persons=_persons(job, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
+        one_value=_one_value(recount),
         endpoints=endpoints_of(job, _numerical(job, source), outcome.node if isinstance(outcome, Outcome) else None),
         **own,
     )
+
+
+def _one_value(recount: Recount) -> dict[str, OneValue]:
+    every = max(recount.classes, 1)
+    return {
+        name: OneValue(classes=classes, records=records, share=classes / every) for name, (classes, records) in recount.one_value.items()
+    }
 
 
 def _numerical(job: Job, source: Source) -> dict[str, bool]:

@@ -21,7 +21,7 @@ from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.endpoints import endpoint_faults
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, not_counted
-from tasks.recount.spreads import spread_faults
+from tasks.recount.spreads import count_one_value, spread_faults
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
@@ -69,6 +69,7 @@ def recount(
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
             if people and job.columns.person:
                 classes = by_person(classes, count_people(connection, job, source, qids, people))
+            alike = count_one_value(job, connection, source, qids)
             linked = count_linked(job, connection, source, qids, people)
             # Whoever is not counted has values that are not: then only which there are is known.
             spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
@@ -83,7 +84,7 @@ def recount(
             # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     unread_too = [*_unproved(unproved, unread), *(not_counted(unspread) if job.columns.person and not classes.persons else [])]
-    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked)
+    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked, one_value=alike)
     if faults := promise_faults(job, found) + strange_links(linked) + spread + hidden + untrue:
         raise VerificationError(what, faults)
     return found

@@ -167,6 +167,19 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tu
     return (*told, OTHER_COLUMNS, *unit.limits(), *ALWAYS)
 
 
+def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
+    """Returns in how many classes a sensitive value is known of whoever is known to be there, a sentence for each column."""
+    return tuple(
+        Limit(
+            text=f"'{name}': in {one.classes:,} of {manifest.classes:,} classes ({one.share:.1%}), {counted(one.records, 'record')}, "
+            "nobody has another value than the others. Who is known to be in one of these is known to have it, or none.",
+            source=DIVERSITY,
+        )
+        for name, one in manifest.one_value.items()
+        if one.classes
+    )
+
+
 def increment_sentences(manifest: Manifest) -> tuple[str, ...]:
     """Returns what became of the source since the last release, and which columns its files write differently."""
     told = manifest.increment.sentences(manifest.records) if manifest.increment else ()

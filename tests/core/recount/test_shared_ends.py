@@ -77,4 +77,4 @@ def test_a_value_of_few_people_is_no_end(people: dict[int, int]) -> None:
 def test_what_is_no_number_is_no_end() -> None:
     spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [1]}}).hierarchy
     values = pa.array([Decimal(1), Decimal(2)], pa.decimal128(3, 0))
-    assert strange_ends(values, [9, 9], spec, 5, ["[1 - 2]", "[1 - x]", ">= ", "*", None, "1"]) == 2
+    assert strange_ends(values, [9, 9], spec, 5, ["[1 - 2]", "[1 - x]", ">= x", "*", None, "1"]) == 2
