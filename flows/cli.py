@@ -192,6 +192,7 @@ def verify(
     as_json: AsJson = False,
 ) -> None:
     """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
+    from core.recount.risk import risk_in
     from flows.terminal.runs import verification_summary
     from schemas.job.job import load_job
     from tasks.publication.ledger import people_of_release
@@ -205,10 +206,12 @@ def verify(
         recount, manifest = verify_release(loaded, folder, people_of_release(folder.name, Store(loaded.work_path / "artifacts")))
     if as_json:
         suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-        figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked"}}
+        figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population"}}
         persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
         _print_json(
-            figures | {"persons": persons, "linked": [vars(one) for one in recount.linked], "risk": risk_after(recount, suppressed, masked)}
+            figures
+            | {"population": risk_in(*recount.population) if recount.population else None}
+            | {"persons": persons, "linked": [vars(one) for one in recount.linked], "risk": risk_after(recount, suppressed, masked)}
         )
     else:
         Console(soft_wrap=True).print("Verified.", verification_summary(recount, manifest, loaded.privacy.k))

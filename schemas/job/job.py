@@ -15,6 +15,7 @@ from schemas.job.connection import Target
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
+from schemas.job.population import Population
 from schemas.job.privacy import Privacy, uncompiled_faults
 from schemas.job.source import Source
 from schemas.job.suppression import Suppression
@@ -71,6 +72,8 @@ class Job(StrictModel):
     """Whether the artefacts, which hold raw values, stay for the next run."""
     intervals: Literal["text", "bounds"] = "text"
     """Whether an interval is published as text or as two columns."""
+    population: Population | None = None
+    """A table of the population that the source's people were drawn from: the risk of the release in it is measured too."""
     endpoints: Literal["observed", "shared"] | None = None
     """Where the range of a class of numbers or dates ends: at its least and greatest value, each of which is somebody's, or at a value
     that k people have or a bin's edge, with k people at or beyond it. Shared unless it is said. Bins of a hierarchy end where they do."""
@@ -103,6 +106,8 @@ class Job(StrictModel):
         if not content["output"]:
             del content["output"]
         del content["endpoints"]
+        if self.population is None:
+            del content["population"]
         # One level for a whole column has the hierarchy's bins and no ranges of classes.
         if self.shared_ends and not METHODS[self.method.name].one_level:
             content["endpoints"] = "shared"

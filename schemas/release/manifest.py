@@ -11,6 +11,7 @@ from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
 from schemas.release.passthrough import PassedColumn
+from schemas.release.population import PopulationRisk
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 
@@ -172,6 +173,7 @@ class Manifest(BaseModel):
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.
         one_value: By sensitive column, the classes of the data files in which nobody has another value than the others, as recounted.
+        population: Risk in the population that the job names; null where it names none.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
     """
 
@@ -224,6 +226,7 @@ class Manifest(BaseModel):
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
     one_value: dict[str, OneValue] = {}
+    population: PopulationRisk | None = None
     endpoints: dict[str, Literal["observed", "shared"]] = {}
 
     @property

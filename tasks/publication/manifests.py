@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from core.columns.column_types import working_type
 from core.columns.numbers import as_numbers
 from core.lattice.map import LatticeMap
 from core.losses.losses import united
-from core.privacy.risk import Figures, release_risk, without_masked
+from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from schemas.errors.base import counted
@@ -20,6 +21,7 @@ from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.endpoints import endpoints_of
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, PublishedFile, Remainder, pseudonym_words
+from schemas.release.population import PopulationRisk
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -142,8 +144,22 @@ def _manifest(
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
         one_value=_one_value(recount),
+        population=_population(recount),
         endpoints=endpoints_of(job, _numerical(job, source), outcome.node if isinstance(outcome, Outcome) else None),
         **own,
+    )
+
+
+def _population(recount: Recount) -> PopulationRisk | None:
+    if recount.population is None:
+        return None
+    rows, classes = recount.population
+    pairs = sorted(classes)
+    held, fitting = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    table = ClassSizes(held, np.array([classes[pair] for pair in pairs], np.int64), np.maximum(held, fitting))
+    lacking = int(table.classes[fitting < held].sum())
+    return PopulationRisk.model_validate(
+        journalist(table) | {"records": rows, "k_map": int(table.population.min()), "marketer": marketer(table), "lacking": lacking}
     )
 
 

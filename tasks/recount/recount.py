@@ -21,6 +21,7 @@ from tasks.recount.columns import column_faults_of, read_faults
 from tasks.recount.endpoints import endpoint_faults
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, not_counted
+from tasks.recount.population import count_in_population
 from tasks.recount.spreads import count_one_value, spread_faults
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
@@ -55,6 +56,7 @@ def recount(
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
+        PopulationError: the population is not as the job has it.
         VerificationError: the files do not keep the job's promise, or cannot be read.
         StorageError: the disk is full, or more memory is needed than there is.
     """
@@ -69,7 +71,9 @@ def recount(
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
             if people and job.columns.person:
                 classes = by_person(classes, count_people(connection, job, source, qids, people))
-            alike = count_one_value(job, connection, source, qids)
+            classes = replace(
+                classes, one_value=count_one_value(job, connection, source, qids), population=count_in_population(job, connection, source)
+            )
             linked = count_linked(job, connection, source, qids, people)
             # Whoever is not counted has values that are not: then only which there are is known.
             spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
@@ -84,7 +88,7 @@ def recount(
             # The kind alone, because DuckDB's words hold values.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     unread_too = [*_unproved(unproved, unread), *(not_counted(unspread) if job.columns.person and not classes.persons else [])]
-    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked, one_value=alike)
+    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked)
     if faults := promise_faults(job, found) + strange_links(linked) + spread + hidden + untrue:
         raise VerificationError(what, faults)
     return found
@@ -177,6 +181,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
+        PopulationError: the population is not as the job has it.
         StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
         VerificationError: anything that does not hold, all at once where the files can be counted.
     """

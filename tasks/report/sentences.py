@@ -16,6 +16,7 @@ from schemas.reading.model import plain
 from schemas.release.endpoints import endpoint_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import passthrough_warnings
+from schemas.release.population import population_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.units import Unit
@@ -130,7 +131,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
         f"{counted(manifest.min_class, manifest.unit)}. Nulls count as a value of their own. No class fails.",
     ]
     told += [kind.proven(column) for kind, column, _ in models_asked(manifest.privacy)]
-    told += endpoint_sentences(manifest.endpoints, manifest.unit)
+    told += [*endpoint_sentences(manifest.endpoints, manifest.unit), *population_sentences(manifest.population)]
     kept = "no identifier is among them"
     if manifest.pseudonyms:
         kept = "identifiers are among them as pseudonyms only, of the form that their treatments promise"
