@@ -21,6 +21,6 @@ class PopulationError(SourceError):
         return cls(f"The population has no {listed(columns)} of the type that the source has. Name and type its columns like the source's.")
 
     @classmethod
-    def unreadable(cls) -> PopulationError:
+    def no_parquet(cls) -> PopulationError:
         """One of its files is damaged or no Parquet."""
         return cls("The population cannot be read as Parquet. Mend its files, or leave population out.")

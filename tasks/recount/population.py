@@ -49,7 +49,7 @@ def population_of(job: Job) -> Original | None:
     try:
         columns = pq.read_schema(files[0])
     except (pa.ArrowException, OSError):
-        raise PopulationError.unreadable() from None
+        raise PopulationError.no_parquet() from None
     if lacking := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in columns.names]:
         raise PopulationError.lacks(lacking)
     return Original(relation([(file, ()) for file in dict.fromkeys(files)]), columns)
@@ -78,7 +78,7 @@ def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release
     try:
         rows = fetched(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
     except (duckdb.IOException, duckdb.InvalidInputException):
-        raise PopulationError.unreadable() from None
+        raise PopulationError.no_parquet() from None
     spans, numbers, places = [], [], []
     for number in range(len(qids)):
         of_classes, span, mine = _fitted(job, number, classes, as_given(rows[qids[number].name], population, qids[number].name))
