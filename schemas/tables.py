@@ -8,11 +8,17 @@ import pandera.polars as pa
 import polars as pl
 
 
-def domain_schema(values: Sequence[str]) -> pa.DataFrameSchema:
-    """Returns the schema of a domain table: QID position, count, and one column of values per QID, each value listed once."""
+def domain_schema(values: Sequence[str], *, persons: bool = False) -> pa.DataFrameSchema:
+    """Returns the schema of a domain table: QID position, count, and one column of values per QID, each value listed once.
+
+    Args:
+        values: Names of the columns of values.
+        persons: Whether persons were counted at the values.
+    """
     columns = {
         "qid": pa.Column(pl.Int16, pa.Check.in_range(0, len(values) - 1)),
         "count": pa.Column(pl.Int64, pa.Check.ge(1)),
+        **({"persons": pa.Column(pl.Int64, pa.Check.ge(0))} if persons else {}),
     } | {name: pa.Column(nullable=True) for name in values}
     return pa.DataFrameSchema(columns, strict=True, unique=["qid", *values])
 

@@ -14,6 +14,7 @@ from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, dm, sum_of_squares
 from core.persons.crowd import RECORDS, Crowd
+from core.recoding.ends import Ends
 from core.recoding.labels import STAR, QidLabels, Sets, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
 from schemas.job.suppression import SUPPRESSIONS
@@ -50,11 +51,13 @@ class Publication:
         k: Least number of records of a class, a mask included.
         treatment: ``drop`` or ``mask`` for suppressed records.
         style: How labels are written.
+        ends: Where ranges of each QID may end, None for the values of a class; empty where that goes for all.
     """
 
     k: int
     treatment: Treatment = "drop"
     style: Style = field(default_factory=Style)
+    ends: tuple[Ends | None, ...] = ()
 
 
 def recode_records(
@@ -81,7 +84,7 @@ def recode_records(
     """
     sets = Sets.of(classes)
     found = [
-        label_qid(records[:, qid], sets, domain, hierarchy, how.style, least)
+        label_qid(records[:, qid], sets, domain, hierarchy, how.style, least, how.ends[qid] if how.ends else None)
         for qid, (domain, hierarchy) in enumerate(zip(domains, hierarchies, strict=True))
     ]
     # Who reads a release cannot tell classes of the same labels apart.

@@ -30,12 +30,15 @@ class Domain:
         values: Shape (m,), distinct, ascending, without nulls, of the source's type.
         counts: Shape (m,), int64, records per value.
         nulls: Number of records whose value is null.
+        persons: Shape (m,), int64, where persons are named and were counted: how many have this value and no lesser one, so that the sum
+            over some values is of different persons, and no more than have one of these.
     """
 
     qid: str
     values: pa.Array
     counts: NDArray[np.int64]
     nulls: int
+    persons: NDArray[np.int64] | None = None
 
     @property
     def size(self) -> int:
@@ -46,6 +49,11 @@ class Domain:
     def records(self) -> int:
         """Number of records counted."""
         return int(self.counts.sum()) + self.nulls
+
+    @property
+    def people(self) -> NDArray[np.int64]:
+        """What k counts at each value, shape (m,): ``persons`` where these are known, else records."""
+        return self.counts if self.persons is None else self.persons
 
 
 def value_column(position: int) -> str:
@@ -145,5 +153,7 @@ def read_domains(table: pa.Table, qids: Sequence[str]) -> tuple[Domain, ...]:
         rows = table.filter(pc.equal(table["qid"], position))
         values, counts = rows[value_column(position)].combine_chunks(), rows["count"].to_numpy()
         missing = is_null(values)
-        domains.append(Domain(qid, values.filter(pa.array(~missing)), counts[~missing].astype(np.int64), int(counts[missing].sum())))
+        persons = rows["persons"].to_numpy()[~missing] if "persons" in rows.column_names else None
+        known = values.filter(pa.array(~missing))
+        domains.append(Domain(qid, known, counts[~missing].astype(np.int64), int(counts[missing].sum()), persons))
     return tuple(domains)

@@ -77,14 +77,18 @@ def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Do
         exact: Shape (labels,), the code where a value itself is published, else -1.
         domain: Of the column, in the source.
         hierarchy: Of the column.
-        level: Level of a full-domain release, else None: then any level, a range ``[a - b]`` and a set ``{a, b}`` of values.
+        level: Level of a full-domain release, else None: then any level, a range ``[a - b]``, ``>= a`` or ``<= b`` and a set ``{a, b}``.
 
     Raises:
         LookupError: with the number of labels that stand for nothing.
     """
     known = _known(domain, hierarchy, level)
     places = {} if level is not None else _places(domain)
-    found = [np.array([code]) if code >= 0 else _codes(text, known, places) for text, code in zip(texts, exact.tolist(), strict=True)]
+    numbers = None if level is not None else as_numbers(domain.values)
+    found = [
+        np.array([code]) if code >= 0 else _codes(text, known, places, numbers, domain)
+        for text, code in zip(texts, exact.tolist(), strict=True)
+    ]
     if lost := sum(not len(codes) for codes in found):
         raise LookupError(lost)
     labels = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
@@ -113,24 +117,49 @@ def _written(hierarchy: Hierarchy, level: int) -> list[list[str | None]]:
     texts = [(labels if pa.types.is_string(labels.type) else as_text(labels)).to_pylist()]
     if bounds := hierarchy.bounds[level]:
         low, high = (bound.cast(pa.string()) for bound in bounds)
-        texts.append(pc.binary_join_element_wise(low, high, BOUND).to_pylist())
+        texts.append(bound_texts(low, high).to_pylist())
     return texts
+
+
+def bound_texts(low: pa.Array, high: pa.Array) -> pa.Array:
+    """Writes two bounds, given as text, as one label; an open one is nothing before or behind the bar, and two of them are null."""
+    both = pc.and_(low.is_null(), high.is_null())
+    return pc.if_else(both, pa.scalar(None, pa.string()), pc.binary_join_element_wise(pc.fill_null(low, ""), pc.fill_null(high, ""), BOUND))
 
 
 def _places(domain: Domain) -> dict[str, int]:
     return {text: place for place, text in enumerate(as_text(domain.values).to_pylist())}
 
 
-def _codes(text: str | None, known: Known, places: dict[str, int]) -> NDArray[np.int64]:
+def _codes(text: str | None, known: Known, places: dict[str, int], numbers: Floats | None, domain: Domain) -> NDArray[np.int64]:
     if text in known:
         return known[text]
     assert text is not None
-    for parts in (text[1:-1].split(" - "), text.split(BOUND)):
-        if len(parts) == 2 and parts[0] in places and parts[1] in places:
-            return np.arange(places[parts[0]], places[parts[1]] + 1)
+    if numbers is not None:
+        for low, high in _ends(text):
+            first = int(np.searchsorted(numbers, _number(low, domain), "left")) if low else 0
+            return np.arange(first, int(np.searchsorted(numbers, _number(high, domain), "right")) if high else len(numbers))
     if text.startswith("{") and all(part in places for part in text[1:-1].split(", ")):
         return np.array([places[part] for part in text[1:-1].split(", ")])
     return np.zeros(0, np.int64)
+
+
+def _ends(text: str) -> list[tuple[str, str]]:
+    """Returns the two ends of a range, an open one empty; nothing for what is no range."""
+    if text.startswith("[") and len(parts := text[1:-1].split(" - ")) == 2:
+        return [(parts[0], parts[1])]
+    if len(parts := text.split(BOUND)) == 2:
+        return [(parts[0], parts[1])]
+    return [(text[3:], "")] if text.startswith(">= ") else [("", text[3:])] if text.startswith("<= ") else []
+
+
+def _number(text: str, domain: Domain) -> float:
+    """Returns the number of an end; one that is not of the domain's type is nowhere."""
+    try:
+        found = as_numbers(pa.array([text]).cast(domain.values.type))
+    except pa.ArrowInvalid:
+        return float("nan")
+    return float("nan") if found is None else float(found[0])
 
 
 def generalised(meaning: Meaning, counts: NDArray[np.int64], domain: Domain) -> float:

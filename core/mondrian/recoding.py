@@ -15,6 +15,7 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
 from core.mondrian.people import RowPeople
+from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
 from core.recoding.labels import Sets, same_labels
 from core.recoding.recoding import Intervals
@@ -37,6 +38,7 @@ class Cutting:
         mode: How equal values are cut.
         intervals: ``text`` or ``bounds``.
         of_fragment: Whether spans are relative to the rows at hand.
+        ends: Where intervals of each QID may end, None for the values of a class; empty where that goes for all.
     """
 
     axes: tuple[Axis, ...]
@@ -48,6 +50,7 @@ class Cutting:
     mode: Mode = "strict"
     intervals: Intervals = "text"
     of_fragment: bool = False
+    ends: tuple[Ends | None, ...] = ()
 
     def ranks(self, codes: Codes) -> Codes:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
@@ -106,7 +109,8 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
     records = np.add.reduceat(weights[made.order], made.starts[:-1])
     found, distinct, reach = [], 0.0, 0.0
     for position, (way, domain, hierarchy) in enumerate(zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)):
-        labels = generalise(way, codes[:, position], sets, domain, hierarchy, cutting.intervals)
+        ends = cutting.ends[position] if cutting.ends else None
+        labels = generalise(way, codes[:, position], sets, domain, hierarchy, cutting.intervals, ends)
         found.append(labels)
         values = sets.distinct(codes[:, position], domain.size)
         distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), records))

@@ -11,13 +11,20 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
+from core.recoding.ends import Ends
 from core.recoding.labels import STAR, QidLabels, Sets, ancestors, ranges, text_ranks, value_sets
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
 
 def generalise(
-    way: Generalisation | None, codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals
+    way: Generalisation | None,
+    codes: NDArray[np.integer],
+    sets: Sets,
+    domain: Domain,
+    hierarchy: Hierarchy,
+    intervals: Intervals,
+    ends: Ends | None = None,
 ) -> QidLabels:
     """Labels the classes for one QID. One value is published as it is, ``*`` where values and nulls meet.
 
@@ -28,6 +35,7 @@ def generalise(
         domain: Of the QID.
         hierarchy: Of the QID.
         intervals: ``text``, or ``bounds`` for two columns where the hierarchy has bounds.
+        ends: Where intervals may end; at the values of the class if left out.
 
     Raises:
         ValueError: intervals of values that are neither numbers nor dates.
@@ -37,7 +45,7 @@ def generalise(
         case "interval":
             if not numerical:
                 raise ValueError(domain.qid)
-            return ranges(codes, sets, domain, hierarchy, intervals)
+            return ranges(codes, sets, domain, hierarchy, intervals, ends)
         case "set":
             return value_sets(codes, sets, domain, hierarchy)
         case "prefix":

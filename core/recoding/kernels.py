@@ -37,3 +37,53 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
             seen[code] = number
             counts[number - 1] += 1
     return counts
+
+
+@kernel
+def cut_places(
+    places: NDArray[np.int64], before: NDArray[np.int64], widths: NDArray[np.int64], k: int, lines: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Cuts a grid along its lines, widest first, nearest to the middle first, where k people are on both sides up to the next cut.
+
+    Where there are fewer on one side, no line on that side is looked at any more.
+
+    Args:
+        places: Shape (m,), ascending: where values lie.
+        before: Shape (m + 1,): people at the values before each.
+        widths: How far apart lines are, ascending, each a multiple of the one before; all places lie within the last one of zero.
+        k: People.
+        lines: Shape (m,): gets the line between each value and the one before it, where there was a cut.
+
+    Returns:
+        Shape (m,): whether there was a cut before the value.
+    """
+    starts = np.zeros(places.shape[0], np.bool_)
+    last = widths.shape[0] - 1
+    # Lower and upper line of a part, its first value and the one after its last. A part is at most 63 cuts by halves below the whole.
+    stack = np.empty((1024, 4), np.int64)
+    stack[0] = -widths[last] if places.shape[0] and places[0] < 0 else 0, widths[last], 0, places.shape[0]
+    size = 1
+    while size:
+        size -= 1
+        low, high, first, end = stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3]
+        width = last
+        while before[end] - before[first] >= 2 * k and width >= 0:
+            step = widths[width]
+            under = (low + high) // 2 // step * step
+            over = under + step
+            if under <= low and over >= high:
+                width -= 1
+                continue
+            line = under if under > low and (over >= high or 2 * under + step >= low + high) else over
+            at = first + np.searchsorted(places[first:end], line)
+            left, right = before[at] - before[first], before[end] - before[at]
+            if left >= k and right >= k:
+                starts[at], lines[at] = True, line
+                stack[size, 0], stack[size, 1], stack[size, 2], stack[size, 3] = line, high, at, end
+                size += 1
+                high, end = line, at
+            elif left < k:
+                low = line
+            else:
+                high = line
+    return starts

@@ -15,12 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.columns.arrays import is_null
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
+from core.recoding.ends import Ends, observed_ends
 from core.recoding.kernels import count_distinct
 from core.recoding.members import members
 from core.recoding.recoding import Intervals, published_columns
@@ -108,6 +110,7 @@ def label_qid(
     hierarchy: Hierarchy,
     style: Style,
     least: NDArray[np.int64] | None = None,
+    ends: Ends | None = None,
 ) -> QidLabels:
     """Labels the classes for one QID.
 
@@ -118,33 +121,64 @@ def label_qid(
         hierarchy: Of the QID.
         style: How ranges and groups are written.
         least: Shape (classes,), the finest level that may be published for a categorical QID, -1 for any; any if left out.
+        ends: Where ranges may end; at the values of the class if left out.
     """
     if is_numerical(domain) and not hierarchy.least:
-        return ranges(codes, sets, domain, hierarchy, style.intervals)
+        return ranges(codes, sets, domain, hierarchy, style.intervals, ends)
     if style.groups == "set" and not hierarchy.least:
         return value_sets(codes, sets, domain, hierarchy)
     return ancestors(codes, sets, domain, hierarchy, None if is_numerical(domain) else least)
 
 
-def ranges(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals) -> QidLabels:
-    """Labels classes of a numerical QID by the least and the greatest of their values; arguments as for ``label_qid``."""
-    low, high = (ends.astype(np.int64) for ends in sets.extremes(codes))
+def ranges(
+    codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, intervals: Intervals, ends: Ends | None = None
+) -> QidLabels:
+    """Labels classes of a numerical QID by the range of their values; arguments as for ``label_qid``.
+
+    Where all records of a class have one value it is published as it is: as many people as k have it.
+    """
+    ends = ends or observed_ends(domain)
+    low, high = (found.astype(np.int64) for found in sets.extremes(codes))
     null, values = len(domain.values), domain.values
     mixed, missing = (high == null) & (low < null), low == null
-    first, last = (pa.array(np.where(missing | mixed, 0, ends), mask=missing | mixed) for ends in (low, high))
+    # The null's code has a place too; what is found there is replaced.
+    first, last = (np.append(ends.steps, 0)[np.where(missing | mixed, null, found)] for found in (low, high))
+    shown, one = pa.array(first, mask=missing | mixed), pa.array(low, mask=missing | mixed)
+    exact = pa.array(low == high)
+    starts = pc.if_else(exact, values.take(one), ends.low.take(shown))
+    stops = pc.if_else(exact, values.take(one), ends.high.take(pa.array(last, mask=missing | mixed)))
+    starred = mixed | (is_null(starts) & is_null(stops) & ~missing)
     bounds = intervals == "bounds" and hierarchy.bounds[0] is not None
-    names = published_columns(hierarchy.qid, bounds)
-    if bounds:
-        columns = [values.take(first), values.take(last)]
-    else:
-        written = as_text(values)
-        spans = pc.binary_join_element_wise("[", written.take(first), " - ", written.take(last), "]", "")
-        exact = pc.if_else(pa.array(low == high), written.take(first), spans)
-        columns = [pc.if_else(pa.array(mixed), pa.scalar(STAR), exact)]
+    columns = [starts, stops] if bounds else [pc.if_else(pa.array(starred), pa.scalar(STAR), _range_texts(starts, stops, exact))]
+    held = np.where(mixed, 1.0, _spans(domain, low, high))
+    if null:
+        low, high = (np.where(low == high, own, step) for own, step in ((low, ends.firsts[first]), (high, ends.lasts[last])))
     # A number above every pair of codes: all classes of * publish the same, whatever they hold.
-    pairs = np.where(mixed & ~missing, (null + 1) * (null + 2), low * (null + 1) + high)
-    penalties = np.where(mixed, 1.0, _spans(domain, low, high))
-    return QidLabels(dict(zip(names, columns, strict=True)), _dense(pairs), penalties, penalties)
+    pairs = np.where(starred & ~missing, (null + 1) * (null + 2), low * (null + 1) + high)
+    penalties = np.where(starred, 1.0, np.where(low == high, 0.0, _reach(domain, starts, stops)))
+    names = published_columns(hierarchy.qid, bounds)
+    return QidLabels(dict(zip(names, columns, strict=True)), _dense(pairs), penalties, held)
+
+
+def _range_texts(starts: pa.Array, stops: pa.Array, exact: pa.Array) -> pa.Array:
+    """Writes ranges: ``[20 - 29]``, the value alone where it is ``exact``, and ``>= 20`` or ``<= 29`` where an end is open."""
+    low, high = as_text(starts), as_text(stops)
+    both = pc.if_else(exact, low, pc.binary_join_element_wise("[", low, " - ", high, "]", ""))
+    above, below = pc.binary_join_element_wise(">= ", low, ""), pc.binary_join_element_wise("<= ", high, "")
+    return pc.coalesce(both, above, below)
+
+
+def _reach(domain: Domain, starts: pa.Array, stops: pa.Array) -> NDArray[np.float64]:
+    """Returns the NCP of ranges, shape (classes,); an open end is where the domain ends."""
+    numbers = as_numbers(domain.values)
+    assert numbers is not None
+    if len(numbers) < 2:
+        return np.zeros(len(starts))
+    low, high = (as_numbers(pc.fill_null(found, domain.values[at])) for found, at in ((starts, 0), (stops, -1)))
+    assert low is not None
+    assert high is not None
+    reach: NDArray[np.float64] = (high - low) / (numbers[-1] - numbers[0])
+    return reach
 
 
 def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:

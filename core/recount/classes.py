@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isclose
 
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount
-from core.recount.risk import unmasked
+from core.recount.risk import risk_in, unmasked
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
+from schemas.release.endpoints import RANGED, endpoints_of
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
 
 
@@ -35,6 +37,8 @@ class Recount:
         unproved: What could not be checked, in sentences.
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
         linked: What pseudonyms show that link records.
+        one_value: By sensitive column, the classes in which nobody has another value than the others, and the records in these.
+        population: Rows of the population, and number of classes by their records and the rows that their labels fit; None without one.
     """
 
     records: int
@@ -50,6 +54,8 @@ class Recount:
     unproved: tuple[str, ...] = ()
     persons: PersonCount | None = None
     linked: tuple[LinkCount, ...] = ()
+    one_value: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    population: tuple[int, Mapping[tuple[int, int], int]] | None = None
 
     @property
     def unit(self) -> str:
@@ -146,9 +152,23 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults += remainder_faults(manifest, recount)
     if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
         faults.append("the manifest does not say truly whose records k counts")
+    if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != recount.one_value:
+        faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
+    if recount.population is not None and not _same_risk(manifest, risk_in(*recount.population)):
+        faults.append("the manifest's risk in the population is not that of the classes in the files")
+    # Numbers and dates are told by their hierarchy, or else by the manifest itself.
+    ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
+    if manifest.endpoints != endpoints_of(job, ranged, manifest.node):
+        faults.append("the manifest does not say truly where ranges end")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
     return faults + link_claims(job, manifest, recount.linked)
+
+
+def _same_risk(manifest: Manifest, found: Mapping[str, int | float]) -> bool:
+    """Tells whether a manifest's risk in the population is what was found, as far as floats that are added up otherwise can be."""
+    said = dict(manifest.population) if manifest.population else {}
+    return said.keys() == found.keys() and all(isclose(said[name], value, rel_tol=1e-9) for name, value in found.items())
 
 
 def remainder_faults(manifest: Manifest, recount: Recount) -> list[str]:

@@ -7,12 +7,16 @@ looked at apart by what they publish beside the labels, in some numbers of a dig
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
 from core.recount.label_spans import Spans
 
 Counts = NDArray[np.int64]
+BLOCK = 1 << 14
+"""Rows that are looked at together, so that a byte for each of them and each label takes little room."""
 
 
 def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
@@ -66,6 +70,38 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
         covering[:, members] += released[:, label, None]
     missing = source.sum(axis=1, keepdims=True) - released.sum(axis=1, keepdims=True)
     return _most(source - missing - covering)
+
+
+def rows_within(spans: Sequence[Spans], labels: Counts, places: Counts, weights: Counts) -> Counts:
+    """Counts the rows of a table whose values the labels of each class cover, in all columns at once.
+
+    Args:
+        spans: What the labels of each column cover.
+        labels: Shape (classes, columns): the label of each class.
+        places: Shape (rows, columns): where the value of each row stands.
+        weights: Shape (rows,): how often each row is there.
+
+    Returns:
+        Shape (classes,).
+    """
+    fitting = np.zeros(len(labels), np.int64)
+    for first in range(0, len(places), BLOCK):
+        mine, heavy = places[first : first + BLOCK], weights[first : first + BLOCK]
+        covered = [_bits(one, mine[:, column]) for column, one in enumerate(spans)]
+        for number, row in enumerate(labels):
+            inside = covered[0][row[0]]
+            for bits, label in zip(covered[1:], row[1:], strict=True):
+                inside = inside & bits[label]
+            fitting[number] += int(heavy[np.unpackbits(inside, count=len(mine)).view(np.bool_)].sum())
+    return fitting
+
+
+def _bits(spans: Spans, places: Counts) -> NDArray[np.uint8]:
+    """Returns for each label which rows it covers, eight to a byte."""
+    inside = (places >= spans.low[:, None]) & (places < spans.high[:, None])
+    for label, members in spans.sets.items():
+        inside[label] = np.isin(places, members)
+    return np.packbits(inside, axis=1)
 
 
 def _most(excess: Counts) -> Counts:

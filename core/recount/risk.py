@@ -55,3 +55,28 @@ def unmasked(classes: Mapping[int, int], starred: int, masked: int) -> dict[int,
     if masked and masked == starred:
         table[starred] -= 1
     return {size: number for size, number in table.items() if number}
+
+
+def risk_in(rows: int, classes: Mapping[tuple[int, int], int]) -> Figures:
+    """Returns the risk of classes in a population.
+
+    Args:
+        rows: Rows of the population.
+        classes: Number of classes by their records in the files and the rows of the population that their labels fit.
+    """
+    # Who is in the data is in the population, whether or not its table has them.
+    sizes = [(held, max(held, fitting), number) for (held, fitting), number in classes.items()]
+    records = sum(held * number for held, _, number in sizes)
+    least = min(fitting for _, fitting, _ in sizes)
+    drawn = Fraction(sum(number for *_, number in sizes), sum(fitting * number for _, fitting, number in sizes))
+    matched = sum(Fraction(held, fitting) * number for held, fitting, number in sizes) / records
+    above = sum(held * number for held, fitting, number in sizes if Fraction(1, fitting) > THRESHOLD)
+    return {
+        "records": rows,
+        "k_map": least,
+        "journalist_max": 1 / least,
+        "journalist_mean": float(max(drawn, matched)),
+        "journalist_share_above": above / records,
+        "marketer": float(matched),
+        "lacking": sum(number for (held, fitting), number in classes.items() if fitting < held),
+    }

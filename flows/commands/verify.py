@@ -64,12 +64,18 @@ def _known(job: "Job | None", place: str, folder: Path, key: bytes | None) -> "K
 
 
 def _figures(verified: "Verified") -> dict[str, object]:
+    from core.recount.risk import risk_in
     from tasks.publication.manifests import risk_after
 
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked"}}
+    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population"}}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
     linked = [vars(one) for one in recount.linked]
+    population = risk_in(*recount.population) if recount.population else None
     evidence = {"signed_by": manifest.signed_by if manifest else None, "notes": verified.notes}
-    return figures | {"persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)} | evidence
+    return (
+        figures
+        | {"population": population, "persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)}
+        | evidence
+    )

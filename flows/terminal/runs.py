@@ -15,6 +15,7 @@ from core.recount.classes import Recount
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
 from schemas.release.passthrough import PassedColumn, passthrough_warnings, unclaimed_because
+from schemas.release.population import population_sentences
 from tasks.engine.progress import STEPS, listening
 from tasks.planning.local_plan import LocalPlan
 from tasks.planning.plan import Plan
@@ -58,6 +59,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row(name, text)
     least = counted(manifest.min_class, manifest.unit)
     table.add_row("classes", f"{manifest.classes:,}, the smallest of {least} (k = {manifest.privacy['k']})")
+    for name, text in exposure_rows(manifest):
+        table.add_row(name, text)
     if persons := manifest.persons:
         table.add_row("persons", f"{persons.released:,} of {persons.source:,}, with {counted(persons.most_records, 'record')} at most")
     if manifest.levels:
@@ -106,6 +109,14 @@ def remainder_rows(remainder: Remainder | None) -> Iterator[tuple[str, str]]:
     if remainder.stars:
         least = f" (at least {remainder.least:,})" if remainder.least is not None else ""
         yield "starred", f"{counted(remainder.starred, 'record')}, {counted(remainder.stars, 'value')}{least}"
+
+
+def exposure_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yields the rows of the risk in a population, and of the classes in which everybody has one sensitive value."""
+    for sentence in population_sentences(manifest.population):
+        yield "population", sentence
+    for name, one in manifest.one_value.items():
+        yield "one value", f"'{name}' in {one.classes:,} classes ({one.share:.1%})"
 
 
 def _masked(manifest: Manifest) -> str:

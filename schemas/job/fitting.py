@@ -112,3 +112,21 @@ def linkable_faults(columns: Mapping[str, Any]) -> list[str]:
         for name in names([named] if isinstance(named, str) else named)
         if name not in linking
     ]
+
+
+def rank_faults(endpoints: object, quasi_identifiers: object, method: Mapping[str, Any]) -> list[str]:
+    """Returns the columns in bins of ranks that would have to end at values which k people share, read or not yet read, with the place."""
+    if endpoints != "shared":
+        return []
+    ways = method.get("generalisation")
+    faults = []
+    for qid, name in zip(quasi_identifiers if isinstance(quasi_identifiers, list) else [], names(quasi_identifiers), strict=False):
+        hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
+        encoded = hierarchy.get("encode") if isinstance(hierarchy, Mapping) else getattr(hierarchy, "encode", False)
+        way = ways.get(name) if isinstance(ways, Mapping) else ways
+        if encoded is True and (one_level(method) or (way == "hierarchy" and method.get("name") == "mondrian")):
+            faults.append(
+                f"endpoints: '{name}' is published in bins of ranks, which end at values of the source whoever has them; use observed, "
+                "widths of the values themselves (no encode), or a method with ranges of its own"
+            )
+    return faults

@@ -12,9 +12,10 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 from schemas.errors.base import JobError, nearest
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
 from schemas.job.connection import Target
-from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, suppression_faults
+from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
+from schemas.job.population import Population
 from schemas.job.privacy import Privacy, uncompiled_faults
 from schemas.job.source import Source
 from schemas.job.suppression import Suppression
@@ -71,6 +72,11 @@ class Job(StrictModel):
     """Whether the artefacts, which hold raw values, stay for the next run."""
     intervals: Literal["text", "bounds"] = "text"
     """Whether an interval is published as text or as two columns."""
+    population: Population | None = None
+    """A table of the population that the source's people were drawn from: the risk of the release in it is measured too."""
+    endpoints: Literal["observed", "shared"] | None = None
+    """Where the range of a class of numbers or dates ends: at its least and greatest value, each of which is somebody's, or at a value
+    that k people have or a bin's edge, with k people at or beyond it. Shared unless it is said. Bins of a hierarchy end where they do."""
     work: PathText | None = None
     """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
     chunk_rows: Annotated[int, Field(ge=1)] = 1_000_000
@@ -101,6 +107,12 @@ class Job(StrictModel):
         content = super().canonical()
         if not content["output"]:
             del content["output"]
+        del content["endpoints"]
+        if self.population is None:
+            del content["population"]
+        # One level for a whole column has the hierarchy's bins and no ranges of classes.
+        if self.shared_ends and not METHODS[self.method.name].one_level:
+            content["endpoints"] = "shared"
         replay = content.pop("replay")
         # By its id: the same release may be named or given as a folder.
         return content if replay is None else content | {"replay": Path(replay).name}
@@ -109,6 +121,11 @@ class Job(StrictModel):
     def folder(self) -> Path:
         """The folder of the job file, absolute."""
         return self._folder
+
+    @property
+    def shared_ends(self) -> bool:
+        """Whether ranges of classes end where k people lie at or beyond; else at values of their own."""
+        return self.endpoints != "observed"
 
     @property
     def target_path(self) -> Path:
@@ -163,6 +180,7 @@ def fit_faults(job: Mapping[str, Any]) -> list[str]:
         faults += [f"privacy.{kind}: column '{name}' is not under columns.sensitive{nearest(name, sensitive)}" for name in lacking]
     faults += uncompiled_faults(privacy, _mapping(job.get("method")).get("name"))
     faults += hidden_faults(_mapping(job.get("method")), columns.get("quasi_identifiers"), job.get("intervals"))
+    faults += rank_faults(job.get("endpoints"), columns.get("quasi_identifiers"), _mapping(job.get("method")))
     known_subject = known if columns.get("insensitive") != REST else None
     faults += subject_faults(columns.get("identifiers"), known_subject)
     if entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,6 +11,7 @@ from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
 from schemas.release.passthrough import PassedColumn
+from schemas.release.population import PopulationRisk
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 
@@ -117,6 +118,16 @@ class Linked(BaseModel):
     accepted: bool
 
 
+class OneValue(BaseModel):
+    """Classes in which nobody has another sensitive value than the others, a null being none; their records, and their share of all."""
+
+    model_config = ConfigDict(frozen=True)
+
+    classes: int
+    records: int
+    share: float
+
+
 class Manifest(BaseModel):
     """What a release is and what was measured; holds counts, names and digests, never a cell value.
 
@@ -172,6 +183,10 @@ class Manifest(BaseModel):
         replay_of: The release whose recoding was applied; None where one was looked for.
         passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
             it looks like that may tell who people are.
+        endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
+            ``observed``, which is to say somebody's own.
+        one_value: By sensitive column, the classes of the data files in which nobody has another value than the others, as recounted.
+        population: Risk in the population that the job names; null where it names none.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
         created: When it was made, UTC.
         source_name: What the job calls its source, if it says so.
@@ -230,6 +245,9 @@ class Manifest(BaseModel):
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    one_value: dict[str, OneValue] = {}
+    population: PopulationRisk | None = None
+    endpoints: dict[str, Literal["observed", "shared"]] = {}
     created: str | None = None
     source_name: str | None = None
     run_by: str | None = None

@@ -45,9 +45,9 @@ def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
     return [working_type(columns.field(name).type) for name in axis_names(job)]
 
 
-def schema_of(job: Job) -> pandera.DataFrameSchema:
-    """Returns the Pandera schema of this job's domain tables."""
-    return domain_schema([value_column(position) for position in range(len(axis_names(job)))])
+def schema_of(job: Job, *, persons: bool = False) -> pandera.DataFrameSchema:
+    """Returns the Pandera schema of this job's domain tables, with or without the persons of each value."""
+    return domain_schema([value_column(position) for position in range(len(axis_names(job)))], persons=persons)
 
 
 def chunk_key(job: Job, chunk: Sequence[str | int]) -> Key:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from core.columns.node import Node
 from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
-from tasks.counting import chunk_histograms, chunk_people, domains, histograms, repeats
+from tasks.counting import chunk_histograms, chunk_people, domains, endpoints, histograms, repeats
 from tasks.counting import source_sizes as risk
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
@@ -40,13 +40,17 @@ def _count_domains(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[
 
 
 def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
-    """Phase 1: the domain table of the whole source.
+    """Phase 1: the domain table of the whole source, with the persons of its values where ranges may end only at values that k share.
 
     Raises:
         SkaldError: whatever a step raises.
     """
     call = Call(domains.merged_key(parts), "merge domains", (run.job, source, parts, run.store))
-    return run_step(run, "domain", domains.merge_chunks, call)
+    merged = run_step(run, "domain", domains.merge_chunks, call)
+    if not endpoints.needs_persons(run.job):
+        return merged
+    counting = Call(endpoints.persons_key(run.job, source, merged), "persons of values", (run.job, source, merged, run.store, run.spill))
+    return run_step(run, "persons", endpoints.count_persons, counting)
 
 
 def count_pairs(run: Run, source: Source) -> Artifacts:

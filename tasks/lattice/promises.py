@@ -29,7 +29,7 @@ def asked(job: Job, coding: Coding) -> tuple[object, ...]:
         JobError: hierarchy files that cannot be read, all at once.
     """
     promise = privacy_content(job), most_suppressed(job, coding.records), job.suppression.treatment
-    return coding.key, *promise, job.method.canonical(), job.intervals
+    return coding.key, *promise, job.method.canonical(), job.intervals, job.shared_ends
 
 
 def privacy_model(job: Job, coding: Coding) -> PrivacyModel:

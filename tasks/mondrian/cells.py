@@ -21,6 +21,7 @@ from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments, MondrianMethod
 from tasks.counting.coding import Coding, load_coding
+from tasks.counting.endpoints import ends_of
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
@@ -80,6 +81,7 @@ def cutting_of(job: Job, coding: Coding) -> Cutting:
         mode=method.mode,
         intervals=job.intervals,
         of_fragment=method.spans == "fragment",
+        ends=ends_of(job, coding),
     )
 
 

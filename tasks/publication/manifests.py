@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from math import ceil
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
+from core.columns.column_types import working_type
+from core.columns.numbers import as_numbers
 from core.lattice.map import LatticeMap
 from core.losses.losses import united
-from core.privacy.risk import Figures, release_risk, without_masked
+from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.release.manifest import Linked, Manifest, Persons, PublishedFile, Remainder, pseudonym_words
+from schemas.release.endpoints import endpoints_of
+from schemas.release.manifest import Linked, Manifest, OneValue, Persons, PublishedFile, Remainder, pseudonym_words
+from schemas.release.population import PopulationRisk
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -140,8 +147,37 @@ def _manifest(
         persons=_persons(job, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
+        one_value=_one_value(recount),
+        population=_population(recount),
+        endpoints=endpoints_of(job, _numerical(job, source), outcome.node if isinstance(outcome, Outcome) else None),
         **own,
     )
+
+
+def _population(recount: Recount) -> PopulationRisk | None:
+    if recount.population is None:
+        return None
+    rows, classes = recount.population
+    pairs = sorted(classes)
+    held, fitting = (np.array(column, np.int64) for column in zip(*pairs, strict=True))
+    table = ClassSizes(held, np.array([classes[pair] for pair in pairs], np.int64), np.maximum(held, fitting))
+    lacking = int(table.classes[fitting < held].sum())
+    return PopulationRisk.model_validate(
+        journalist(table) | {"records": rows, "k_map": int(table.population.min()), "marketer": marketer(table), "lacking": lacking}
+    )
+
+
+def _one_value(recount: Recount) -> dict[str, OneValue]:
+    every = max(recount.classes, 1)
+    return {
+        name: OneValue(classes=classes, records=records, share=classes / every) for name, (classes, records) in recount.one_value.items()
+    }
+
+
+def _numerical(job: Job, source: Source) -> dict[str, bool]:
+    """Returns which quasi-identifiers are numbers or dates, by name."""
+    types = {qid.name: working_type(source.columns.field(qid.name).type) for qid in job.columns.quasi_identifiers}
+    return {name: as_numbers(pa.array([], kind)) is not None for name, kind in types.items()}
 
 
 def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:

@@ -24,6 +24,7 @@ from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
+from tasks.counting.endpoints import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, most_suppressed, nothing_left, privacy_model
@@ -127,7 +128,7 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
     while True:
         if (found.classes < 0).all():
             raise nothing_left(job, coding)
-        how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job))
+        how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding))
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, crowd)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
         if crowd.people is None or criteria is None or not criteria.fails(published).any():

@@ -75,9 +75,11 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
     values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
     held = as_given(values["value"], sides.original, qid.name)
-    texts = _texts(job, qid, held.type, [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))])
+    texts = label_texts(
+        job, qid, held.type, [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
+    )
     known = held.drop_null()
-    axis = label_axis(qid, known, job.folder, ranges=_has_ranges(texts), beginnings=_way(job, qid) == "prefix")
+    axis = label_axis(qid, known, job.folder, ranges=has_ranges(texts), beginnings=way_of(job, qid) == "prefix")
     spans = read_labels(axis, texts)
     # A null is the last value in DuckDB's order, and stands after all positions of an axis.
     order = np.append(axis.positions, len(known))[: len(held)]
@@ -89,7 +91,7 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
     return Labels(number, qid.name, columns, axis, spans, labels["records"].to_numpy(), source, order, owners, kept)
 
 
-def _texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
+def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
     """Returns labels as text, whether they are text, values of another type or pairs of bounds."""
     texts = []
     for column in columns:
@@ -103,11 +105,12 @@ def _texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[
     return pair_labels(list(zip(*texts, strict=True)), closed=closed, levels=levels)
 
 
-def _has_ranges(texts: Sequence[str | None]) -> bool:
+def has_ranges(texts: Sequence[str | None]) -> bool:
+    """Tells whether labels are ranges of numbers or dates, whatever the hierarchy is."""
     return any(text is not None and text.startswith("[") for text in texts)
 
 
-def _way(job: Job, qid: QuasiIdentifier) -> str | None:
+def way_of(job: Job, qid: QuasiIdentifier) -> str | None:
     """Returns how the job wants the values of a class to be published, if it says so."""
     ways: Any = getattr(job.method, "generalisation", None)
     return ways.get(qid.name) if isinstance(ways, dict) else ways

@@ -18,9 +18,11 @@ from schemas.errors.base import VerificationError, counted, listed
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_columns, published_qids
 from tasks.recount.columns import column_faults_of, read_faults
+from tasks.recount.endpoints import endpoint_faults
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people, not_counted
-from tasks.recount.spreads import spread_faults
+from tasks.recount.population import count_in_population
+from tasks.recount.spreads import count_one_value, spread_faults
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
@@ -54,6 +56,7 @@ def recount(
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
+        PopulationError: the population is not as the job has it.
         VerificationError: the files do not keep the job's promise, or cannot be read.
         StorageError: the disk is full, or more memory is needed than there is.
     """
@@ -68,10 +71,14 @@ def recount(
             classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
             if people and job.columns.person:
                 classes = by_person(classes, count_people(connection, job, source, qids, people))
+            classes = replace(
+                classes, one_value=count_one_value(job, connection, source, qids), population=count_in_population(job, connection, source)
+            )
             linked = count_linked(job, connection, source, qids, people)
             # Whoever is not counted has values that are not: then only which there are is known.
             spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
             hidden = _hidden_faults(job, connection, source)
+            hidden += [] if unproved else endpoint_faults(job, connection, source, original)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
             records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
         # Says nothing of the files; where the database was opened it becomes an error of storage.
@@ -176,6 +183,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
+        PopulationError: the population is not as the job has it.
         StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
         VerificationError: anything that does not hold, all at once where the files can be counted.
     """

@@ -8,6 +8,7 @@ from math import isfinite
 import duckdb
 import pyarrow as pa
 
+from core.recount.spreads import one_value_sql
 from schemas.job.job import Job
 from tasks.recount.closeness import make_whole
 from tasks.recount.original import Original
@@ -59,6 +60,22 @@ def spread_faults(
         if failing:
             faults.append(f"{failing:,} of {classes:,} classes {kind.broken(column, spec)}")
     return faults, measured, list(dict.fromkeys(unread))
+
+
+def count_one_value(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str]) -> dict[str, tuple[int, int]]:
+    """Counts the classes in which all who have a value have the same, and their records, by sensitive column, whatever was promised.
+
+    Args:
+        job: Names the sensitive columns.
+        connection: The database.
+        source: What DuckDB reads the data files as.
+        qids: Quoted names of the published QID columns.
+    """
+    columns = job.columns.sensitive
+    if not columns:
+        return {}
+    [row] = connection.execute(one_value_sql(source, qids, [quote(column) for column in columns])).fetchall()
+    return {column: (int(row[2 * place]), int(row[2 * place + 1])) for place, column in enumerate(columns)}
 
 
 def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int, int, float]:

@@ -13,8 +13,10 @@ from schemas.job.objectives import OBJECTIVES
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
+from schemas.release.endpoints import endpoint_sentences
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import passthrough_warnings
+from schemas.release.population import population_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
 from tasks.report.units import Unit
@@ -129,6 +131,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
         f"{counted(manifest.min_class, manifest.unit)}. Nulls count as a value of their own. No class fails.",
     ]
     told += [kind.proven(column) for kind, column, _ in models_asked(manifest.privacy)]
+    told += [*endpoint_sentences(manifest.endpoints, manifest.unit), *population_sentences(manifest.population)]
     kept = "no identifier is among them"
     if manifest.pseudonyms:
         kept = "identifiers are among them as pseudonyms only, of the form that their treatments promise"
@@ -163,6 +166,19 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tu
     if SUPPRESSIONS[terms.treatment].stars or terms.rounds:
         told.append(Limit(text=RARE, source=MINIMALITY))
     return (*told, OTHER_COLUMNS, *unit.limits(), *ALWAYS)
+
+
+def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
+    """Returns in how many classes a sensitive value is known of whoever is known to be there, a sentence for each column."""
+    return tuple(
+        Limit(
+            text=f"'{name}': in {one.classes:,} of {manifest.classes:,} classes ({one.share:.1%}), {counted(one.records, 'record')}, "
+            "nobody has another value than the others. Who is known to be in one of these is known to have it, or none.",
+            source=DIVERSITY,
+        )
+        for name, one in manifest.one_value.items()
+        if one.classes
+    )
 
 
 def increment_sentences(manifest: Manifest) -> tuple[str, ...]:

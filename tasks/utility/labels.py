@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.columns.arrays import filled
 from core.columns.domains import Domain
-from core.evaluation.utility import BOUND, Meaning, meaning_of, penalties
+from core.evaluation.utility import Meaning, bound_texts, meaning_of, penalties
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from schemas.errors.base import StorageError, counted
@@ -89,7 +89,7 @@ def _texts(table: pa.Table, domain: Domain, level: int | None) -> tuple[list[str
     exact = np.full(len(table), -1, np.int64)
     if len(keys) == 2:
         low, high = (key.cast(pa.string()) for key in keys)
-        return pc.binary_join_element_wise(low, high, BOUND).to_pylist(), exact
+        return bound_texts(low, high).to_pylist(), exact
     [key] = keys
     # At a chosen level above 0 a group may happen to be called like a value, and is not that value.
     if not level and (key.type == domain.values.type or pa.types.is_string(domain.values.type)):

@@ -26,6 +26,7 @@ def test_values_that_a_class_covers_are_few(tmp_path: Path, score: str, most: fl
         "method": {"name": "mondrian", "score": score, "generalisation": {name: "set" for name in QIDS if name != "age"}},
         "memory": "512MB",
         "target": "releases",
+        "endpoints": "observed",
     }
     flow = METHODS["mondrian"].flow.load()
     made = getattr(flow, "fn", flow)(write_job(tmp_path, parts), ())

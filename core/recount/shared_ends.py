@@ -1,0 +1,210 @@
+"""Whether ranges of a release end where k people lie at or beyond: the steps of a source worked out again, to the letter of the decision.
+
+What makes releases does this in compiled loops over arrays (`core.recoding.ends`). Here it is done value by value in Python's integers,
+from docs/decisions/shared-ends.md, so that a slip of one of the two is noticed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from decimal import Decimal
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from core.recount.value_texts import written
+from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
+
+MOST = 10**17
+"""Numbers of more digits are cut down by a power of ten until they are less."""
+_RANGE = re.compile(r"\[(.+?) - (.+)\]")
+_OPEN = re.compile(r"(>=|<=) (.+)")
+_TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**6}
+_DAYS = (1, 32, 96, 384, 3840)
+_LAST = 31
+
+Key = Any
+
+
+class Axis:
+    """Values on the lines of their hierarchy, and the text of an end as something to compare.
+
+    Attributes:
+        places: Where each value lies, ascending.
+        widths: How far apart lines are, ascending.
+        key: Returns what the text of an end is compared by.
+        first: Returns the same for the first value from a line on.
+        last: Returns it for the last value before a line.
+    """
+
+    def __init__(
+        self, places: list[int], widths: list[int], key: Callable[[str], Key], first: Callable[[int], Key], last: Callable[[int], Key]
+    ):
+        self.places, self.widths, self.key, self.first, self.last = places, widths, key, first, last
+
+
+def strange_ends(values: pa.Array, people: Sequence[int], spec: HierarchySpec, k: int, labels: Iterable[str | None]) -> int:
+    """Counts the labels with an end where ranges may not end.
+
+    Args:
+        values: Shape (m,), ascending, without null: numbers, dates or timestamps of the source.
+        people: Shape (m,), how many people have each; a person of several values at the least of them.
+        spec: The hierarchy.
+        k: People.
+        labels: As text; what is no range ends nowhere.
+    """
+    axis = _moments(values) if pt.is_date(values.type) or pt.is_timestamp(values.type) else _numbers(values, spec)
+    texts = [spelt[0] for spelt in written(values)]
+    lows, highs = _ends(axis, texts, people, k)
+    return sum(not _allowed(label, axis, lows, highs) for label in labels if label is not None)
+
+
+def _allowed(label: str, axis: Axis, lows: set[Key], highs: set[Key]) -> bool:
+    try:
+        if found := _RANGE.fullmatch(label):
+            return axis.key(found[1]) in lows and axis.key(found[2]) in highs
+        if found := _OPEN.fullmatch(label):
+            return axis.key(found[2]) in (lows if found[1] == ">=" else highs) and None in (highs if found[1] == ">=" else lows)
+    except (ValueError, ArithmeticError):
+        return False
+    return True
+
+
+def _ends(axis: Axis, texts: Sequence[str], people: Sequence[int], k: int) -> tuple[set[Key], set[Key]]:
+    """Returns what ranges may begin and end with; None where they may be open."""
+    cuts = _cuts(axis.places, [0, *accumulate(people)], axis.widths, k)
+    edges = [0, *(bisect_left(axis.places, cut) for cut in cuts), len(texts)]
+    lows: set[Key] = set()
+    highs: set[Key] = set()
+    for number, (first, after) in enumerate(pairwise(edges)):
+        before, behind = (cuts[number - 1] if number else None), (cuts[number] if number < len(cuts) else None)
+        lows.add(axis.key(texts[first]) if people[first] >= k else None if before is None else axis.first(before))
+        highs.add(axis.key(texts[after - 1]) if people[after - 1] >= k else None if behind is None else axis.last(behind))
+    return lows, highs
+
+
+def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k: int) -> list[int]:
+    """Returns the lines of cuts, ascending: each with k people on both sides up to the next one."""
+    # Segment by its first value and the one after its last, and between which lines it is still looked at.
+    todo, cuts = [(0, len(places), -widths[-1] if places[0] < 0 else 0, widths[-1])], []
+    while todo:
+        first, after, low, high = todo.pop()
+        while before[after] - before[first] >= 2 * k:
+            line = _line(low, high, widths)
+            if line is None:
+                break
+            at = bisect_left(places, line, first, after)
+            if before[at] - before[first] < k:
+                low = line
+            elif before[after] - before[at] < k:
+                high = line
+            else:
+                cuts.append(line)
+                todo.append((at, after, line, high))
+                after, high = at, line
+    return sorted(cuts)
+
+
+def _line(low: int, high: int, widths: Sequence[int]) -> int | None:
+    """Returns the line between two others at which they are parted: of the widest bins, nearest to the middle, the lower of two."""
+    for width in reversed(widths):
+        under = (low + high) // 2 // width * width
+        inside = [line for line in (under, under + width) if low < line < high]
+        if inside:
+            return min(inside, key=lambda line: (abs(2 * line - low - high), line))
+    return None
+
+
+def _chain(widths: list[int], places: Sequence[int], factor: int) -> list[int]:
+    reach = max(-places[0], places[-1] + 1)
+    while widths[-1] < reach:
+        widths.append(widths[-1] * factor)
+    return widths
+
+
+def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
+    floating = pt.is_floating(values.type)
+    exact = [Decimal(spelt[0]).normalize() for spelt in written(values)]
+    used = max(0, *(-int(number.as_tuple().exponent) for number in exact))
+    origin, widths = Decimal(0), [Decimal(0)]
+    if isinstance(spec, WidthsHierarchy) and not spec.encode and _whole(spec.origin, used) is not None:
+        origin, widths = spec.origin, list(spec.widths)
+    start = _whole(origin, used) or 0
+    ends = [_shifted(exact[0], used), _shifted(exact[-1], used)]
+    cut = 1
+    while (max(map(abs, ends)) + abs(start)) // cut >= MOST:
+        cut *= 10
+    places = [(_shifted(number, used) - start) // cut for number in exact]
+    bins = [whole // cut for width in widths if (whole := _whole(width, used)) and whole % cut == 0 and cut < whole <= 10 * MOST * cut]
+
+    def key(text: str) -> Key:
+        # A float is the nearest one, whatever its text.
+        return float(values.type.to_pandas_dtype()(text)) if floating else Decimal(text).normalize()
+
+    def at(line: int, moved: int) -> Key:
+        return key(format(Decimal(line * cut + start + moved).scaleb(-used), "f"))
+
+    return Axis(places, _chain([1, *bins], places, 2 if bins else 10), key, lambda line: at(line, 0), lambda line: at(line, -1))
+
+
+def _shifted(number: Decimal, used: int) -> int:
+    whole = _whole(number, used)
+    assert whole is not None
+    return whole
+
+
+def _whole(number: Decimal, used: int) -> int | None:
+    """Returns a number in units of its last place in use; None where it needs more places."""
+    sign, digits, exponent = Decimal(number).normalize().as_tuple()
+    moved = int(exponent) + used
+    whole = int("".join(map(str, digits))) * (-1 if sign else 1)
+    return whole * 10**moved if moved >= 0 else None
+
+
+def _moments(values: pa.Array) -> Axis:
+    """Puts moments into a calendar of 32 days a month; a time with a zone by UTC."""
+    dated = pt.is_date(values.type)
+    ticks = 1 if dated else _TICKS[values.type.unit]
+    day = 1 if dated else 86_400 * ticks
+    finer = 1_000 if not dated and values.type.unit == "ns" else 1
+    raw = np.asarray(values.cast(pa.date32()).cast(pa.int32()) if dated else values.cast(pa.int64())).tolist()
+    moments = [moment // finer for moment in raw]
+    places = [_place(moment, day) for moment in moments]
+    clock = [] if dated else sorted({1, min(1_000, ticks), ticks, 60 * ticks, 3_600 * ticks})
+    unit = "D" if dated else "us" if values.type.unit == "ns" else values.type.unit
+
+    def key(text: str) -> Key:
+        if dated:
+            return int(np.datetime64(text, "D").astype(np.int64))
+        spelt = datetime.fromisoformat(text)
+        zone = spelt.utcoffset()
+        plain = np.datetime64(spelt.replace(tzinfo=None), "us") - (np.timedelta64(zone) if zone else np.timedelta64(0, "us"))
+        return int(plain.astype(f"datetime64[{unit}]").astype(np.int64))
+
+    return Axis(
+        places,
+        _chain([*clock, *(days * day for days in _DAYS)], places, 2),
+        key,
+        lambda line: _moment(line, day),
+        lambda line: _moment(line, day) - 1,
+    )
+
+
+def _place(moment: int, day: int) -> int:
+    days, rest = divmod(moment, day)
+    date = np.datetime64(days, "D")
+    month = date.astype("datetime64[M]")
+    return (int(month.astype(np.int64)) * (_LAST + 1) + int((date - month.astype("datetime64[D]")).astype(np.int64))) * day + rest
+
+
+def _moment(line: int, day: int) -> int:
+    days, rest = divmod(line, day)
+    number, within = divmod(days, _LAST + 1)
+    first, following = (int(np.datetime64(month, "M").astype("datetime64[D]").astype(np.int64)) for month in (number, number + 1))
+    return following * day if first + within >= following else (first + within) * day + rest

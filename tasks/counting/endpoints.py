@@ -1,0 +1,106 @@
+"""Where the ranges of a job's classes may end, and how many persons have each value where the job names them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.columns.arrays import to_numpy
+from core.columns.domains import Domain, value_column
+from core.columns.numbers import as_numbers, is_numerical
+from core.recoding.ends import Ends, shared_ends
+from schemas.job.job import Job
+from schemas.job.method import METHODS
+from tasks.counting.coding import Coding
+from tasks.counting.domains import qid_names, schema_of
+from tasks.source.chunks import Source
+from tasks.store.database import connect, quote
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+from tasks.store.tables import read_table, write_table
+
+STEP = Step("persons_of_values", __name__)
+_made: dict[tuple[object, ...], tuple[Ends | None, ...]] = {}
+_making = Lock()
+
+
+def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
+    """Returns where ranges of each QID may end, None for one that is not published as ranges; nothing where they end as observed."""
+    if not job.shared_ends:
+        return ()
+    key = (*coding.key, job.privacy.k)
+    with _making:
+        if key not in _made:
+            _made.clear()
+            qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
+            _made[key] = tuple(
+                shared_ends(_counted(job, domain), qid.hierarchy, job.privacy.k) if is_numerical(domain) and not hierarchy.least else None
+                for qid, domain, hierarchy in qids
+            )
+        return _made[key]
+
+
+def _counted(job: Job, domain: Domain) -> Domain:
+    """Returns a domain with nobody at any value where persons are named and were not counted: then every end is open."""
+    uncounted = job.columns.person and domain.persons is None
+    return replace(domain, persons=np.zeros(len(domain.values), np.int64)) if uncounted else domain
+
+
+def needs_persons(job: Job) -> bool:
+    """Tells whether ranges of classes may end only where persons were counted."""
+    return bool(job.columns.person) and job.shared_ends and not METHODS[job.method.name].one_level
+
+
+def persons_key(job: Job, source: Source, domain: Artifact) -> Key:
+    """Returns the key of a domain table with the persons of its values."""
+    return STEP.key(domain.sha256, source.digest, job.columns.person)
+
+
+def count_persons(job: Job, source: Source, domain: Artifact, store: Store, spill: Path) -> Artifact:
+    """Counts the persons of the values of each QID of numbers or dates, each once, at their least value.
+
+    Args:
+        job: Names the persons.
+        source: Where they are.
+        domain: The domain table.
+        store: Gets the same table with a column ``persons``, 0 where nothing was counted.
+        spill: Folder for what does not fit into memory.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+
+    def write(path: Path) -> int:
+        table = read_table(store, domain)
+        persons, positions = np.zeros(len(table), np.int64), table["qid"].to_numpy()
+        for position, name in enumerate(qid_names(job)):
+            rows = np.flatnonzero(positions == position)
+            values = table[value_column(position)].combine_chunks().take(pa.array(rows))
+            if as_numbers(values.drop_null()) is not None:
+                persons[rows] = _persons_at(job, source, name, values, spill)
+        return write_table(path, table.append_column("persons", pa.array(persons)), schema_of(job, persons=True), "domain")
+
+    return store.make("domain", persons_key(job, source, domain), ".parquet", write)
+
+
+def _persons_at(job: Job, source: Source, name: str, values: pa.Array, spill: Path) -> NDArray[np.int64]:
+    """Returns how many persons have each of some values, shape (values,), and no lesser one."""
+    columns = [quote(person) for person in job.columns.person]
+    floating = [person for person in job.columns.person if pt.is_floating(source.columns.field(person).type)]
+    somebody = " AND ".join([*(f"{column} IS NOT NULL" for column in columns), *(f"NOT isnan({quote(person)})" for person in floating)])
+    least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
+    with connect(job, spill) as connection:
+        found = connection.sql(f"SELECT value, count(*) AS persons FROM ({least}) WHERE value IS NOT NULL GROUP BY value").to_arrow_table()
+    persons = np.zeros(len(values), np.int64)
+    # A value that reads otherwise here than there counts nobody, which makes ranges wider and no end less safe.
+    places = pc.index_in(found["value"].combine_chunks().cast(values.type, safe=False), values)
+    known = to_numpy(places.is_valid())
+    persons[to_numpy(places.drop_null())] = found["persons"].to_numpy()[known]
+    return persons

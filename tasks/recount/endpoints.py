@@ -1,0 +1,86 @@
+"""Holds the ends of published ranges against the source: k people lie at or beyond each, unless the job wants observed ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from core.recount.label_spans import pair_labels
+from core.recount.shared_ends import strange_ends
+from core.recount.value_scales import value_scale
+from core.recount.value_texts import written
+from schemas.errors.base import counted
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.job import Job
+from schemas.release.endpoints import in_ranges
+from schemas.release.manifest import published_columns
+from tasks.recount.original import Original
+from tasks.recount.reading import as_given, fetched
+from tasks.store.database import quote
+
+
+def endpoint_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original | None) -> list[str]:
+    """Counts the labels of ranges whose ends are not shared by k people; nothing without the source, or where these may be observed.
+
+    Args:
+        job: Says where ranges end.
+        connection: The database.
+        release: What it reads the data files as.
+        original: The source.
+
+    Raises:
+        duckdb.Error: the files or the source cannot be read.
+    """
+    if original is None or not job.shared_ends:
+        return []
+    faults = []
+    for qid in job.columns.quasi_identifiers:
+        if not in_ranges(job, qid) or qid.name not in original.columns.names:
+            continue
+        values, people = _values(job, connection, original, qid.name)
+        if not len(values) or value_scale(values) is None:
+            continue
+        if strange := strange_ends(values, people, qid.hierarchy, job.privacy.k, _labels(job, connection, release, original, qid)):
+            faults.append(f"{counted(strange, 'range')} of '{qid.name}' {'ends' if strange == 1 else 'end'} where fewer than k people do")
+    return faults
+
+
+def _labels(
+    job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original, qid: QuasiIdentifier
+) -> Sequence[str | None]:
+    """Returns the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds."""
+    names = published_columns(job, qid)
+    columns = fetched(connection, f"SELECT DISTINCT {', '.join(f'{quote(name)} AS {quote(name)}' for name in names)} FROM {release}")
+    texts = []
+    for name in names:
+        column = as_given(columns[name], original, qid.name)
+        known = iter(written(column.drop_null()))
+        texts.append([next(known)[-1] if there else None for there in column.is_valid().to_pylist()])
+    return texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
+
+
+def _values(job: Job, connection: duckdb.DuckDBPyConnection, original: Original, name: str) -> tuple[pa.Array, list[int]]:
+    """Returns the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
+    column, persons = quote(name), [quote(person) for person in job.columns.person]
+    every = f"SELECT {column} AS value, 1 AS person FROM {original.relation}"
+    if persons:
+        known = " AND ".join(f"{person} IS NOT NULL{_no_nan(original, person)}" for person in persons)
+        every = f"SELECT min({column}) AS value, 1 AS person FROM {original.relation} WHERE {known} GROUP BY {', '.join(persons)}"
+        # A value that nobody has for the least of theirs is a value all the same.
+        every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {original.relation}"
+    found = fetched(
+        connection, f"SELECT value, sum(person)::BIGINT AS people FROM ({every}) WHERE value IS NOT NULL GROUP BY value ORDER BY value"
+    )
+    values, people = as_given(found["value"], original, name), found["people"].to_numpy()
+    order = np.argsort(np.asarray(values.cast(pa.int64())), kind="stable") if pt.is_timestamp(values.type) else np.arange(len(values))
+    return values.take(pa.array(order)), people[order].tolist()
+
+
+def _no_nan(original: Original, person: str) -> str:
+    name = person[1:-1].replace('""', '"')
+    floating = name in original.columns.names and pt.is_floating(original.columns.field(name).type)
+    return f" AND NOT isnan({person})" if floating else ""

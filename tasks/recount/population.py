@@ -1,0 +1,121 @@
+"""Counts how many rows of a population the labels of each class of a release fit: with what a journalist or a marketer works."""
+
+from __future__ import annotations
+
+import glob
+from collections import Counter
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.recount.coverage import rows_within
+from core.recount.label_readers import label_axis
+from core.recount.label_spans import Spans, read_labels
+from core.recount.value_scales import value_scale
+from schemas.errors.population import PopulationError
+from schemas.job.job import Job
+from schemas.release.manifest import published_columns
+from tasks.recount.original import Original
+from tasks.recount.published_labels import has_ranges, label_texts, way_of
+from tasks.recount.reading import as_given, fetched
+from tasks.source.partitions import relation
+from tasks.store.database import quote
+
+Pairs = Counter[tuple[int, int]]
+"""Number of classes by their records in the data and the rows of the population that they fit."""
+
+
+def population_of(job: Job) -> Original | None:
+    """Returns the population as DuckDB reads it; None where the job names none.
+
+    Raises:
+        PopulationError: a pattern matches nothing, a file is no Parquet, or quasi-identifiers are missing.
+    """
+    if job.population is None:
+        return None
+    files: list[str] = []
+    for pattern in job.population.path:
+        # Only what the job writes is a pattern: a bracket in a folder's name above it stands for itself.
+        found = sorted(glob.glob(str(Path(glob.escape(str(job.folder))) / pattern), recursive=True))  # noqa: PTH207 - the pattern is absolute
+        if not found:
+            raise PopulationError.no_files(pattern)
+        files += found
+    try:
+        columns = pq.read_schema(files[0])
+    except (pa.ArrowException, OSError):
+        raise PopulationError.no_parquet() from None
+    if lacking := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in columns.names]:
+        raise PopulationError.lacks(lacking)
+    return Original(relation([(file, ()) for file in dict.fromkeys(files)]), columns)
+
+
+def count_in_population(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> tuple[int, Pairs] | None:
+    """Counts the rows of the population, and the classes by their records and the rows that their labels fit.
+
+    Args:
+        job: Names the population.
+        connection: The database.
+        release: What it reads the data files as.
+
+    Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
+        PopulationError: it is not as the job has it.
+        duckdb.Error: files cannot be read.
+    """
+    population = population_of(job)
+    if population is None:
+        return None
+    qids = job.columns.quasi_identifiers
+    columns = [quote(name) for qid in qids for name in published_columns(job, qid)]
+    classes = fetched(connection, f"SELECT {', '.join(columns)}, count(*) AS records FROM {release} GROUP BY ALL")
+    names = ", ".join(quote(qid.name) for qid in qids)
+    try:
+        rows = fetched(connection, f"SELECT {names}, count(*) AS weight FROM {population.relation} GROUP BY ALL")
+    except (duckdb.IOException, duckdb.InvalidInputException):
+        raise PopulationError.no_parquet() from None
+    spans, numbers, places = [], [], []
+    for number in range(len(qids)):
+        of_classes, span, mine = _fitted(job, number, classes, as_given(rows[qids[number].name], population, qids[number].name))
+        spans.append(span)
+        numbers.append(of_classes)
+        places.append(mine)
+    weights = rows["weight"].to_numpy().astype(np.int64)
+    fitting = rows_within(spans, np.stack(numbers, axis=1), np.stack(places, axis=1), weights)
+    pairs = zip(classes["records"].to_numpy().tolist(), fitting.tolist(), strict=True)
+    return int(weights.sum()), Counter(pairs)
+
+
+def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array) -> tuple[NDArray[np.int64], Spans, NDArray[np.int64]]:
+    """Returns the label of each class, what labels cover, and where the value of each row stands.
+
+    Raises:
+        PopulationError: the labels mean nothing among values of that type.
+    """
+    qid = job.columns.quasi_identifiers[number]
+    published = [classes[name] for name in published_columns(job, qid)]
+    values = pa.array(held).unique().drop_null().sort()
+    texts = label_texts(job, qid, values.type, published)
+    ranged = has_ranges(texts)
+    if (ranged and value_scale(values) is None) or pt.is_null(values.type):
+        raise PopulationError.lacks([qid.name])
+    axis = label_axis(qid, values, job.folder, ranges=ranged, beginnings=way_of(job, qid) == "prefix")
+    if not axis.known:
+        raise PopulationError.lacks([qid.name])
+    distinct = list(dict.fromkeys(texts))
+    place = {text: position for position, text in enumerate(distinct)}
+    found = held.dictionary_encode()
+    order = np.append(axis.positions[_ranks(found.dictionary, values)], len(values))
+    codes = found.indices.fill_null(len(found.dictionary)).to_numpy().astype(np.int64)
+    return np.array([place[text] for text in texts], np.int64), read_labels(axis, distinct), order[codes]
+
+
+def _ranks(entries: pa.Array, values: pa.Array) -> NDArray[np.int64]:
+    """Returns where each of some values stands among all of them, ascending."""
+    ranks: NDArray[np.int64] = pc.index_in(entries, values).to_numpy(zero_copy_only=False).astype(np.int64)
+    return ranks

@@ -1,0 +1,80 @@
+"""The recount's own reading of where ranges may end agrees with what makes releases, and takes nothing else."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.columns.domains import Domain
+from core.hierarchies.spelling import as_text
+from core.recoding.ends import Ends, shared_ends
+from core.recount.shared_ends import strange_ends
+from schemas.job.columns import QuasiIdentifier
+
+SPECS: dict[str, dict[str, Any]] = {
+    "bins": {"widths": [1, 2, 4, 8]},
+    "wide bins": {"widths": [0.5, 5], "origin": 2},
+    "ranks": {"widths": [2, 4], "encode": True},
+    "beginnings": {"prefix": [2, 1]},
+    "days": {"date": ["month", "year"]},
+}
+KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any], tuple[str, ...]]] = [
+    (pa.int16(), st.integers(-300, 300), ("bins", "wide bins", "ranks", "beginnings")),
+    (pa.uint64(), st.integers(0, 2**64 - 1), ("bins", "ranks")),
+    (pa.float64(), st.floats(allow_nan=False, allow_infinity=False), ("bins", "wide bins")),
+    (pa.float64(), st.integers(-900, 900).map(lambda number: number / 10), ("bins", "wide bins", "ranks")),
+    (pa.float32(), st.floats(width=32, allow_nan=False, allow_infinity=False), ("bins",)),
+    (pa.decimal128(7, 2), st.decimals(-9999, 9999, places=2), ("bins", "wide bins")),
+    (pa.date32(), st.dates(date(1, 1, 1), date(9999, 12, 31)), ("days",)),
+    (pa.timestamp("s"), st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(lambda one: one.replace(microsecond=0)), ("days",)),
+    (pa.timestamp("us", "Europe/Zurich"), st.datetimes(datetime(1900, 1, 1), datetime(2030, 1, 1)), ("days",)),
+    (pa.timestamp("ns"), st.integers(0, 10**15).map(lambda number: datetime(2000, 1, 1) + timedelta(microseconds=number)), ("days",)),
+]
+
+
+def texts_of(found: Ends) -> list[tuple[str | None, str | None]]:
+    return list(zip(as_text(found.low).to_pylist(), as_text(found.high).to_pylist(), strict=True))
+
+
+def label(low: str | None, high: str | None) -> str:
+    if low is None or high is None:
+        return "*" if low is high else f"<= {high}" if low is None else f">= {low}"
+    return f"[{low} - {high}]"
+
+
+@pytest.mark.parametrize("place", range(len(KINDS)))
+@given(data=st.data())
+def test_both_readings_find_the_same_ends(place: int, data: st.DataObject) -> None:
+    dtype, drawn, specs = KINDS[place]
+    values = pa.array(data.draw(st.lists(drawn, min_size=1, max_size=25)), dtype).unique().sort()
+    people, k = np.array(data.draw(st.lists(st.integers(1, 9), min_size=len(values), max_size=len(values)))), data.draw(st.integers(1, 12))
+    spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": SPECS[data.draw(st.sampled_from(specs))]}).hierarchy
+    ends = texts_of(shared_ends(Domain("x", values, people, 0), spec, k))
+    labels = [label(low, high) for first, (low, _) in enumerate(ends) for _, high in ends[first:]]
+    assert strange_ends(values, people.tolist(), spec, k, labels) == 0
+
+
+@given(st.dictionaries(st.integers(0, 200), st.integers(1, 4), min_size=3, max_size=40))
+def test_a_value_of_few_people_is_no_end(people: dict[int, int]) -> None:
+    """As an observed range has it: but where a line of the grid happens to be there."""
+    values, k = sorted(people), 5
+    spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"prefix": [2, 1]}}).hierarchy
+    found = shared_ends(Domain("x", pa.array(values), np.array([people[value] for value in values]), 0), spec, k)
+    lows, highs = (set(side.to_pylist()) for side in (found.low, found.high))
+    counts = [people[value] for value in values]
+    for value in values:
+        assert strange_ends(pa.array(values), counts, spec, k, [f">= {value}"]) == int(value not in lows or None not in highs)
+        assert strange_ends(pa.array(values), counts, spec, k, [f"<= {value}"]) == int(value not in highs or None not in lows)
+
+
+def test_what_is_no_number_is_no_end() -> None:
+    spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [1]}}).hierarchy
+    values = pa.array([Decimal(1), Decimal(2)], pa.decimal128(3, 0))
+    assert strange_ends(values, [9, 9], spec, 5, ["[1 - 2]", "[1 - x]", ">= x", "*", None, "1"]) == 2

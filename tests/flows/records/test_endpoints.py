@@ -1,0 +1,97 @@
+"""Ranges of every method end where k people lie at or beyond, the recount sees to it, and what a job asks for is what is said."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from core.recoding.ends import observed_ends
+from schemas.errors.base import JobError, VerificationError
+from schemas.job.job import load_job
+from schemas.job.method import METHODS
+from tasks.counting import endpoints
+from tasks.publication.verify_and_publish import Published
+from tests.jobs import released, write_job, write_parquet
+
+RANGES = [name for name, entry in METHODS.items() if not entry.one_level]
+K = 5
+
+
+def incomes(rows: int, seed: int = 3) -> pa.Table:
+    """People whose incomes have a heavy tail: nearly all of them are nobody else's."""
+    random = np.random.default_rng(seed)
+    income = np.round(np.exp(random.normal(10, 1.2, rows))).astype(np.int64)
+    columns = {"person": np.arange(rows) // 2, "income": income, "age": random.integers(18, 80, rows), "sick": random.integers(0, 3, rows)}
+    return pa.table(columns)
+
+
+def job_file(folder: Path, name: str, **parts: Any) -> Path:
+    write_parquet(folder / "people", incomes(600), files=2)
+    qids = [{"name": "income", "hierarchy": {"widths": [1000, 10000]}}, {"name": "age", "hierarchy": {"widths": [1, 5, 10]}}]
+    columns = {"identifiers": ["person"], "quasi_identifiers": qids, "sensitive": ["sick"], "insensitive": []} | parts.pop("columns", {})
+    job = {"version": 1, "name": "incomes", "source": {"path": "people/*.parquet"}, "columns": columns, "privacy": {"k": K}}
+    return write_job(folder, job | {"method": {"name": name}, "memory": "256MB", "target": "releases"} | parts)
+
+
+def run(job: Path) -> Published:
+    flow = METHODS[load_job(job).method.name].flow.load()
+    made: Published = getattr(flow, "fn", flow)(job, ())
+    return made
+
+
+def ends(labels: pl.Series) -> set[int]:
+    """All ends of ranges; a value by itself is none."""
+    return {int(number) for label in labels.unique() if not re.fullmatch(r"-?[0-9]+", label) for number in re.findall(r"[0-9]+", label)}
+
+
+@pytest.mark.parametrize("person", [False, True])
+@pytest.mark.parametrize("method", RANGES)
+def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: bool) -> None:
+    made = run(job_file(tmp_path, method, columns={"person": "person"} if person else {"person": "none"}))
+    alone = {value for value, count in zip(*np.unique(incomes(600)["income"], return_counts=True), strict=True) if count == 1}
+    found = ends(released(made.folder)["income"])
+    # A bin begins at a thousand, whoever earns that; nothing else is told.
+    assert found
+    assert all(end % 1000 in (0, 999) or end not in alone for end in found)
+    assert max(alone) not in found
+    assert made.manifest.endpoints == {"income": "shared", "age": "shared"}
+
+
+@pytest.mark.parametrize("method", ["mondrian", "rayden"])
+def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path, method: str) -> None:
+    made = run(job_file(tmp_path, method, endpoints="observed"))
+    assert max(incomes(600)["income"].to_pylist()) in ends(released(made.folder)["income"])
+    assert made.manifest.endpoints == {"income": "observed", "age": "observed"}
+    assert "may be those of a single" in (made.folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("intervals", ["text", "bounds"])
+@pytest.mark.parametrize("method", ["mondrian", "canon"])
+def test_the_recount_refuses_observed_ends(tmp_path: Path, method: str, intervals: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if what makes releases had forgotten the promise."""
+    monkeypatch.setattr(endpoints, "shared_ends", lambda domain, spec, k: observed_ends(domain))
+    with pytest.raises(VerificationError, match="ranges of 'income' end where fewer than k people do"):
+        run(job_file(tmp_path, method, intervals=intervals))
+
+
+def test_fragments_end_where_the_whole_does(tmp_path: Path) -> None:
+    columns = {"person": "person"}
+    whole = run(job_file(tmp_path / "whole", "mondrian", columns=columns))
+    method = {"name": "mondrian", "fragments": {"count": 4, "sample": 1}}
+    parts = run(job_file(tmp_path / "parts", "mondrian", method=method, columns=columns))
+    assert ends(released(parts.folder)["income"]) == ends(released(whole.folder)["income"])
+    assert parts.manifest.endpoints == whole.manifest.endpoints
+
+
+def test_bins_of_ranks_say_that_they_end_at_values(tmp_path: Path) -> None:
+    qids = [{"name": "income", "hierarchy": {"widths": [50, 100], "encode": True}}, {"name": "age", "hierarchy": {"widths": [10, 20, 40]}}]
+    made = run(job_file(tmp_path, "skald", columns={"quasi_identifiers": qids}, suppression={"limit": 0.2}))
+    assert made.manifest.endpoints == ({"income": "observed"} if made.manifest.node[0] else {})
+    with pytest.raises(JobError, match="endpoints: 'income' is published in bins of ranks"):
+        load_job(job_file(tmp_path, "skald", columns={"quasi_identifiers": qids}, endpoints="shared"))
