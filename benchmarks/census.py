@@ -34,7 +34,7 @@ from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.branch_and_bound import Branching
 from core.lattice.greedy_walks import changed
 from core.privacy.models import KAnonymity
-from schemas.errors.signals import Spent
+from schemas.errors.signals import SpentError
 from schemas.job.columns import QuasiIdentifier
 from tasks.engine.peak_memory import peak_rss
 
@@ -171,7 +171,7 @@ def lightning(nodes: Evaluations, step: int) -> None:
                 if expanded % len(nodes.top):
                     break
                 current = min(following)[1]
-    except Spent:
+    except SpentError:
         pass
 
 

@@ -76,7 +76,7 @@ def print_costs(rows: list[tuple[str, Cost]]) -> None:
 
 def met(found: dict[str, Any], chunks: int, least: int) -> bool:
     """Tells, and prints, whether the DM* ratio is at least what the paper claims for every k."""
-    ratios = [case["ratio"] for case in found["cases"] if case["chunks"] == chunks]
+    ratios: list[float] = [case["ratio"] for case in found["cases"] if case["chunks"] == chunks]
     if not ratios:
         return True
     print(f"{chunks} chunks: DM* ratio at least {min(ratios):.2f}; the paper claims {least}: {'met' if min(ratios) >= least else 'MISSED'}")

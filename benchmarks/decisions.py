@@ -227,6 +227,7 @@ def persons(given: argparse.Namespace) -> None:
     print(f"{len(who):,} visits of {PEOPLE:,} people, k = {k} counted in records")
     root = root_of(some)
     found = Search(root, some.cutting.hierarchies, KAnonymity(k), len(who) // 100, "dm_star").run()
+    assert found is not None, "the top holds everybody"
     maps = [hierarchy.rolled(0, level) for hierarchy, level in zip(some.cutting.hierarchies, found.node, strict=True)]
     packing = Packing(tuple(len(one.labels[level]) for one, level in zip(some.cutting.hierarchies, found.node, strict=True)))
     numbers = some.cutting.cut(some.codes, some.ones).of_rows()
@@ -272,9 +273,18 @@ def keys(_: argparse.Namespace) -> None:
     print(f"the same modules as syntax trees: {spent * 1000:.0f} ms")
 
 
+Subject = Callable[[argparse.Namespace], None]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    subjects = {"counting": counting, "crowds": crowds, "cells": cells, "optimum": optimum, "persons": persons}
+    subjects: dict[str, Callable[[argparse.Namespace], None]] = {
+        "counting": counting,
+        "crowds": crowds,
+        "cells": cells,
+        "optimum": optimum,
+        "persons": persons,
+    }
     subjects |= {"pictures": pictures, "keys": keys, "repeats": repeats}
     parser.add_argument("what", choices=subjects)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])

@@ -85,7 +85,7 @@ def coded(table: pa.Table, qids: Sequence[QuasiIdentifier], folder: Path, sensit
     codes = np.stack([Coder(domain).code(column) for domain, column in zip(domains, columns, strict=True)], axis=1)
     of = domains[: len(qids)]
     hierarchies = tuple(build_hierarchy(qid, domain, folder) for qid, domain in zip(qids, of, strict=True))
-    axes = tuple(axis_of(qid, *pair, folder) for qid, *pair in zip(qids, of, hierarchies, strict=True))
+    axes = tuple(axis_of(qid, domain, hierarchy, folder) for qid, domain, hierarchy in zip(qids, of, hierarchies, strict=True))
     wholes = tuple(domain.counts for domain in domains[len(qids) :])
     rules = Rules(10, None, tuple(names[len(qids) :]), wholes)
     return Table(codes.astype(np.uint16), Cutting(axes, of, hierarchies, rules, (None,) * len(qids)))

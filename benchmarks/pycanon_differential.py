@@ -97,7 +97,8 @@ def accepts(job: Path, release: Path, setting: str) -> bool:
     """Tells whether the verification accepts a release under other privacy settings."""
     from schemas.errors.base import VerificationError
     from schemas.job.job import load_job
-    from tasks.recount.recount import data_files, recount
+    from tasks.recount.recount import recount
+    from tasks.release.files import data_files
 
     loaded = load_job(job, [setting])
     try:

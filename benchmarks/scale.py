@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks.measure import Cost, measure, skald
 from data.medical import make_medical
@@ -88,7 +89,7 @@ def copied(files: list[Path], memory: str) -> Cost:
         return measure([sys.executable, "-c", COPY, memory, *map(str, files)], Path(folder))
 
 
-def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int | str) -> tuple[Cost, dict]:
+def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int | str) -> tuple[Cost, dict[str, Any]]:
     """Measures one run of the medical job from nothing to a published release and returns its manifest."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as name:
         folder = Path(name)

@@ -119,7 +119,8 @@ def needed(arrows: Mapping[str, set[str]]) -> list[tuple[str, str]]:
 
 def house() -> Picture:
     """Returns the picture."""
-    parts, top = [], 12.0
+    parts: list[str] = []
+    top = 12.0
     for floor, (says, places) in FLOORS.items():
         rows = 1 + max(row for _, row in places.values())
         high = HEAD + rows * ROW

@@ -87,8 +87,9 @@ def _samples(files: Sequence[str]) -> defaultdict[int, list[str]]:
     for path in files:
         with pq.ParquetFile(path) as file:
             for group in range(file.num_row_groups):
-                # A row group is of one column; that of its sample counts nothing.
-                if file.metadata.row_group(group).column(COUNT).statistics.max:
+                # A row group is of one column; that of its sample counts nothing. A file that lacks the column has none of its values.
+                part = file.metadata.row_group(group)
+                if not part.num_rows or part.column(COUNT).statistics.max:
                     continue
                 table = file.read_row_group(group, ["column", "digest", "value"], use_threads=False)
                 number, digests, values = table["column"][0].as_py(), table["digest"].to_numpy(), table["value"].combine_chunks()

@@ -189,7 +189,9 @@ JOBS: dict[str, dict[str, Any]] = {
     "roots": {"memory": "64MB", "method": {"name": "skald", "objective": "gcp"}},
     "mondrian": {"method": {"name": "mondrian"}},
     "fragments": {"method": {"name": "mondrian", "fragments": {"count": 2}}},
-    "pseudonyms": {"columns": JOB["columns"] | {"identifiers": [{"name": "person", "treatment": {"mask": {"keep": 1}}}]}},
+    "pseudonyms": {
+        "columns": JOB["columns"] | {"identifiers": [{"name": "person", "treatment": {"mask": {"keep": 1}}}], "linkable": "person"}
+    },
     "rayden": {"method": {"name": "rayden"}, "privacy": {"k": 4, "t": {"disease": {"t": 0.9}}}},
     "clustering": {"method": {"name": "clustering"}},
 }
