@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import floor
 from typing import Any
 
@@ -56,13 +57,13 @@ class People:
     k: int
     model: Model
 
-    @property
+    @cached_property
     def example(self) -> Example:
         """The table with hierarchies of widths."""
         domains = tuple(observed(f"qid {qid}", [row[qid] for row in self.rows], pa.int64()) for qid in range(2))
         return Example(list(self.rows), domains, tuple(built({"widths": [2, 4]}, domain) for domain in domains))
 
-    @property
+    @cached_property
     def crowd(self) -> Crowd:
         """Whose the records are."""
         return Crowd(None if self.whose is None else np.array(self.whose, np.int32))

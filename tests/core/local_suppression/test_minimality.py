@@ -29,7 +29,7 @@ def model_of(name: str, null: int | None) -> PrivacyModel:
 
 
 @given(TABLES, st.sampled_from(sorted(MODELS)), st.sampled_from(["drop", "mask", "cell"]), st.integers(0, 2))
-@tried(20)
+@tried(12)
 def test_nobody_who_is_published_is_told_by_what_became_of_rare_records(
     table: list[tuple[int, int, int | None]], name: str, treatment: Treatment, rounds: int
 ) -> None:
