@@ -4,10 +4,11 @@
 
 Small tables are made at random and published. The intruder tries every way to give the values of each class to its people, and any value
 to whoever was left out, runs the algorithm on each, and keeps what makes the release that he has (``tests.oracles.minimality``). ``told``
-is how many people have the same value in all of these, or fewer values than the model asks for, though their class holds more. ``left out``
-is how many are not published because they are enough and break l or t: of them it is told that they do. ``levels told`` counts where the
-levels themselves are searched for, in the place of being known: which levels are best depends on how many records of the whole table fail.
-``--adult`` prints what l costs on Adult in the place of the attack; its folder is expected as ``benchmarks.local_suppression`` does.
+is how many people have the same value in all of these, or fewer values than the model asks for, though their class holds more; those who
+were left out are among them. ``left out`` is how many are not published, for they are too rare, or enough and break l or t: that much is
+told of them. ``levels told`` counts where the levels themselves are searched for, in the place of being known: which levels are best
+depends on how many records of the whole table fail. ``--adult`` prints what l costs on Adult in the place of the attack; its folder is
+expected as ``benchmarks.local_suppression`` does.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,14 +52,13 @@ MODELS = [
 ]
 Play = Callable[[People, Values], Together]
 PLAYS: dict[str, Play] = {
-    **{f"mondrian {mode}": lambda people, values, mode=mode: by_cuts(people, values, mode) for mode in ("strict", "median", "relaxed")},
-    "mondrian ncp": lambda people, values: by_cuts(people, values, score="ncp"),
-    "mondrian, refused: next": lambda people, values: by_cuts(people, values, refused="next"),
-    **{
-        method: lambda people, values, method=method: by_records(people, values, method)
-        for method in ("rayden", "canon", "mondrian_cof", "clustering")
-    },
-    "rayden, merged with the nearest": lambda people, values: by_records(people, values, "rayden", nearest=True),
+    "mondrian strict": partial(by_cuts, mode="strict"),
+    "mondrian median": partial(by_cuts, mode="median"),
+    "mondrian relaxed": partial(by_cuts, mode="relaxed"),
+    "mondrian ncp": partial(by_cuts, score="ncp"),
+    "mondrian, refused: next": partial(by_cuts, refused="next"),
+    **{method: partial(by_records, method=method) for method in ("rayden", "canon", "mondrian_cof", "clustering")},
+    "rayden, merged with the nearest": partial(by_records, method="rayden", nearest=True),
 }
 OLD = ("mondrian, refused: next", "rayden, merged with the nearest")
 """What others do, and SKALD did before: not counted, but printed to show that the attack works."""
@@ -142,37 +143,30 @@ def drawn(asked: Asked, size: int, seed: int, *, persons: bool) -> tuple[People,
 
 def played(asked: Asked, tables: int, size: int, seed: int, play: Play, *, persons: bool) -> Found:
     """Plays the attack against a method without levels."""
-    found = np.zeros(4, np.int64)
+    found = [0, 0, 0, 0]
     for number in range(tables):
         people, values = drawn(asked, size, seed + number, persons=persons)
         classes = play(people, values)
-        known = told(classes, values, DOMAIN, lambda world, people=people: play(people, world), asked.least)
+        known = told(classes, values, DOMAIN, partial(play, people), asked.least)
         published = sum(map(len, classes))
-        found += size, published, size - published, len(known)
-    return Found(*found.tolist(), None)
+        found = [before + now for before, now in zip(found, (size, published, size - published, len(known)), strict=True)]
+    return Found(found[0], found[1], found[2], found[3], None)
 
 
 def levelled(asked: Asked, tables: int, size: int, seed: int, treatment: Any, rounds: int) -> Found:
     """Plays the attack against method skald, with levels that are known and with levels that are searched for."""
-    found = np.zeros(5, np.int64)
+    found = [0, 0, 0, 0, 0]
     for number in range(tables):
         people, values = drawn(asked, size, seed + number, persons=False)
         classes, node = by_levels(people, values, treatment, rounds, LIMIT)
         if not node:
             continue
-        known, searched = (
-            told(
-                classes,
-                values,
-                DOMAIN,
-                lambda world, at=at, people=people: by_levels(people, world, treatment, rounds, LIMIT, at),
-                asked.least,
-            )
-            for at in (node, None)
-        )
+        play = partial(by_levels, people, treatment=treatment, rounds=rounds, limit=LIMIT)
+        known, searched = (told(classes, values, DOMAIN, partial(play, node=at), asked.least) for at in (node, None))
         published = sum(map(len, classes))
-        found += size, published, size - published, len(known), len(searched)
-    return Found(*found.tolist())
+        counts = size, published, size - published, len(known), len(searched)
+        found = [before + now for before, now in zip(found, counts, strict=True)]
+    return Found(found[0], found[1], found[2], found[3], found[4])
 
 
 if __name__ == "__main__":

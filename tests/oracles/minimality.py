@@ -8,12 +8,12 @@ make the release that he has. What somebody has in all of them, he knows.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
 Classes = Sequence[Sequence[int]]
-Release = Callable[[Sequence[Any]], Hashable]
+Release = Callable[[Sequence[Any]], object]
 """What is published if everybody has these values, as the intruder sees it: whatever is equal looks equal to him."""
 
 
