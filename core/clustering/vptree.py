@@ -59,10 +59,9 @@ class Tree:
             small = segments[:, 1] - segments[:, 0] < 2 * self.k
             finished.append(segments[small])
             segments = segments[~small]
-            near = self._near(points, order, segments, draws.random((len(segments), 2)), distances, people)
+            near = self.halved(points, order, segments, draws.random((len(segments), 2)), distances, people)
             finished.append(segments[near == 0])
             segments, near = segments[near > 0], near[near > 0]
-            split_segments(order, segments, near, distances)
             cuts = segments[:, 0] + near
             segments = np.stack([np.stack([segments[:, 0], cuts], 1), np.stack([cuts, segments[:, 1]], 1)], 1).reshape(-1, 2)
         # Segments end in the order of their depth; numbered by place, classes do not tell when they were finished.
@@ -70,6 +69,32 @@ class Tree:
         classes = np.empty(points.size, np.int32)
         classes[order] = np.searchsorted(ends, np.arange(points.size), side="right")
         return classes
+
+    def halved(
+        self,
+        points: Points,
+        order: NDArray[np.int64],
+        segments: NDArray[np.int64],
+        draws: NDArray[np.float64],
+        distances: NDArray[np.int64],
+        people: NDArray[np.int32] | None = None,
+    ) -> NDArray[np.int64]:
+        """Puts the near side of segments before the far one.
+
+        Args:
+            points: The records.
+            order: Shape (n,), the records segment by segment; changed.
+            segments: Shape (s, 2), where each begins and ends; 2k records or more.
+            draws: Shape (s, 2), uniform on [0, 1), for the vantage points.
+            distances: Shape (n,), scratch.
+            people: As of ``partition``.
+
+        Returns:
+            Shape (s,), how many records are near, or 0 where a segment is not to be split.
+        """
+        near = self._near(points, order, segments, draws, distances, people)
+        split_segments(order, segments[near > 0], near[near > 0], distances)
+        return near
 
     def _near(
         self,

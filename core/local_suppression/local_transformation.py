@@ -1,10 +1,13 @@
 """Rounds: what a choice of levels suppresses is anonymised again, at the best levels of its own, as ARX's local transformation does.
 
-Records that fail at the node of all are few and unlike the others, so that other levels suit them. Each round searches the lattice over
-what is left, with the whole privacy model, and publishes the cells of its node that are safe *among what is left*: a class needs nobody
-else. A round must publish at least half of what is left (``LIMIT``): without a limit, objectives that do not weigh suppressed records would
-take next to nobody at the finest levels, round after round. Rounds end when nothing is left, when nothing is gained, or when the best node
-is the top, which is a mask and no round.
+Records whose combinations are too rare at the node of all are few and unlike the others, so that other levels suit them. Each round
+searches the lattice over what is left, by k alone, and publishes the cells of its node that are safe *among what is left*: a class needs
+nobody else. A round must find room for at least half of what is left (``LIMIT``): without a limit, objectives that do not weigh suppressed
+records would take next to nobody at the finest levels, round after round. Rounds end when nothing is left, when nothing is gained, or when
+the best node is the top, which is a mask and no round.
+
+Neither which records take part nor the levels follow from sensitive values: a cell that is large enough and breaks l or t is left out, here
+as at the node of all, and never tried again among others.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from core.local_suppression.rest import Level, Members, Rest
 from core.local_suppression.unions import apart
 from core.persons.node_cells import PeopleCells, cells_at
 from core.privacy.class_tables import unchanged
-from core.privacy.models import PrivacyModel
+from core.privacy.models import KAnonymity, PrivacyModel, fewest_allowed
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
 
 LIMIT = Fraction(1, 2)
@@ -54,6 +57,11 @@ class Leveller:
         """What tells cells apart."""
         return (*self.hierarchies, *map(unchanged, self.sensitive))
 
+    @property
+    def few(self) -> KAnonymity:
+        """What a class must satisfy whatever its sensitive values."""
+        return KAnonymity(fewest_allowed(self.model))
+
     def at(self, rest: Rest, node: Node) -> Level:
         """Counts the cells of a node.
 
@@ -63,17 +71,18 @@ class Leveller:
         """
         made = cells_at(rest.cells, node, self.hierarchies, self.sensitive, rest.visits)
         members = Members(rest.whose, made.owners.astype(np.int64)) if rest.whose and isinstance(made, PeopleCells) else None
-        return Level(made.cells, made.spreads, self.model.fails(made.persons, made.spreads), members)
+        failing = self.model.fails(made.persons, made.spreads)
+        return Level(made.cells, made.spreads, failing, self.few.fails(made.persons), members)
 
     def rest(self, rest: Rest, level: Level) -> Rest:
-        """Returns the records that fail at a node that is nowhere finer than their cells."""
+        """Returns the records in cells of too few at a node that is nowhere finer than their cells."""
         lost, codes = Lost(level, rest.cells.node, self.hierarchies), rest.cells.codes
         found = [first + lost.among(codes[first : first + SLICE]) for first in range(0, rest.cells.cells, SLICE)]
         return rest.taken(np.concatenate([np.empty(0, np.intp), *found]))
 
 
 class Lost:
-    """Tells of cells whether their records fail at a coarser node.
+    """Tells of cells whether their records are in cells of too few at a coarser node.
 
     Args:
         level: That node.
@@ -82,10 +91,10 @@ class Lost:
     """
 
     def __init__(self, level: Level, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
-        rows = np.flatnonzero(level.failing)
+        rows = np.flatnonzero(level.few)
         self._packing = level.cells.packing
         words = tuple(word[rows] for word in level.cells.words)
-        # All that failed is one class, so that cells are looked up as records of a release are.
+        # All that is left is one class, so that cells are looked up as records of a release are.
         self._assigner = Assigner(Stage(level.node, self._packing, words, np.zeros(len(rows), np.int32)))
         self._maps = [hierarchy.rolled(fine, coarse) for hierarchy, fine, coarse in zip(hierarchies, node, level.node, strict=False)]
 
@@ -96,17 +105,17 @@ class Lost:
 
 
 def anonymise_again(first: Level, left: Rest, rounds: int, leveller: Leveller, find: Find) -> tuple[list[Level], Rest]:
-    """Anonymises again what failed, round by round.
+    """Anonymises again what is too rare, round by round.
 
     Args:
         first: The node of all.
-        left: What failed there, at a node as fine as its memory allows.
+        left: What is too rare there, at a node as fine as its memory allows.
         rounds: How many rounds there are at most.
         leveller: Looks at nodes.
-        find: Searches.
+        find: Searches by k alone.
 
     Returns:
-        The nodes, the first one included, and what failed at the last.
+        The nodes, the first one included, and what is too rare at the last.
     """
     levels = [first]
     top = tuple(hierarchy.top for hierarchy in leveller.hierarchies)
@@ -115,8 +124,6 @@ def anonymise_again(first: Level, left: Rest, rounds: int, leveller: Leveller, f
         if found is None or found.loss.suppressed == left.records or found.node[: len(top)] == top:
             break
         level = apart(levels, leveller.at(left, found.node), leveller.model, leveller.hierarchies)
-        if level.failing.all():
-            break
         levels.append(level)
         left = leveller.rest(left, level)
     return levels, left

@@ -1,9 +1,9 @@
 """A mask that is no safe class by itself, made safe by classes that are given back to it.
 
-What stars and rounds leave may hold k records and yet fail: where every class needs two sensitive values, what is left at the end has but
-one. Then none of it could be published, though a few records of another kind among it would do. So classes that stars or rounds made are
-masked too, ``*`` in every QID, until the mask is safe; those first that lose least by it, and one that does it alone before several. It
-happens only where the mask publishes at least as many records as it takes from classes: never for the want of k records alone.
+What stars and rounds leave may hold k records and yet not k persons. Then none of it could be published, though a few records of others
+among it would do. So classes that stars or rounds made are masked too, ``*`` in every QID, until the mask is safe; those first that lose
+least by it, and one that does it alone before several. It happens only where the mask publishes at least as many records as it takes from
+classes: never for the want of k records alone. Where a job asks for more than k it does not happen, for it would tell who lacks what.
 """
 
 from __future__ import annotations

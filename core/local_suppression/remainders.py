@@ -15,9 +15,10 @@ from core.local_suppression.local_transformation import Leveller
 from core.local_suppression.masks import Lenders, give_back
 from core.local_suppression.recoding import Part
 from core.local_suppression.rest import Level, Rest
-from core.local_suppression.stars import Stars, fewest_stars
+from core.local_suppression.stars import Bools, Stars, fewest_stars
 from core.local_suppression.unions import unsafe
 from core.losses.losses import group_penalties
+from core.privacy.models import KAnonymity
 from core.recoding.recoding import Treatment
 from schemas.job.suppression import SUPPRESSIONS
 
@@ -30,19 +31,23 @@ class Treated:
         parts: The node of all, one for each round, and what is starred or masked of the rest.
         unpublished: Shape (cells,), records of the cells that are in no part.
         least: How many stars the last part cannot do without; None if that is not known.
+        uneven: Records of classes that are large enough and fail, which are left out with all they hold.
     """
 
     parts: list[Part]
     unpublished: NDArray[np.int64]
     least: int | None
+    uneven: int = 0
 
 
 def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
     """Treats what is left after all rounds.
 
+    Stars are chosen by k alone, and so is what is masked. A pool, and the mask, that turns out to break l or t is left out as a whole.
+
     Args:
         levels: The node of all, and that of each round.
-        left: What failed at the last of them.
+        left: What is too rare at the last of them.
         treatment: ``drop``, ``mask`` or ``cell``. What no set of stars but all of them brings into a class is masked.
         leveller: Looks at nodes.
         domains: One per QID.
@@ -51,47 +56,61 @@ def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: L
     rest, cells, stars = _starred(levels, left, leveller, domains, SUPPRESSIONS[treatment].stars)
     over = np.flatnonzero(~stars.published)
     if SUPPRESSIONS[treatment].masks and len(over):
-        lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:]]
-        lenders.append(_lenders(cells, stars.published, stars.starred))
-        given = masked_with(cells.take(over), lenders, leveller)
+        # With l or t no class is given back: which ones there are follows from sensitive values.
+        lends = leveller.model == leveller.few
+        lenders = [_lenders(combinations_of(level, leveller, domains), ~level.failing, None) for level in levels[1:] if lends]
+        lenders += [_lenders(cells, stars.published, stars.starred)] if lends else []
+        given = masked_with(cells.take(over), lenders, leveller.few)
         if given is not None:
-            treated = _with_rest(_masked(parts, given), rest, _all_masked(stars, over, given[-1]), leveller)
-            # A class that lends may leave others that publish the same without what made them safe together.
-            if not any(marks.any() for marks in unsafe(treated.parts, leveller.model, leveller.hierarchies)):
-                return treated
-    return _with_rest(parts, rest, stars, leveller)
+            parts, stars = _masked(parts, given), _all_masked(stars, over, given[-1] if lends else np.zeros(0, np.bool_))
+    broken = stars.published & _broken(cells, stars, leveller)
+    if broken.any():
+        stars = replace(stars, published=stars.published & ~broken, least=None)
+    dropped = np.concatenate([level.dropped for level in levels])
+    return replace(_with_rest(parts, rest, stars, dropped, leveller), uneven=int(dropped.sum() + cells.counts[broken].sum()))
 
 
-def _masked(parts: Sequence[Part], given: Sequence[NDArray[np.bool_]]) -> list[Part]:
+def _broken(cells: Combinations, stars: Stars, leveller: Leveller) -> Bools:
+    """Returns the published combinations in pools that break the promise, shape (combinations,)."""
+    broken, rows = np.zeros(len(stars.published), np.bool_), np.flatnonzero(stars.published)
+    if len(rows):
+        mine = cells.take(rows)
+        pools = _classes(mine.codes, stars.starred[rows])
+        held = mine.pooled(pools, int(pools.max()) + 1)
+        broken[rows] = leveller.model.fails(held.persons, held.spreads)[pools]
+    return broken
+
+
+def _masked(parts: Sequence[Part], given: Sequence[Bools]) -> list[Part]:
     later = [replace(part, starred=part.starred | marks[:, None]) for part, marks in zip(parts[1:], given, strict=False)]
-    return [*parts[:1], *later]
+    return [*parts[:1], *later, *parts[1 + len(later) :]]
 
 
-def _all_masked(stars: Stars, over: NDArray[np.intp], given: NDArray[np.bool_]) -> Stars:
+def _all_masked(stars: Stars, over: NDArray[np.intp], given: Bools) -> Stars:
     starred = stars.starred.copy()
-    starred[np.flatnonzero(stars.published)[given]] = True
+    starred[np.flatnonzero(stars.published)[: len(given)][given]] = True
     starred[over] = True
     return Stars(starred, np.ones(len(starred), np.bool_), None)
 
 
-def _with_rest(parts: Sequence[Part], rest: Level, stars: Stars, leveller: Leveller) -> Treated:
+def _with_rest(parts: Sequence[Part], rest: Level, stars: Stars, dropped: Integers, leveller: Leveller) -> Treated:
     """Returns parts with what is published of the rest, but for classes that would be unsafe together with others that publish the same."""
     published, least = stars.published.copy(), stars.least
     while published.any():
         last = Part.of(rest, published, stars.starred)
         failing = unsafe([*parts, last], leveller.model, leveller.hierarchies)[-1]
         if not failing.any():
-            return Treated([*parts, last], rest.cells.counts[~published], least)
+            return Treated([*parts, last], np.append(dropped, rest.cells.counts[~published]), least)
         published[np.flatnonzero(published)[failing]], least = False, None
-    return Treated(list(parts), rest.cells.counts, least)
+    return Treated(list(parts), np.append(dropped, rest.cells.counts), least)
 
 
-def masked_with(left: Combinations, lenders: Sequence[Lenders], leveller: Leveller) -> list[NDArray[np.bool_]] | None:
-    """Returns what of each part is masked together with the given combinations, or None if no mask of them would be safe."""
+def masked_with(left: Combinations, lenders: Sequence[Lenders], few: KAnonymity) -> list[Bools] | None:
+    """Returns what of each part is masked together with the given combinations, or None if no mask of them would be large enough."""
     pooled = left.pooled(np.zeros(len(left.counts), np.int64), 1)
-    if not leveller.model.fails(pooled.persons, pooled.spreads)[0]:
+    if not few.fails(pooled.persons)[0]:
         return [np.zeros(len(lender.classes), np.bool_) for lender in lenders]
-    return give_back(left, lenders, leveller.model)
+    return give_back(left, lenders, few)
 
 
 def combinations_of(level: Level, leveller: Leveller, domains: Sequence[Domain]) -> Combinations:
@@ -116,7 +135,7 @@ def _starred(
         rest = leveller.at(left, level.node)
         cells = combinations_of(rest, leveller, domains)
         nothing = Stars(np.zeros(cells.codes.shape, np.bool_), np.zeros(len(cells.counts), np.bool_), None)
-        tried.append((rest, cells, fewest_stars(cells, leveller.model) if stars else nothing))
+        tried.append((rest, cells, fewest_stars(cells, leveller.few) if stars else nothing))
     # min takes the first of equals, which is the node of all before any round.
     return min(tried, key=lambda one: one[2].cost(one[1]))
 

@@ -139,13 +139,22 @@ class Level:
         cells: Of the QIDs alone.
         spreads: By sensitive column.
         failing: Shape (cells,).
+        few: Shape (cells,): which of these have too few persons or records, whatever their sensitive values. They alone may be published
+            otherwise: what becomes of the others must not follow from these values, for whoever knows the QIDs and the algorithm would
+            learn them from it, and so they are left out.
         members: Who is in them; None where no person is named.
     """
 
     cells: Histogram
     spreads: Spreads
     failing: NDArray[np.bool_]
+    few: NDArray[np.bool_]
     members: Members | None = None
+
+    @property
+    def dropped(self) -> Integers:
+        """Records of the cells that are large enough and fail all the same, shape (such cells,)."""
+        return self.cells.counts[self.failing & ~self.few]
 
     @property
     def node(self) -> Node:

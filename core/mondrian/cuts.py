@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.halves import allowed
+from core.mondrian.halves import allowed, harmless
 from core.mondrian.rows import (  # fmt: skip
     ALL_TIES,
     NO_CUT,
@@ -137,6 +137,41 @@ def choose_cut(
 
 
 @kernel
+def cut_of(
+    rows: Rows,
+    bounds: Bounds,
+    scale: Scale,
+    score: int,
+    mode: int,
+    k: int,
+    demands: Demands | None,
+    tried: Demands | None,
+    people: People | None,
+    room: Room,
+    prices: Prices | None,
+) -> Cut:
+    """Returns the cut of a node, if any is made.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        scale: What spans are relative to.
+        score: What chooses the QID.
+        mode: STRICT, MEDIAN or RELAXED.
+        k: Persons or records that both halves must have.
+        demands: What they must keep besides, where a refused cut is followed by the next best; None for nothing.
+        tried: The same where the best cut that k allows is the only one, and a refusal ends it; None for nothing.
+        people: Whose the records are.
+        room: Scratch.
+        prices: Of the score that prices every cut.
+    """
+    cut = choose_cut(rows, bounds, scale, score, mode, k, demands, people, room, prices)
+    if tried is not None and cut[0] >= 0 and not harmless(rows, bounds, cut, tried, people, room):
+        return NO_CUT
+    return cut
+
+
+@kernel
 def cut_all(
     rows: Rows,
     scale: Scale,
@@ -144,6 +179,7 @@ def cut_all(
     mode: int,
     k: int,
     demands: Demands | None,
+    tried: Demands | None,
     people: People | None,
     room: Room,
     prices: Prices | None,
@@ -161,7 +197,7 @@ def cut_all(
     while depth:
         depth -= 1
         first, end = stack[depth, 0], stack[depth, 1]
-        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, people, room, prices)
+        cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
                 starts = np.concatenate((starts, np.empty_like(starts)))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.mondrian.cuts import choose_cut
+from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, axes_scale, narrowed, prices_for, room_for
 from core.mondrian.recoding import Cutting
 from core.mondrian.rows import ALL_TIES, Rows, split
@@ -111,7 +111,6 @@ def multidimensional(
     scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
     room, prices = room_for(cutting.axes, demands), prices_for(cutting.axes, len(codes)) if cutting.score == "ncp" else None
-    besides = demands if rules.columns else None
     # Fragments keep equal values together, so that conditions tell a record's fragment.
     mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
     root = _Node()
@@ -120,7 +119,7 @@ def multidimensional(
         node, first, end, level = stack.pop()
         if level >= depth and int(rows.weights[first:end].sum()) / share <= most:
             continue
-        qid, rank, _ = choose_cut(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, besides, None, room, prices)
+        qid, rank, _ = cut_of(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, *rules.asked, None, room, prices)
         if qid < 0:
             continue
         middle = split(rows, (first, end), (qid, rank, ALL_TIES))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.rows import Bounds, Cut, People, Room, Rows, goes_left, whole
+from core.mondrian.rows import Bounds, Cut, Numbers, People, Room, Rows, goes_left, whole
 from core.privacy.kernels import Demands, keeps, kernel
+from core.privacy.refusals import refusal_tells
 
 Spreads = tuple[int, int, int, int]
 
@@ -39,6 +40,51 @@ def allowed(
         if not kept:
             break
     return kept
+
+
+@kernel
+def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: People | None, room: Room) -> bool:
+    """Tells whether both halves of a cut keep the privacy model besides k, and whether it would have told nobody's value if they did not.
+
+    Args:
+        rows: All rows.
+        bounds: First row of the node and one past its last.
+        cut: A cut that leaves k on both sides.
+        demands: What both must keep besides.
+        people: Whose the records are; None where every record counts.
+        room: Scratch.
+    """
+    for column in range(rows.sensitive.shape[1]):
+        codes, totals, sizes = _values(rows, bounds, cut, column, room)
+        if refusal_tells(codes, totals, sizes, column, demands, room.counts, room.present):
+            return False
+    # Only now, when no column speaks against trying: which half fails must not decide what is tried.
+    kept = True
+    for column in range(rows.sensitive.shape[1]):
+        kept = kept and _spread_enough(rows, bounds, cut, column, demands, people, room)
+    return kept
+
+
+@kernel
+def _values(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> tuple[Numbers, Numbers, Numbers]:
+    """Returns the values of a node, the records of each, and the records of both halves."""
+    left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
+    codes, totals = np.empty(left_size + right_size, np.int64), np.empty(left_size + right_size, np.int64)
+    size = left_size
+    for index in range(left_size):
+        code = room.present[0, index]
+        codes[index], totals[index] = code, room.counts[0, code] + room.counts[1, code]
+        room.counts[0, code] = room.counts[1, code] = 0
+    for index in range(right_size):
+        code = room.present[1, index]
+        # What is in both halves was taken, and emptied, before.
+        if room.counts[1, code] > 0:
+            codes[size], totals[size] = code, room.counts[1, code]
+            room.counts[1, code] = 0
+            size += 1
+    sizes = np.empty(2, np.int64)
+    sizes[0], sizes[1] = left, right
+    return codes[:size], totals[:size], sizes
 
 
 @kernel

@@ -26,7 +26,7 @@ SCORES: dict[Score, int] = {
     "ncp": mondrian_scores.NCP,
 }
 
-
+Refused = Literal["stop", "next"]
 Mode = Literal["strict", "median", "relaxed"]
 MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cuts.MEDIAN, "relaxed": mondrian_cuts.RELAXED}
 
@@ -40,12 +40,22 @@ class Rules:
         model: What it must keep besides; None for nothing.
         columns: The sensitive columns that the model looks at.
         wholes: Persons or records of the whole source by sensitive value, one array per column.
+        refused: Where the model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
+            try the ``next`` best (the paper).
     """
 
     k: int
     model: PrivacyModel | None = None
     columns: tuple[str, ...] = ()
     wholes: tuple[NDArray[np.int64], ...] = ()
+    refused: Refused = "stop"
+
+    @property
+    def asked(self) -> tuple[Demands | None, Demands | None]:
+        """What halves must keep besides k as kernels ask it: where the next best cut follows a refused one, and where none does."""
+        if not self.columns:
+            return None, None
+        return (self.demands, None) if self.refused == "next" else (None, self.demands)
 
     @property
     def demands(self) -> Demands:
@@ -202,6 +212,5 @@ def partition(
     given, demands = Rows(ranks, weights, codes, order), rules.demands
     room, prices = room_for(axes, demands), prices_for(axes, rows) if score == "ncp" else None
     measured = axes_scale(axes) if scale is None else scale
-    besides = demands if rules.columns else None
-    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, besides, whose, room, prices)
+    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, *rules.asked, whose, room, prices)
     return Partition(order, starts)

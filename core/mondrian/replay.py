@@ -38,8 +38,8 @@ def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: 
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
     prices = prices_for(axes, len(codes)) if cutting.score == "ncp" else None
-    besides = demands if rules.columns else None
-    nodes = cut_tree(rows, scale, SCORES[cutting.score], MODES[cutting.mode], demands.k, besides, whose, room_for(axes, demands), prices)
+    room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
+    nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.asked, whose, room, prices)
     qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
     return Tree(qids, cuts, lefts)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from core.columns.compiled import compiler
-from core.mondrian.cuts import choose_cut
+from core.mondrian.cuts import cut_of
 from core.mondrian.rows import Numbers, People, Prices, Room, Rows, Scale, split, whole
 from core.privacy.kernels import Demands
 
 LEAF = -1
-kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts", "mondrian.trees")
+kernel = compiler(
+    "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts", "mondrian.trees"
+)
 
 
 @kernel
@@ -21,6 +23,7 @@ def cut_tree(
     mode: int,
     k: int,
     demands: Demands | None,
+    tried: Demands | None,
     people: People | None,
     room: Room,
     prices: Prices | None,
@@ -38,7 +41,7 @@ def cut_tree(
     while depth:
         depth -= 1
         first, end, at = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        cut = choose_cut(rows, (first, end), scale, score, mode, k, demands, people, room, prices)
+        cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
         if cut[0] < 0:
             nodes[at, 0], nodes[at, 1], nodes[at, 2] = LEAF, 0, leaves
             leaves += 1

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.columns.compiled import compiler
 from core.privacy.models import SLACK, AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 
-kernel = compiler("privacy.kernels", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts")
+kernel = compiler("privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts")
 NOT_ASKED = -1.0
 COMPILED = (KAnonymity, DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness)
 """The models that kernels know; the entries that make them say so."""
@@ -32,6 +32,7 @@ class Demands(NamedTuple):
         orders: Shape (columns, most values): the values in the order of the ordered distance.
         parents: Shape (columns, most levels, most values): at each level of the hierarchical distance the group of each group below.
         heights: Shape (columns,): levels.
+        nulls: Shape (columns,): the code of the null where it is no value of diversity, else -1.
     """
 
     k: int
@@ -44,6 +45,7 @@ class Demands(NamedTuple):
     orders: NDArray[np.int64]
     parents: NDArray[np.int64]
     heights: NDArray[np.int64]
+    nulls: NDArray[np.int64]
 
 
 def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
@@ -71,6 +73,7 @@ def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDA
         np.zeros((count, most), np.int64),
         np.zeros((count, max(heights, default=0), most), np.int64),
         np.zeros(count, np.int64),
+        np.full(count, -1, np.int64),
     )
     for column, whole in enumerate(wholes):
         made.wholes[column, : len(whole)] = whole / max(int(whole.sum()), 1)
@@ -89,6 +92,9 @@ def _single(model: PrivacyModel) -> list[PrivacyModel]:
 
 
 def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
+    # A column has one model of diversity, so that one code says it for all.
+    if isinstance(model, DistinctDiversity | EntropyDiversity | RecursiveDiversity) and model.null is not None:
+        made.nulls[columns.index(model.column)] = model.null
     match model:
         case KAnonymity():
             return
@@ -96,6 +102,8 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
             made.distinct[columns.index(model.column)] = model.l
         case EntropyDiversity():
             made.entropies[columns.index(model.column)] = np.log(model.l) - SLACK if model.l > 1 else NOT_ASKED
+            # An entropy of ln(1) is that of one value, and nulls alone are none.
+            made.distinct[columns.index(model.column)] = 1
         case RecursiveDiversity():
             made.recursive[columns.index(model.column)] = model.c.numerator, model.c.denominator, model.l
         case Closeness():
@@ -124,18 +132,29 @@ def keeps(weight: int, counts: NDArray[np.int64], present: NDArray[np.int64], si
         column: The sensitive column.
         demands: What is asked.
     """
-    if size < demands.distinct[column]:
+    null = demands.nulls[column]
+    # What is no value adds nothing: neither a value nor records that shares are of.
+    lacking = counts[null] if null >= 0 else np.int64(0)
+    values = size - 1 if lacking > 0 else size
+    if values < demands.distinct[column]:
         return False
     if demands.entropies[column] >= 0:
-        spread = 0.0
+        spread, known = 0.0, weight - lacking
+        if known == 0:
+            return False
         for index in range(size):
-            spread += counts[present[index]] * log(counts[present[index]])
-        if log(weight) - spread / weight < demands.entropies[column]:
+            if present[index] != null:
+                spread += counts[present[index]] * log(counts[present[index]])
+        if log(known) - spread / known < demands.entropies[column]:
             return False
     if demands.recursive[column, 2] >= 0:
-        ordered = np.empty(size, np.int64)
+        if values == 0:
+            return False
+        ordered = np.zeros(size, np.int64)
         for index in range(size):
-            ordered[index] = counts[present[index]]
+            if present[index] != null:
+                ordered[index] = counts[present[index]]
+        # The null, if there is one, is a 0 now, which comes first and adds nothing to the tail.
         ordered.sort()
         tail = ordered[: max(size - demands.recursive[column, 2] + 1, 0)].sum()
         # Both sides whole: c is a fraction, and a float product could let a class through that is just at the limit.

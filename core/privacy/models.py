@@ -10,7 +10,7 @@ rely on at any limit.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
 from typing import Any, Protocol
@@ -28,7 +28,7 @@ Failing = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Spread:
-    """How the values of one sensitive column are spread over classes; a null is a value like any other.
+    """How the values of one sensitive column are spread over classes; a null has a code of its own.
 
     Attributes:
         owners: Shape (entries,), int64, ascending: the class of each entry.
@@ -47,6 +47,11 @@ class Spread:
         two values counts twice.
         """
         return np.bincount(self.owners, weights=self.counts, minlength=classes).astype(np.int64)
+
+    def without(self, value: int | None) -> Spread:
+        """Returns the spread without the entries of one value, by its code; all of it where that is None."""
+        kept = np.flatnonzero(self.values != (-1 if value is None else value))
+        return replace(self, owners=self.owners[kept], values=self.values[kept], counts=self.counts[kept])
 
     def union(self, classes: NDArray[np.bool_]) -> Spread:
         """Returns the spread of the one class that the marked classes make together."""
@@ -101,15 +106,16 @@ class KAnonymity:
 class DistinctDiversity:
     """Every class has at least l different sensitive values (Machanavajjhala et al. 2007, section 4.1).
 
-    Monotone: a union has every value that a part has.
+    Monotone: a union has every value that a part has. ``null`` is the code of the null where that is no value, here and below.
     """
 
     column: str
     l: int  # noqa: E741 - the model's own name
+    null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Returns which classes have fewer than l values."""
-        return np.bincount(_of(spreads, self.column).owners, minlength=len(counts)) < self.l
+        return np.bincount(_of(spreads, self.column).without(self.null).owners, minlength=len(counts)) < self.l
 
     @property
     def relaxed(self) -> PrivacyModel:
@@ -122,44 +128,44 @@ class EntropyDiversity:
     """The entropy of the sensitive values of every class is at least ln(l) (Machanavajjhala et al. 2007, definition 4.1).
 
     Monotone: entropy is concave, so that of a union, a mixture of its parts, is no less than the least of theirs. A class that reaches
-    ln(l) but for rounding (1e-9) is safe.
+    ln(l) but for rounding (1e-9) is safe. Nulls are left out, shares are of what is left, and a class of nulls alone fails.
     """
 
     column: str
     l: float  # noqa: E741 - the model's own name
+    null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Returns which classes have less entropy than ln(l)."""
-        spread = _of(spreads, self.column)
+        spread = _of(spreads, self.column).without(self.null)
         sums = np.bincount(spread.owners, weights=spread.counts * np.log(spread.counts), minlength=len(counts))
-        records = np.maximum(spread.totals(len(counts)), 1)
-        failing: Failing = np.log(records) - sums / records < np.log(self.l) - SLACK
-        return failing
+        records = np.maximum(totals := spread.totals(len(counts)), 1)
+        return np.array((np.log(records) - sums / records < np.log(self.l) - SLACK) | (totals == 0), np.bool_)
 
     @property
     def relaxed(self) -> PrivacyModel:
         """An entropy of ln(l) takes l different values at least."""
-        return DistinctDiversity(self.column, ceil(self.l - SLACK))
+        return DistinctDiversity(self.column, ceil(self.l - SLACK), self.null)
 
 
 @dataclass(frozen=True)
 class RecursiveDiversity:
     """With the counts of a class's values in falling order r1 ≥ r2 ≥ …, r1 < c·(rl + … + rm) (Machanavajjhala et al. 2007, definition 4.2).
 
-    Monotone (their theorem 4.3). Exact: c is a fraction, counts are integers.
+    Monotone (their theorem 4.3). Exact: c is a fraction, counts are integers. Nulls are left out; a class of nulls alone fails.
     """
 
     column: str
     c: Fraction
     l: int  # noqa: E741 - the model's own name
+    null: int | None = None
 
     def fails(self, counts: NDArray[np.int64], spreads: Spreads | None = None) -> Failing:
         """Returns which classes have a most frequent value that is too frequent."""
-        spread = _of(spreads, self.column)
+        spread = _of(spreads, self.column).without(self.null)
         order = np.lexsort((-spread.counts, spread.owners))
         owners, sizes = spread.owners[order], spread.counts[order]
-        firsts = np.searchsorted(owners, np.arange(len(counts)))
-        rank = np.arange(len(owners)) - firsts[owners]
+        rank = np.arange(len(owners)) - np.searchsorted(owners, np.arange(len(counts)))[owners]
         tail = np.zeros(len(counts), np.int64)
         # add.at, because a class owns several entries, of which += would add one.
         np.add.at(tail, owners[rank >= self.l - 1], sizes[rank >= self.l - 1])
@@ -171,15 +177,15 @@ class RecursiveDiversity:
     @property
     def relaxed(self) -> PrivacyModel:
         """A tail that is not empty takes l different values at least."""
-        return DistinctDiversity(self.column, self.l)
+        return DistinctDiversity(self.column, self.l, self.null)
 
 
 @dataclass(frozen=True)
 class Closeness:
     """The sensitive values of every class are spread within t of how they are in the whole source, by the earth mover's distance.
 
-    (Li et al. 2007.) Monotone: the distance from a fixed distribution is convex, and a union is a mixture of its parts. A class within 1e-9
-    of t is safe.
+    (Li et al. 2007.) A null is a value here, for classes and the whole are compared in how often they lack one, too. Monotone: the distance
+    from a fixed distribution is convex, and a union is a mixture of its parts. A class within 1e-9 of t is safe.
 
     Attributes:
         column: The sensitive column.

@@ -86,7 +86,13 @@ def published_columns(qid: str, bounds: bool) -> tuple[str, ...]:
 
 
 def recode(
-    histogram: Histogram, hierarchies: Sequence[Hierarchy], failing: NDArray[np.bool_], intervals: Intervals, *, masks: bool, masked: bool
+    histogram: Histogram,
+    hierarchies: Sequence[Hierarchy],
+    failing: NDArray[np.bool_],
+    intervals: Intervals,
+    *,
+    masks: bool,
+    masked: NDArray[np.bool_] | None,
 ) -> Recoding:
     """Makes each passing cell of a node a class; failing cells are dropped, or masked into one class of ``*``.
 
@@ -96,7 +102,7 @@ def recode(
         failing: Shape (cells,).
         intervals: ``text``, or ``bounds`` for two columns per numerical QID.
         masks: Whether the job may mask records: then all labels are text, whether or not this run masks any.
-        masked: Whether it does: masked records form a class like any other, which must be safe itself.
+        masked: Shape (cells,), which failing cells it does mask: they form a class like any other, which must be safe. None for none.
     """
     kept = np.flatnonzero(~failing)
     groups = [codes[kept] for codes in histogram.groups]
@@ -106,10 +112,10 @@ def recode(
     labels, sizes = pa.table(columns), histogram.counts[kept]
     classes = np.full(histogram.cells, SUPPRESSED)
     classes[kept] = np.arange(len(kept), dtype=np.int32)
-    if masked:
-        classes[failing] = len(kept)
+    if masked is not None:
+        classes[masked] = len(kept)
         labels = pa.concat_tables([labels, pa.table({name: ["*"] for name in labels.column_names})])
-        sizes = np.append(sizes, histogram.counts[failing].sum(dtype=np.int64))
+        sizes = np.append(sizes, histogram.counts[masked].sum(dtype=np.int64))
     listed = classes != SUPPRESSED
     return Recoding(histogram.node, histogram.packing, tuple(word[listed] for word in histogram.words), classes[listed], labels, sizes)
 

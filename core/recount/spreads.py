@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
-from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, EntropySpec, RecursiveSpec
+from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec, EntropySpec, RecursiveSpec
 
 # As large as the models': what passed there by a rounding error must not fail here.
 SLACK = 1e-9
@@ -23,15 +23,15 @@ def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSp
         column: Quoted name of the sensitive column.
         spec: What was promised.
     """
-    return _diversity_sql(source, qids, column, f"len(falling) < {spec.distinct:d}", "min(len(falling))")
+    return _diversity_sql(source, qids, column, spec, f"len(falling) < {spec.distinct:d}", "min(len(falling))")
 
 
 def entropy_sql(source: str, qids: Sequence[str], column: str, spec: EntropySpec, _levels: int = 0) -> str:
     """Returns the statement on entropy l-diversity; the worst class has the least exp(entropy). Arguments as for ``distinct_sql``."""
     entropy = "ln(records) - list_sum(list_transform(falling, lambda r: r * ln(r))) / records"
     # repr is the shortest text that is read back as the same float.
-    fails = f"{entropy} < ln({float(spec.entropy)!r}) - {SLACK!r}"
-    return _diversity_sql(source, qids, column, fails, f"min(exp({entropy}))")
+    fails = f"records = 0 OR {entropy} < ln({float(spec.entropy)!r}) - {SLACK!r}"
+    return _diversity_sql(source, qids, column, spec, fails, f"min(CASE WHEN records > 0 THEN exp({entropy}) ELSE 0 END)")
 
 
 def recursive_sql(source: str, qids: Sequence[str], column: str, spec: RecursiveSpec, _levels: int = 0) -> str:
@@ -42,8 +42,8 @@ def recursive_sql(source: str, qids: Sequence[str], column: str, spec: Recursive
     c, least = Fraction(spec.recursive.c), spec.recursive.l
     tail = f"coalesce(list_sum(falling[{least:d}:]), 0)"
     # 128 bits: a count times a denominator may pass 64, and DuckDB then raises an error instead of an answer.
-    fails = f"falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
-    return _diversity_sql(source, qids, column, fails, f"max(falling[1] / {tail})")
+    fails = f"len(falling) = 0 OR falling[1]::HUGEINT * {c.denominator:d} >= {tail}::HUGEINT * {c.numerator:d}"
+    return _diversity_sql(source, qids, column, spec, fails, f"max(falling[1] / {tail})")
 
 
 def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str]) -> str:
@@ -67,16 +67,21 @@ def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str]) -> s
     """
 
 
-def _diversity_sql(source: str, qids: Sequence[str], column: str, fails: str, worst: str) -> str:
+def _diversity_sql(source: str, qids: Sequence[str], column: str, spec: DiversitySpec, fails: str, worst: str) -> str:
     """Returns the statement on a condition on ``records`` of a class and the counts of its values in ``falling`` order.
 
-    It is right because GROUP BY counts each sensitive value once per class, nulls as a value of their own, and the definitions need
-    nothing but these counts.
+    It is right because GROUP BY counts each sensitive value once per class, and the definitions need nothing but these counts. Nulls are
+    counted as a value of their own or, if they are none, not at all; a class of nulls alone is then one of no records and no values.
     """
     keyed, classes = _keyed(qids)
+    known = "TRUE" if spec.nulls == "value" else "s IS NOT NULL"
     return f"""
         WITH pairs AS (SELECT {keyed}, {column} AS s, count(*) AS r FROM {source} GROUP BY ALL),
-        classes AS (SELECT sum(r)::BIGINT AS records, list(r ORDER BY r DESC) AS falling FROM pairs GROUP BY {classes})
+        classes AS (
+            SELECT coalesce(sum(r) FILTER ({known}), 0)::BIGINT AS records,
+                coalesce(list(r ORDER BY r DESC) FILTER ({known}), []) AS falling
+            FROM pairs GROUP BY {classes}
+        )
         SELECT count(*) FILTER ({fails}), count(*), {worst}::DOUBLE FROM classes
     """
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -67,12 +67,16 @@ class Fragments(StrictModel):
 class MondrianMethod(MethodSpec):
     """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
 
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"refused"})
     name: Literal["mondrian"] = "mondrian"
     """Chooses this algorithm."""
     mode: Literal["strict", "median", "relaxed"] = "strict"
     """Equal values stay together, cut at the median or just below it, or at the median only (the paper); or they are shared out evenly."""
     score: Literal["representativity", "entropy", "span", "normalised_span", "ncp"] = "representativity"
     """What chooses the quasi-identifier of a cut: eq. 1, another score, or the cut itself that lowers the NCP most."""
+    refused: Literal["stop", "next"] = "stop"
+    """What follows where l or t refuse the best cut that k allows: nothing, so that whoever knows the algorithm learns no value by it; or
+    the next best cut is tried (the paper), which makes more classes and can tell."""
     spans: Literal["dataset", "fragment"] = "dataset"
     """Whether a score is relative to the whole dataset or, to the paper's letter, to the worker's fragment."""
     generalisation: Ways | None = None

@@ -53,14 +53,17 @@ class DiversitySpec(StrictModel):
 
     kind: ClassVar[str]
     """The name of the model in `schemas.privacy.kinds.DIVERSITIES`."""
+    nulls: Literal["none", "value"] = "none"
+    """Whether a null counts: as no value, so that it adds nothing to l, or as a value like any other."""
 
     def canonical(self) -> dict[str, Any]:
         """Returns the fields that determine a release's content, and the keys of the first models in any case."""
         return dict.fromkeys(FIRST) | super().canonical()
 
     def summary(self) -> dict[str, Any]:
-        """Returns what is promised, fit to be published."""
-        return self.model_dump(mode="json", exclude_none=True)
+        """Returns what is promised, fit to be published; of nulls only what is not usual."""
+        promised = self.model_dump(mode="json", exclude_none=True)
+        return promised if promised.pop("nulls") == "none" else promised | {"nulls": "value"}
 
 
 class DistinctSpec(DiversitySpec):

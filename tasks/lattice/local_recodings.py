@@ -54,13 +54,14 @@ def recode_locally(
     Raises:
         StorageError: artefacts are gone.
     """
-    leveller, model = Leveller(coding.hierarchies, coding.sensitive, sought.model), sought.model
+    leveller = Leveller(coding.hierarchies, coding.sensitive, sought.model)
     visits, all_of_it = sought.visits_to(counted), Rest(counted)
     if visits is not None:
         all_of_it = Rest(counted, Whose.of_all(visits, _values(coding, counted)))
     first = leveller.at(all_of_it, found.node)
     first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
-    levels, left = anonymise_again(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, model, rest))
+    few = leveller.few
+    levels, left = anonymise_again(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies)
     classes = np.concatenate([recoding.classes, *(stage.classes for stage in recoding.later)])
@@ -79,7 +80,7 @@ def recode_locally(
         stages=tuple(stage.node for stage in recoding.later),
         withheld={name: _records_with(STAR, recoding.labels[name], recoding.sizes) for name in recoding.labels.column_names},
     )
-    return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, {}, local)
+    return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, {"spread": treated.uneven} if treated.uneven else {}, local)
 
 
 def _persons(parts: Sequence[Part], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:

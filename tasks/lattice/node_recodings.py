@@ -58,7 +58,7 @@ def recode_node(
     visits: Visits | None = None,
     linked: Linked | None = None,
 ) -> Made:
-    """Makes the recoding of a node; what fails at it is dropped or masked.
+    """Makes the recoding of a node; what is too rare at it is dropped or masked, and what fails though it is large enough is dropped.
 
     Args:
         job: The job.
@@ -70,13 +70,15 @@ def recode_node(
         linked: What the node publishes where k people share each set of classes.
     """
     at = linked.at if linked else cells_at(counted, found.node, coding.hierarchies, coding.sensitive, visits)
-    few = int(at.cells.counts[at.persons < job.privacy.k].sum())
+    rare = at.persons < job.privacy.k
+    few = int(at.cells.counts[rare].sum())
     chosen, failing, persons = at.cells, model.fails(at.persons, at.spreads), at.persons
     if linked:
         chosen, failing, persons = replace(chosen, counts=chosen.counts - linked.lost), linked.failing, linked.persons
     masks = job.suppression.masks
-    # A mask that is no safe class itself would give its records away.
-    masked = bool(masks and failing.any() and not model.fails(*at.union(failing))[0])
+    # Who is masked must not follow from sensitive values: what is large enough and fails is left out. A mask that is no safe class itself
+    # would give its records away.
+    masked = rare if masks and rare.any() and not model.fails(*at.union(rare))[0] else None
     recoding = recode(chosen, coding.hierarchies, failing, job.intervals, masks=masks, masked=masked)
     kept, records, suppressed = np.flatnonzero(~failing), coding.records, found.loss.suppressed
     groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]

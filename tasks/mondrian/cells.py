@@ -75,7 +75,7 @@ def cutting_of(job: Job, coding: Coding) -> Cutting:
         axes=tuple(axes),
         domains=coding.domains,
         hierarchies=coding.hierarchies,
-        rules=Rules(job.privacy.k, privacy_model(job, coding), columns, wholes),
+        rules=Rules(job.privacy.k, privacy_model(job, coding), columns, wholes, method.refused),
         ways=tuple(method.way_of(qid.name) for qid in qids),
         score=method.score,
         mode=method.mode,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import NamedTuple
@@ -17,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
+from core.clustering.pools import pool_classes
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
 from core.columns.records import combinations
 from core.recoding.labels import Style
@@ -138,13 +140,13 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
 
 
 def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Criteria | None) -> Partitioned:
-    """Merges the classes that fail the job's other privacy models with the nearest ones, and suppresses what fails even so."""
+    """Pools classes so that they keep the job's other privacy models, and suppresses what fails even so."""
     if criteria is None:
         return found
-    classes, merged = merge_failing(
-        gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies), found.classes, criteria.fails
-    )
-    # Merged classes have other numbers, and no level of their own.
+    points = gower_points(records.codes, coding.domains, hierarchies=coding.hierarchies)
+    pool = partial(pool_classes, criteria=criteria) if criteria.values else partial(merge_failing, fails=criteria.fails)
+    classes, merged = pool(points, found.classes)
+    # Pooled classes have other numbers, and no level of their own.
     least = None if merged else found.least
     merged += found.figures.get("not_accepted", 0)
     return Partitioned(without_failing(classes, criteria.fails), {**found.figures, "not_accepted": merged}, least)

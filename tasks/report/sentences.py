@@ -112,8 +112,10 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
     if not told:
         told.append(f"{counted(lost, 'record')}: {METHODS[manifest.method].suppressed}.")
     if SUPPRESSIONS[terms.treatment].masks:
-        dropped = lost - manifest.masked
+        dropped = lost - manifest.masked - uneven
         told.append(f"{counted(manifest.masked, 'record')} of them are published with * in every quasi-identifier.")
+        if uneven:
+            told.append(f"Of these {counted(uneven, 'record')} none is masked or starred: who is must not follow from sensitive values.")
         # Masked records share one combination like any class, and too few of them would be a class that fails.
         if dropped:
             mask = "of them would be no safe class" if manifest.remainder else "that holds so few would give them away"
@@ -128,7 +130,7 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
     told = [
         f"The written files were counted again by DuckDB, which was told the job and not how the classes were made: "
         f"{counted(manifest.released, 'record')} in {manifest.classes:,} classes, the smallest of "
-        f"{counted(manifest.min_class, manifest.unit)}. Nulls count as a value of their own. No class fails.",
+        f"{counted(manifest.min_class, manifest.unit)}. Nulls of quasi-identifiers count as a value of their own. No class fails.",
     ]
     told += [kind.proven(column) for kind, column, _ in models_asked(manifest.privacy)]
     told += [*endpoint_sentences(manifest.endpoints, manifest.unit), *population_sentences(manifest.population)]
@@ -159,6 +161,8 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tu
         told.append(Limit(text=f"{NOT_ASKED.format(models='l-diversity or t-closeness of ' + ', '.join(unguarded))}", source=DIVERSITY))
     if privacy.get("l") and not privacy.get("t"):
         told.append(Limit(text="l-diversity counts values, not what they mean: different values may tell much the same.", source=CLOSENESS))
+    if guarded:
+        told.append(Limit(text=LEFT_OUT, source=MINIMALITY))
     rest = terms.insensitive
     if rest:
         which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
@@ -225,6 +229,11 @@ MINIMALITY = "Wong et al., Minimality Attack in Privacy Preserving Data Publishi
 RARE = (
     "A starred value, or a level that only few records have, shows that a record's combination was rare. Its class holds only such "
     "records, so that who knows that a person's combination is common can exclude it."
+)
+LEFT_OUT = (
+    "Combinations that enough share and that are left out are told to break l-diversity or t-closeness, though not by which values. What "
+    "is published, and how, follows from no sensitive value of single classes; how likely a value is for somebody who knows the method is "
+    "not bounded."
 )
 CLOSENESS = "Li, Li and Venkatasubramanian, t-Closeness, ICDE 2007"
 OTHER_COLUMNS = Limit(

@@ -93,7 +93,7 @@ def made_of(case: Case) -> Made:
 
 def found_in(rest: Any, leveller: Leveller) -> Any:
     most = floor(LIMIT * rest.records)
-    return Search(rest.cells, leveller.axes, leveller.model, most, sensitive=leveller.sensitive, visits=rest.visits).run()
+    return Search(rest.cells, leveller.axes, leveller.few, most, sensitive=leveller.sensitive, visits=rest.visits).run()
 
 
 def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | None]:

@@ -64,7 +64,7 @@ def models(draw: st.DrawFn) -> PrivacyModel:
 
 
 def rules_of(sensitive: list[int], k: int, model: PrivacyModel | None) -> Rules:
-    return Rules(k) if model is None else Rules(k, model, ("s",), (np.bincount(sensitive, minlength=4),))
+    return Rules(k) if model is None else Rules(k, model, ("s",), (np.bincount(sensitive, minlength=4),), "next")
 
 
 def classes_of(table: Table, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> list[list[int]]:

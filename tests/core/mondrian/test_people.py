@@ -42,7 +42,7 @@ def wholes(sensitive: list[int], whose: Whose) -> np.ndarray:
 def classes_of(table: Table, whose: Whose, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> list[list[int]]:
     records, columns, sensitive = table
     codes = np.array(sensitive, np.int32)[:, None].copy() if model else None
-    rules = Rules(k) if model is None else Rules(k, model, ("s",), (wholes(sensitive, whose),))
+    rules = Rules(k) if model is None else Rules(k, model, ("s",), (wholes(sensitive, whose),), "next")
     ranks, weights = np.array(records, np.uint32), np.ones(len(records), np.int64)
     made = partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, people=people_of(whose))
     return [sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1])]

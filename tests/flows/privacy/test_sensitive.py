@@ -27,7 +27,9 @@ DISEASES = ["flu", "cold", "asthma", "cancer", None]
 TREE = {"lungs": ["flu", "cold", "asthma"], "other": ["cancer"]}
 MODELS: dict[str, dict[str, Any]] = {
     "distinct": {"l": {"disease": {"distinct": 3}}},
+    "nulls": {"l": {"disease": {"distinct": 3, "nulls": "value"}}},
     "entropy": {"l": {"disease": {"entropy": 2.5}}},
+    "entropy of nulls": {"l": {"disease": {"entropy": 2.5, "nulls": "value"}}},
     "recursive": {"l": {"disease": {"recursive": {"c": 1.5, "l": 2}}}},
     "equal": {"t": {"disease": {"t": 0.25}}},
     "ordered": {"t": {"pay": {"t": 0.15, "distance": "ordered"}}},
@@ -86,10 +88,11 @@ def distance(kind: str, mine: Counter[Any], whole: Counter[Any]) -> float:
 def safe(rows: list[tuple[Any, ...]], everyone: list[tuple[Any, ...]], privacy: dict[str, Any]) -> bool:
     where = {"disease": 2, "pay": 3}
     for column, model in privacy.get("l", {}).items():
-        falling = sorted(Counter(row[where[column]] for row in rows).values(), reverse=True)
+        known = Counter(row[where[column]] for row in rows if row[where[column]] is not None or model.get("nulls") == "value")
+        falling, total = sorted(known.values(), reverse=True), known.total()
         if len(falling) < model.get("distinct", 1):
             return False
-        if "entropy" in model and -sum(n / len(rows) * log(n / len(rows)) for n in falling) < log(float(model["entropy"])) - 1e-9:
+        if "entropy" in model and -sum(n / total * log(n / total) for n in falling) < log(float(model["entropy"])) - 1e-9:
             return False
         if "recursive" in model:
             rule = model["recursive"]

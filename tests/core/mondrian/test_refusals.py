@@ -1,0 +1,79 @@
+"""Where l refuses a cut, nobody is told by it: neither who knows all quasi-identifiers and the algorithm, nor anybody less."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.mondrian.partition import Mode, Refused, Rules, Score, partition
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.refusals import refusal_tells
+from tests.core.mondrian.test_partition import axes_of
+from tests.laws import tried
+from tests.oracles.minimality import told
+from tests.oracles.mondrian import Column
+
+VALUES = 4
+MODELS: dict[str, tuple[PrivacyModel, int]] = {
+    "distinct 2": (DistinctDiversity("s", 2), 2),
+    "distinct 3": (DistinctDiversity("s", 3), 3),
+    "nulls": (DistinctDiversity("s", 2, VALUES - 1), 2),
+    "entropy": (EntropyDiversity("s", 1.6), 2),
+    "recursive": (RecursiveDiversity("s", Fraction(2), 2), 2),
+    "close": (Closeness("s", 0.4), 2),
+}
+
+
+def classes(
+    records: list[tuple[int, int]], values: list[int], k: int, model: PrivacyModel, refused: Refused, mode: Mode
+) -> list[list[int]]:
+    columns = [Column(range(4), True), Column(range(3), False)]
+    rules = Rules(k, model, ("s",), (np.full(VALUES, 5),), refused)
+    ranks, score = np.array(records, np.uint32), np.array(values, np.int32)[:, None].copy()
+    chosen: Score = "representativity"
+    made = partition(ranks, np.ones(len(records), np.int64), axes_of(columns), rules, chosen, mode=mode, sensitive=score)
+    return sorted(sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1]))
+
+
+TABLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, VALUES - 1)), min_size=4, max_size=8)
+
+
+@given(TABLES, st.integers(1, 3), st.sampled_from(sorted(MODELS)), st.sampled_from(["strict", "median", "relaxed"]))
+@tried(150)
+def test_nobodys_value_is_told_by_a_cut_that_was_not_made(table: list[tuple[int, int, int]], k: int, name: str, mode: Mode) -> None:
+    records, values = [row[:2] for row in table], [row[2] for row in table]
+    model, least = MODELS[name]
+    found = classes(records, values, k, model, "stop", mode)
+    seen = [None if name == "nulls" and value == VALUES - 1 else value for value in values]
+
+    def release(world: list[int | None]) -> list[list[int]]:  # what is seen as no value has a code of its own
+        return classes(records, [VALUES - 1 if value is None else value for value in world], k, model, "stop", mode)
+
+    assert not told(found, seen, [], release, least)
+
+
+def test_the_next_best_cut_tells_what_stopping_does_not() -> None:
+    """Five people, the three youngest with different illnesses: that they were not set apart tells that the other two share one."""
+    records, values = [(0, 0), (0, 0), (1, 0), (2, 0), (2, 0)], [0, 1, 2, 3, 3]
+    model = DistinctDiversity("s", 2)
+
+    def told_by(refused: Refused) -> set[int]:
+        found = classes(records, values, 2, model, refused, "median")
+        return told(found, values, [], lambda world: classes(records, list(world), 2, model, refused, "median"))
+
+    assert classes(records, values, 2, model, "stop", "median") == [[0, 1, 2, 3, 4]]
+    assert told_by("next")
+    assert not told_by("stop")
+
+
+@pytest.mark.parametrize(("totals", "sizes", "tells"), [([2, 1, 1, 1], [3, 2], True), ([2, 2, 1], [3, 2], False), ([5, 5], [5, 5], False)])
+def test_a_cut_is_not_tried_where_only_one_half_can_refuse_it(totals: list[int], sizes: list[int], tells: bool) -> None:
+    rules = Rules(2, DistinctDiversity("s", 2), ("s",), (np.array(totals),))
+    scratch = np.zeros((2, len(totals)), np.int64)
+    codes = np.arange(len(totals))
+    assert refusal_tells(codes, np.array(totals), np.array(sizes), 0, rules.demands, scratch, scratch.copy()) is tells
+    assert not scratch.any()

@@ -1,0 +1,163 @@
+"""Every way through the product as a function from everybody's sensitive values to who is together in which published class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import floor
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from core.clustering.canon import canon
+from core.clustering.criteria import Criteria, merge_failing, without_failing
+from core.clustering.gower import gower_points
+from core.clustering.mondrian_cof import MondrianCut
+from core.clustering.outlier_step import OutlierStep, handle_outliers
+from core.clustering.pools import pool_classes
+from core.clustering.semantic import Clustering
+from core.clustering.vptree import Tree
+from core.columns.coding import Coder
+from core.lattice.search import Search
+from core.local_suppression.local_transformation import LIMIT, Leveller, anonymise_again
+from core.local_suppression.recoding import recode_parts
+from core.local_suppression.remainders import treat
+from core.local_suppression.rest import Rest
+from core.mondrian.partition import Axis, Mode, Refused, Rules, Score, partition
+from core.mondrian.people import RowPeople
+from core.persons.crowd import Crowd
+from core.privacy.class_tables import unchanged
+from core.privacy.models import AllOf, KAnonymity, PrivacyModel
+from core.recoding.recoding import SUPPRESSED, Treatment
+from tests.oracles.hierarchies import built
+from tests.oracles.tables import Example, observed
+
+Values = Sequence[Any]
+Together = list[list[int]]
+Model = Callable[[int | None], PrivacyModel]
+"""Makes the model of a column, given the code of its null, if it has one."""
+
+
+@dataclass(frozen=True)
+class People:
+    """Two columns of numbers that everybody knows, whose each record is, and what is promised.
+
+    Attributes:
+        rows: Their quasi-identifiers, in ascending order.
+        whose: Whose each record is; None where every record counts.
+        k: Fewest records or persons of a class.
+        model: What a class must keep besides.
+    """
+
+    rows: list[tuple[int, int]]
+    whose: list[int] | None
+    k: int
+    model: Model
+
+    @cached_property
+    def example(self) -> Example:
+        """The table with hierarchies of widths."""
+        domains = tuple(observed(f"qid {qid}", [row[qid] for row in self.rows], pa.int64()) for qid in range(2))
+        return Example(list(self.rows), domains, tuple(built({"widths": [2, 4]}, domain) for domain in domains))
+
+    @cached_property
+    def crowd(self) -> Crowd:
+        """Whose the records are."""
+        return Crowd(None if self.whose is None else np.array(self.whose, np.int32))
+
+    def secret(self, values: Values) -> tuple[Any, NDArray[np.int64], PrivacyModel]:
+        """Returns the domain of some values, the code of each, and the model."""
+        domain = observed("x", values, pa.int64())
+        known = domain.values.to_pylist()
+        codes = np.array([len(known) if value is None else known.index(value) for value in values], np.int64)
+        return domain, codes, self.model(len(known) if domain.nulls else None)
+
+
+def by_class(classes: NDArray[np.integer]) -> Together:
+    """Who is together, people in no class left out."""
+    return [np.flatnonzero(classes == number).tolist() for number in range(int(classes.max(initial=-1)) + 1)]
+
+
+def by_levels(
+    people: People, values: Values, treatment: Treatment, rounds: int, limit: float, node: tuple[int, int] | None = None
+) -> tuple[Together, tuple[int, ...]]:
+    """Method skald; the levels are searched for unless they are given, and returned too."""
+    domain, _, model = people.secret(values)
+    example, model = people.example, AllOf((KAnonymity(people.k), model))
+    rows = [(*row, value) for row, value in zip(example.rows, values, strict=True)]
+    whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
+    leveller, root = Leveller(example.hierarchies, (domain,), model), Rest(whole.histogram((0, 0, 0)))
+
+    def find(rest: Rest, least: PrivacyModel, most: int) -> Any:
+        return Search(rest.cells, leveller.axes, least, most, sensitive=leveller.sensitive, visits=rest.visits).run()
+
+    if node is None:
+        found = find(root, model, floor(limit * len(rows)))
+        if found is None or found.loss.suppressed == len(rows):
+            return [], ()
+        node = found.node[:2]
+    first = leveller.at(root, node)
+    levels, left = anonymise_again(
+        first, leveller.rest(root, first), rounds, leveller, lambda rest: find(rest, leveller.few, floor(LIMIT * rest.records))
+    )
+    recoding = recode_parts(treat(levels, left, treatment, leveller, example.domains).parts, example.hierarchies)
+    classes = np.full(len(rows), SUPPRESSED)
+    for stage in (recoding, *recoding.later):
+        parts = zip(example.domains, example.hierarchies, stage.node, strict=True)
+        codes = [Coder(one, hierarchy.groups[level]).code(example.column(qid)) for qid, (one, hierarchy, level) in enumerate(parts)]
+        classes = np.where(classes == SUPPRESSED, stage.assigner.assign(stage.packing.pack(codes)), classes)
+    return by_class(classes), node
+
+
+def by_cuts(
+    people: People, values: Values, mode: Mode = "strict", score: Score = "representativity", refused: Refused = "stop"
+) -> Together:
+    """Method mondrian."""
+    domain, codes, model = people.secret(values)
+    example, whose = people.example, people.crowd.people
+    rules = Rules(people.k, model, ("x",), (np.append(domain.counts, domain.nulls)[: domain.size],), refused)
+    ranks = np.array(
+        [[one.values.to_pylist().index(value) for value, one in zip(row, example.domains, strict=True)] for row in people.rows]
+    )
+    made = partition(
+        ranks.astype(np.uint32), np.ones(len(values), np.int64), axes_of(example), rules, score, mode=mode,
+        sensitive=codes.astype(np.int32)[:, None].copy(), people=None if whose is None else RowPeople.of_records(whose),
+    )  # fmt: skip
+    return by_class(made.of_rows())
+
+
+def axes_of(example: Example) -> list[Axis]:
+    """The axes of two columns of numbers."""
+    return [
+        Axis(one.qid, np.arange(len(one.values)), one.values.to_numpy(zero_copy_only=False).astype(float), False) for one in example.domains
+    ]
+
+
+def by_records(people: People, values: Values, method: str, *, nearest: bool = False) -> Together:
+    """A method on single records; with ``nearest`` as it was before classes were pooled, each that fails merged with the nearest."""
+    domain, codes, model = people.secret(values)
+    example, crowd = people.example, people.crowd
+    records = np.array(
+        [[one.values.to_pylist().index(value) for value, one in zip(row, example.domains, strict=True)] for row in people.rows]
+    )
+    points, tree = gower_points(records, example.domains), Tree(people.k)
+    if method == "canon":
+        classes = canon(records, example.domains, tree, crowd.people)
+    elif method == "clustering":
+        classes = Clustering(people.k).blocks(records, example.domains, example.hierarchies, crowd).classes
+    else:
+        cut: Any = MondrianCut(records, axes_of(example), people.k, crowd)
+        if method == "rayden":
+
+            def cut(rows: NDArray[np.intp], groups: NDArray[np.int32]) -> NDArray[np.int32]:
+                return tree.partition(points.take(rows), groups, crowd.take(rows).people)
+
+        every = np.arange(len(values))
+        classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, crowd).classes
+    whole = np.append(domain.counts, domain.nulls)[: domain.size]
+    criteria = Criteria(AllOf((KAnonymity(people.k), model)), {"x": codes}, {"x": whole}, crowd)
+    made = merge_failing(points, classes, criteria.fails)[0] if nearest else pool_classes(points, classes, criteria)[0]
+    return by_class(without_failing(made, criteria.fails))
