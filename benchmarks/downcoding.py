@@ -3,8 +3,8 @@
     python -m benchmarks.downcoding [--rows 6000] [--k 10] [--methods skald,mondrian,…] [--draws 2000000]
 
 A. Cohen, Attacks on Deidentification's Defenses, USENIX Security 2022: where labels are as narrow as their class, the choice of a label
-tells of what is in it. The data are clusters of about 1.5 k records, far from one another; of each record every further quasi-identifier is 0 but
-for one in 3 k with a heavy tail. The intruder knows this distribution and the method.
+tells of what is in it. The data are clusters of about 1.5 k records, far from one another; of each record every further
+quasi-identifier is 0 but for one in 3 k with a heavy tail. The intruder knows this distribution and the method.
 
 *Widened* are the records in classes with a label that begins at 0 and goes further. Of these he says: one of the class is above 0 there,
 all others are 0 (downcoding: finer than the label, for each of them). *Downcoded* is the share of all records in classes of which that is
