@@ -202,7 +202,7 @@ def plan(
     quick: Annotated[bool, typer.Option("--quick", help="Leaves out how unique records are, which takes a scan.")] = False,
 ) -> None:
     """Tells sizes, lattice, memory, how unique the records are and which columns make them so. Touches no target."""
-    from flows.terminal.runs import plan_summary
+    from flows.terminal.plans import plan_summary
     from schemas.job.job import load_job
     from tasks.planning.plan import make_plan
 

@@ -223,10 +223,10 @@ class RollUps:
         return base
 
     def _between(self, base: Cells, node: Node) -> Node:
-        """Returns a node on the way with surely an eighth of the cells, below as many undecided nodes as can be."""
+        """Returns a node on the way with surely a small part of the cells, below as many undecided nodes as can be."""
         step = list(base.node)
         sizes = [self._sizes[qid][level] for qid, level in enumerate(step)]
-        while prod(sizes) * SHRINK > len(base.counts) and step != list(node):
+        while prod(sizes) * self._shrink > len(base.counts) and step != list(node):
             served = self._undecided_above(step)
             best, most = -1, -1.0
             for qid, level in enumerate(step):
@@ -264,6 +264,11 @@ class RollUps:
             # The root stays.
             del self._kept[1]
         self._nodes = np.array([kept.node for kept in self._kept])
+
+    @property
+    def _shrink(self) -> int:
+        """How many times fewer cells than its base a node on the way has at least."""
+        return SHRINK
 
     def _room(self, kept: Cells) -> int:
         """Returns how much of the capacity a kept histogram takes."""

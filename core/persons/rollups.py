@@ -5,7 +5,7 @@ person counts in one cell only. They decide most classes. What they leave open i
 
 A histogram that is kept on the way keeps visits too, but only those to cells with fewer than k persons (a class that contains any other
 cell keeps k, because persons never become fewer when classes are merged) and of persons who are in more than one of these (others are
-never counted twice). So the coarser a histogram, the fewer are left.
+never counted twice). So the coarser a histogram, the fewer are left. The same goes for the root where there is room.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ Integers = NDArray[np.signedinteger[Any]]
 RECORDS, LEAST, MOST = range(3)
 VISITS_PER_CELL = 4
 """Visits that take as much memory as a cell of a kept histogram."""
+SHRINK_OF_PEOPLE = 5
+"""As ``SHRINK``: to read all visits to the root is dear, so that what is made of them should serve more nodes."""
 
 
 class People(NamedTuple):
@@ -95,7 +97,14 @@ class PersonRollUps(RollUps):
         self._k, self._qids = k, len(hierarchies) if qids is None else qids
         # Fewest persons are at most as many as records, and k more for each k persons of a cell.
         self._weight = np.int32 if root.records < 1 << 30 else np.int64
-        weights = np.stack([root.counts, visits.least(), visits.per_cell], axis=1)
+        few = visits.per_cell < k
+        # Values of sensitive columns are counted among all persons; and what is left must not take the room of what is rolled up.
+        if self._qids == len(hierarchies) and int(visits.per_cell[few].sum()) <= capacity * VISITS_PER_CELL // 2:
+            visits = Visits(visits.per_cell, [drop_visits(share, few) for share in visits.shares])
+            least = np.where(few, visits.least(), k)
+        else:
+            least = visits.least()
+        weights = np.stack([root.counts, least, visits.per_cell], axis=1)
         self._people = {root.node: People(weights.astype(self._weight), visits)}
 
     def classes(self, node: Node, *, keep: bool = False, from_root: bool = False) -> PersonClasses:
@@ -104,7 +113,7 @@ class PersonRollUps(RollUps):
         Args:
             node: Level of each axis.
             keep: As for ``counts``.
-            from_root: Whether to roll up the root itself, which knows all visits.
+            from_root: Whether to roll up the root itself, which knows all visits where there are sensitive columns.
         """
         base = self._kept[0] if from_root else self._base(node)
         numbers, sums = self._sums(base, node, self._qids)
@@ -199,6 +208,10 @@ class PersonRollUps(RollUps):
         # What was just made is used once, even if there is no room for it.
         there = {made.node, *(kept.node for kept in self._kept)}
         self._people = {node: people for node, people in self._people.items() if node in there}
+
+    @property
+    def _shrink(self) -> int:
+        return min(super()._shrink, SHRINK_OF_PEOPLE)
 
     def _room(self, kept: Cells) -> int:
         return len(kept.counts) + sum(map(len, self._people[kept.node].visits.shares)) // VISITS_PER_CELL

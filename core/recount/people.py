@@ -51,7 +51,7 @@ def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
     starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids)
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT row_number() OVER () AS combination, count(*) AS records, bool_and({starred}) AS masked, {labels}
+        SELECT (row_number() OVER ())::UINTEGER AS combination, count(*) AS records, bool_and({starred}) AS masked, {labels}
         FROM {source} GROUP BY {", ".join(qids)}
     """
 

@@ -14,16 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.coding import Packing, Words, single_word
+from core.columns.coding import Words, single_word
 from core.columns.node import Node
-from core.histograms.rollups import packing_of
 from core.persons.visits import Visits
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import whole_files
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
-from tasks.counting.paired_cells import paired_files
+from tasks.counting.person_sizes import combinations_of, persons_of_combinations, qids_of_words
 from tasks.store.database import connect, literal
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -82,30 +81,9 @@ def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
     return f"SELECT count AS size, count(*) AS classes FROM {summed} GROUP BY size ORDER BY size"
 
 
-def person_sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
-    """Returns the statement that counts combinations of QID values by their persons.
-
-    It is right because a person counts once in a combination, in however many chunks and cells of it.
-
-    Args:
-        files: Quoted paths of pairs of person and cell.
-        words: What tells combinations apart.
-    """
-    named = ", ".join(f"{word} AS word_{number}" for number, word in enumerate(words))
-    keys = ", ".join(f"word_{number}" for number in range(len(words)))
-    # Twice grouped, because what count(DISTINCT …) holds cannot be spilled.
-    pairs = f"SELECT {named}, person FROM read_parquet([{', '.join(files)}]) GROUP BY ALL"
-    return f"SELECT size, count(*) AS classes FROM (SELECT count(*) AS size FROM ({pairs}) GROUP BY {keys}) GROUP BY size ORDER BY size"
-
-
 def qid_words(coding: Coding) -> list[str]:
     """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
-    packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
-    return [f"cell_{number} // {packing.weights[mine[-1]]}" for number, mine in enumerate(_qids_of_words(packing, qids)) if mine]
-
-
-def _qids_of_words(packing: Packing, qids: int) -> list[list[int]]:
-    return [[position for position in positions if position < qids] for positions in packing.words]
+    return [f"cell_{number} // {worth}" for number, (mine, worth) in enumerate(qids_of_words(coding)) if mine]
 
 
 def is_counted(coding: Coding, root: Node, parts: Sequence[Artifact], pairs: Sequence[Artifact] = ()) -> bool:
@@ -139,20 +117,22 @@ def count_class_sizes(
 
     def write(path: Path) -> int:
         if pairs:
-            whole = paired_files(coding, files, pairs, store, spill / "sizes")
-            statement = person_sizes_sql([literal(str(file)) for file in whole], qid_words(coding))
+            found = sizes_together([Sizes.of(part) for part in persons_of_combinations(coding, files, pairs, store, job.memory)])
         else:
-            whole = whole_files(coding, files, store, spill / "sizes")
-            # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
-            words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
-            statement = sizes_sql([literal(str(file)) for file in whole], words)
-        with connect(job, spill) as connection:
-            rows = connection.execute(statement).fetchall()
-        found = Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))
+            found = _counted(job, coding, files, store, spill)
         path.write_text(found.model_dump_json())
-        return len(rows)
+        return len(found.sizes)
 
     return store.make("sizes", sizes_key(coding, files, pairs), ".json", write)
+
+
+def _counted(job: Job, coding: Coding, files: Sequence[Artifact], store: Store, spill: Path) -> Sizes:
+    whole = whole_files(coding, files, store, spill / "sizes")
+    # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
+    words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
+    with connect(job, spill) as connection:
+        rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
+    return Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))
 
 
 def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None, visits: Visits | None = None) -> Sizes:
@@ -164,9 +144,7 @@ def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | Non
         counts: Shape (n,), records per cell; one each if left out.
         visits: Of persons to these cells; left out where no person is named.
     """
-    packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
-    parts = [word // packing.weights[mine[-1]] for word, mine in zip(words, _qids_of_words(packing, qids), strict=True) if mine]
-    key = single_word(tuple(parts))
+    key = single_word(combinations_of(coding, words))
     if visits is not None:
         found, owners = np.unique(key, return_inverse=True)
         return Sizes.of(visits.count(owners, len(found)))

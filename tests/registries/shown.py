@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from flows.terminal.runs import plan_summary
+from flows.terminal.plans import plan_summary
 from schemas.job.job import load_job
 from tasks.planning.plan import make_plan
 from tasks.publication.verify_and_publish import Published

@@ -16,7 +16,7 @@ from rich.console import Console
 from core.lattice.objectives import Counting, Pricing
 from docs.reference_pages import job_page
 from flows.records import record_flow
-from flows.terminal.runs import plan_summary
+from flows.terminal.plans import plan_summary
 from schemas.errors.base import JobError, VerificationError
 from schemas.job.job import Job, job_json_schema, load_job
 from schemas.job.method import METHODS, MethodEntry

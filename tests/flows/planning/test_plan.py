@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from flows.terminal.runs import driver_words
+from flows.terminal.plans import driver_words
 from schemas.job.job import load_job
 from tasks.counting import drivers
 from tasks.planning.plan import Plan, make_plan

@@ -96,6 +96,18 @@ def test_risk_before_and_after_is_that_of_persons(
 
 
 @pytest.mark.parametrize(
+    "settings", [["chunk_rows=70"], ["chunk_rows=70", "privacy.l={disease: {distinct: 2}}"]], ids=["", "sensitive values"]
+)
+def test_risk_before_is_the_same_where_memory_holds_but_some_combinations(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]
+) -> None:
+    # About five parts of them.
+    monkeypatch.setattr("tasks.counting.person_sizes.BYTES_PER_ROW", 1 << 23)
+    made = anonymise(job(tmp_path, row_group=70, files=2), *settings)
+    check(made.manifest.risk["before"], sizes_before())
+
+
+@pytest.mark.parametrize(
     "method",
     [
         *({"name": name} for name in COUNTING),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from flows.terminal.runs import plan_summary
+from flows.terminal.plans import plan_summary
 from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS

@@ -1,0 +1,132 @@
+"""What the command line shows of a plan, as Rich tables."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from flows.terminal.runs import fact_table, passed_words, risk_words
+from schemas.errors.base import counted
+from schemas.release.passthrough import passthrough_warnings
+from tasks.planning.local_plan import LocalPlan
+from tasks.planning.plan import Plan
+from tasks.report.units import Unit
+
+MOST_SPELT = 10**15
+WORTH = 0.05
+"""Share of the records in small classes that a column must account for to be called a driver."""
+
+
+def plan_summary(plan: Plan) -> RenderableType:
+    """Returns a plan as two tables, and what drives the risk in a sentence."""
+    table = fact_table()
+    table.add_row("release", plan.release + (" (published already: a run would do nothing)" if plan.exists else ""))
+    table.add_row(
+        "records", f"{plan.records:,} in {counted(plan.files, 'file')}, {counted(plan.chunks, 'chunk')}, {plan.source_bytes / 1e6:,.1f} MB"
+    )
+    if plan.persons:
+        table.add_row("persons", f"{plan.persons.persons:,}, with {counted(plan.persons.most_records, 'record')} at most")
+    table.add_row("source", plan.source)
+    counted_now = (plan.histograms_to_scan or 0) if _counted(plan) else 0
+    now = [
+        f"{counted(chunks, 'chunk')} for the {what}"
+        for chunks, what in ((plan.domains_to_scan, "domains"), (counted_now, "histogram"))
+        if chunks
+    ]
+    table.add_row("method", f"{plan.method}: {plan.aim}")
+    table.add_row("scanned now", f"{', '.join(now)}; a run does not scan them again" if now else "nothing: all was counted before")
+    if plan.local:
+        _add_local(table, plan, plan.local)
+    else:
+        left = f"{counted(_left(plan), 'chunk')} for the histogram, " if _left(plan) else ""
+        table.add_row("left to scan", f"{left}{counted(plan.chunks, 'chunk')} to rewrite")
+        table.add_row("suppress at most", f"{counted(plan.most_suppressed, 'record')}, {plan.suppression}")
+        root = f"root {plan.root}" if any(plan.root or ()) else "the finest"
+        table.add_row("lattice", f"{counted(plan.nodes or 0, 'node')}, searched from {root}")
+        bins = f"{plan.bins or 0:,}" if (plan.bins or 0) < MOST_SPELT else f"{plan.bins:.1e}"
+        table.add_row("root histogram", f"at most {counted(plan.cells or 0, 'occupied cell')} of {bins} bins")
+    table.add_row("memory", f"{plan.memory / 1e6:,.0f} MB")
+    table.add_row("promises", Text(" · ".join(plan.promises)))
+    if plan.pseudonyms:
+        table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
+    for name, one in plan.passthrough.items():
+        table.add_row("untreated", Text(f"{name}: {passed_words(one)}"))
+    for sentence in passthrough_warnings(plan.passthrough):
+        table.add_row("warning", Text(sentence))
+    if plan.exposed:
+        table.add_row(f"unique {plan.unit}s", _share(plan.exposed.unique, plan))
+        # A share of records is what the limit allows to suppress.
+        lost = f", with {_of_records(plan.exposed.records, plan)}" if plan.exposed.records is not None else ""
+        table.add_row("in classes below k", _share(plan.exposed.below_k, plan) + lost)
+    unit = Unit(plan.unit, plan.repeats)
+    if plan.risk:
+        table.add_row("risk before", risk_words(plan.risk, unit))
+    if said := unit.warning():
+        table.add_row("warning", said)
+    return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or driver_words(plan)) else []))
+
+
+def _counted(plan: Plan) -> bool:
+    return plan.exposed is not None
+
+
+def _left(plan: Plan) -> int:
+    """Returns how many chunks phase 2 has still to count."""
+    return 0 if _counted(plan) else plan.histograms_to_scan or 0
+
+
+def _planned_qids(plan: Plan) -> Table:
+    shown = any(qid.without for qid in plan.qids)
+    columns = ["unique without it", "below k without it"] if shown else []
+    qids = Table("quasi-identifier", "grouped as", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
+    for qid in plan.qids:
+        told = [_share(number, plan) for number in (qid.without.unique, qid.without.below_k)] if qid.without else [""] * len(columns)
+        qids.add_row(
+            Text(qid.name), qid.hierarchy, f"{qid.values:,}", f"{qid.nulls:,}", *told, " → ".join(f"{groups:,}" for groups in qid.groups)
+        )
+    return qids
+
+
+def _share(number: int, plan: Plan) -> str:
+    """Returns how many records or persons, and what share of all of them."""
+    return f"{number:,} ({number / (plan.persons.persons if plan.persons else plan.records):.2%})"
+
+
+def _of_records(records: int, plan: Plan) -> str:
+    return f"{counted(records, 'record')} ({records / plan.records:.2%})"
+
+
+def driver_words(plan: Plan) -> str:
+    """Returns which quasi-identifiers drive the risk, in a sentence; empty where that was not counted."""
+    known = [(qid.without.below_k, qid.without.unique, qid.name) for qid in plan.qids if qid.without]
+    if plan.exposed is None or not known:
+        return ""
+    whole, (least, _, name) = plan.exposed.below_k, min(known)
+    if not whole:
+        return f"Every combination is shared by k {plan.unit}s or more as it is: a release can keep the values."
+    if whole - least < WORTH * whole:
+        many = f"nearly as many as {whole:,} {plan.unit}s"
+        return f"No quasi-identifier drives the risk alone: without any of them {many} are in classes below k."
+    instead = f"{_share(least, plan)} instead of {_share(whole, plan)} {plan.unit}s"
+    return (
+        f"'{name}' drives the risk most: without it {instead} would be in classes "
+        "below k. A hierarchy with more steps, or leaving the column out, keeps the others finer."
+    )
+
+
+def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
+    """Adds what a method without a lattice would do."""
+    chunks = counted(plan.chunks, "chunk")
+    if plan.histograms_to_scan is not None:
+        left = f"{counted(_left(plan), 'chunk')} for the cells, " if _left(plan) else ""
+        table.add_row("left to scan", f"{left}{chunks} to rewrite")
+    elif local.parted:
+        table.add_row("left to scan", f"{chunks} to share the records out")
+    else:
+        table.add_row("left to scan", f"{chunks} to code the records, {chunks} to rewrite")
+    table.add_row("sampled now", counted(local.samples_to_scan, "chunk"))
+    table.add_row("distinct", f"{local.distinct:.1%}: combinations per record, of {counted(local.sampled, 'sampled record')}")
+    table.add_row("rows", f"works on {local.rows}, {local.most_rows:,} at most: about {local.needed / 1e6:,.0f} MB for all at once")
+    many = f", each of {local.most_records:,} records at most; workers take them from a queue" if local.parted else ""
+    table.add_row("fragments", f"{local.fragments:,}{many} ({local.reason})")

@@ -1,0 +1,101 @@
+"""The persons of each combination of QID values of the source, from the histograms of the chunks and their pairs of person and cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import Words, single_word
+from core.histograms.rollups import packing_of
+from core.persons.shared_cells import ALONE, count_different, places_shared
+from tasks.counting.chunk_cells import whole_cells
+from tasks.counting.chunk_people import read_pairs
+from tasks.counting.coding import Coding
+from tasks.store.store import Artifact, Store
+
+BYTES_PER_ROW = 28
+"""Bytes of a cell or a pair of a chunk while they are brought together, at most."""
+ELSEWHERE = -2
+"""The place of a cell that is not among those at hand."""
+
+Counts = NDArray[np.int64]
+Places = NDArray[np.int32]
+
+
+def qids_of_words(coding: Coding) -> list[tuple[list[int], int]]:
+    """Returns for each word at the finest node which of its digits are those of QIDs, and what the last of these is worth."""
+    packing, qids = packing_of(coding.finest, coding.axes), len(coding.domains)
+    mine = [[position for position in positions if position < qids] for positions in packing.words]
+    return [(positions, packing.weights[positions[-1]] if positions else 0) for positions in mine]
+
+
+def combinations_of(coding: Coding, words: Words) -> Words:
+    """Returns what tells the QIDs of cells at the finest node apart: their words, without the digits of sensitive columns."""
+    return tuple(word // worth if worth > 1 else word for word, (mine, worth) in zip(words, qids_of_words(coding), strict=True) if mine)
+
+
+def persons_of_combinations(
+    coding: Coding, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store, memory: int
+) -> Iterator[Counts]:
+    """Yields how many different persons the combinations have, in arrays that have no combination in common.
+
+    Args:
+        coding: Of the run.
+        parts: The histograms of the chunks at the finest node.
+        pairs: Their pairs, in the same order.
+        store: Has both.
+        memory: Bytes of the job, of which three quarters may be taken.
+
+    Raises:
+        StorageError: artefacts are gone.
+    """
+    rows = max(sum(part.rows for part in parts), sum(part.rows for part in pairs))
+    spans = max(-(-rows * BYTES_PER_ROW // (memory * 3 // 4)), 1)
+    for number in range(spans):
+        places, shared = _places(coding, parts, store, number, spans)
+        owners, persons = [np.empty(0, np.int32)], [np.empty(0, np.uint64)]
+        for mine, paired in zip(places, pairs, strict=True):
+            found = read_pairs(paired, store, 0, 1)
+            yield np.bincount(found.cells, minlength=len(mine))[mine == ALONE]
+            place = mine[found.cells]
+            kept = np.flatnonzero(place >= 0)
+            owners.append(place[kept])
+            persons.append(found.persons[kept])
+        yield count_different(np.concatenate(owners), np.concatenate(persons), shared)
+
+
+def _places(coding: Coding, parts: Sequence[Artifact], store: Store, number: int, spans: int) -> tuple[list[Places], int]:
+    """Returns where the combination of each cell stands among those that occur in more cells than one, and how many these are.
+
+    Args:
+        coding: Of the run.
+        parts: The histograms of the chunks.
+        store: Has them.
+        number: Of the span of all combinations that is looked at, from 0.
+        spans: How many there are.
+
+    Returns:
+        Shape (cells,) for each chunk: ``ALONE`` for a combination of one cell, ``ELSEWHERE`` for one of another span.
+    """
+    chosen, words = [], []
+    for part in parts:
+        mine = combinations_of(coding, whole_cells(coding, part, store)[0])
+        chosen.append(_span_of(mine, spans) == number if spans > 1 else np.ones(len(mine[0]), np.bool_))
+        words.append(tuple(word[chosen[-1]] for word in mine) if spans > 1 else mine)
+    places, shared = places_shared(single_word(tuple(map(np.concatenate, zip(*words, strict=True)))))
+    bounds = np.cumsum([0, *map(np.count_nonzero, chosen)])
+    found = [np.full(len(taken), ELSEWHERE, np.int32) for taken in chosen]
+    for (start, end), taken, place in zip(pairwise(bounds), chosen, found, strict=True):
+        place[taken] = places[start:end]
+    return found, shared
+
+
+def _span_of(words: Words, spans: int) -> Counts:
+    """Returns which of so many parts of all combinations each is in, shape (n,): about as many are in each."""
+    mixed = np.zeros(len(words[0]), np.uint64)
+    for word in words:
+        mixed = (mixed + word.view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+    return ((mixed >> np.uint64(32)) % np.uint64(spans)).astype(np.int64)
