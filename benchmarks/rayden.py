@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from benchmarks.rayden_pictures import picture, seconds, share
+from benchmarks.pictures.rayden import picture, seconds, share
 from core.charts.scales import short
 from core.clustering.canon import canon
 from core.clustering.gower import gower_points
