@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from core.recount.label_spans import Spans
+from core.recount.labels.label_spans import Spans
 
 Counts = NDArray[np.int64]
 BLOCK = 1 << 14

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.recount.value_texts import written
+from core.recount.labels.value_texts import written
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
 
 MOST = 10**17

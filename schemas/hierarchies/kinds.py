@@ -29,11 +29,11 @@ class HierarchyKind:
         table: Reads the values that are listed, where they are: ``(qid, spec, folder)`` to a `core.hierarchies.table.LabelTable`.
         telling: Tells which labels tell what the job hides, for kinds that can hide values: ``(texts, qid)`` to flags.
         recount_levels: Groups values for the recount, by code that shares nothing with the ladder: ``(name, spec, values, folder)`` to
-            `core.recount.group_levels.Levels`; without it no t-closeness can be measured over the kind.
-        recount_axis: Reads labels for the recount in the same way, to a `core.recount.label_readers.Axis`; without it a release is not held
-            against its source in columns of the kind.
+            `core.recount.labels.group_levels.Levels`; without it no t-closeness can be measured over the kind.
+        recount_axis: Reads labels for the recount in the same way, to a `core.recount.labels.label_readers.Axis`; without it a release is
+            not held against its source in columns of the kind.
         recount_rule: Makes what tells the recount whether a label may be published where values are hidden: ``(qid, folder)`` to a
-            `core.recount.allowed_labels.Rule`; without it no label may.
+            `core.recount.labels.allowed_labels.Rule`; without it no label may.
     """
 
     name: str
@@ -72,9 +72,9 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.table:csv_ladder"),
         table=Code("core.hierarchies.table:read_table"),
         words=lambda spec: "groups listed in a file",
-        recount_levels=Code("core.recount.group_levels:levels_of_lists"),
-        recount_axis=Code("core.recount.label_readers:axis_of_groups"),
-        recount_rule=Code("core.recount.allowed_labels:lists_rule"),
+        recount_levels=Code("core.recount.labels.group_levels:levels_of_lists"),
+        recount_axis=Code("core.recount.labels.label_readers:axis_of_groups"),
+        recount_rule=Code("core.recount.labels.allowed_labels:lists_rule"),
     ),
     HierarchyKind(
         name="tree",
@@ -82,9 +82,9 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.tree:tree_ladder"),
         table=Code("core.hierarchies.tree:tree_table"),
         words=lambda spec: "groups of a tree",
-        recount_levels=Code("core.recount.group_levels:levels_of_lists"),
-        recount_axis=Code("core.recount.label_readers:axis_of_groups"),
-        recount_rule=Code("core.recount.allowed_labels:lists_rule"),
+        recount_levels=Code("core.recount.labels.group_levels:levels_of_lists"),
+        recount_axis=Code("core.recount.labels.label_readers:axis_of_groups"),
+        recount_rule=Code("core.recount.labels.allowed_labels:lists_rule"),
     ),
     HierarchyKind(
         name="widths",
@@ -92,9 +92,9 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.widths:widths_ladder"),
         telling=Code("core.hierarchies.disclosing_labels:telling_bins"),
         words=lambda spec: "ranks in bins" if spec.encode else "numbers in bins",
-        recount_levels=Code("core.recount.group_levels:levels_of_bins"),
-        recount_axis=Code("core.recount.label_readers:axis_of_ends"),
-        recount_rule=Code("core.recount.allowed_labels:bins_rule"),
+        recount_levels=Code("core.recount.labels.group_levels:levels_of_bins"),
+        recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),
+        recount_rule=Code("core.recount.labels.allowed_labels:bins_rule"),
         steps=_width_steps,
         marks=lambda spec: [str(plain(width)) for width in spec.widths],
     ),
@@ -104,9 +104,9 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.prefix:prefix_ladder"),
         telling=Code("core.hierarchies.disclosing_labels:telling_prefixes"),
         words=lambda spec: "leading characters",
-        recount_levels=Code("core.recount.group_levels:levels_of_beginnings"),
-        recount_axis=Code("core.recount.label_readers:axis_of_beginnings"),
-        recount_rule=Code("core.recount.allowed_labels:beginnings_rule"),
+        recount_levels=Code("core.recount.labels.group_levels:levels_of_beginnings"),
+        recount_axis=Code("core.recount.labels.label_readers:axis_of_beginnings"),
+        recount_rule=Code("core.recount.labels.allowed_labels:beginnings_rule"),
         steps=_prefix_steps,
     ),
     HierarchyKind(
@@ -115,9 +115,9 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.dates:dates_ladder"),
         telling=Code("core.hierarchies.disclosing_labels:telling_days"),
         words=lambda spec: "calendar units",
-        recount_levels=Code("core.recount.group_levels:levels_of_units"),
-        recount_axis=Code("core.recount.label_readers:axis_of_ends"),
-        recount_rule=Code("core.recount.allowed_labels:units_rule"),
+        recount_levels=Code("core.recount.labels.group_levels:levels_of_units"),
+        recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),
+        recount_rule=Code("core.recount.labels.allowed_labels:units_rule"),
         steps=_date_steps,
     ),
 )

@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
-from core.recount.group_levels import group_levels, places
+from core.recount.labels.group_levels import group_levels, places
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
 from tasks.recount.original import Original

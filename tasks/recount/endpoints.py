@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
-from core.recount.label_spans import pair_labels
+from core.recount.labels.label_spans import pair_labels
+from core.recount.labels.value_scales import value_scale
+from core.recount.labels.value_texts import written
 from core.recount.shared_ends import strange_ends
-from core.recount.value_scales import value_scale
-from core.recount.value_texts import written
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job

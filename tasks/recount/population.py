@@ -15,9 +15,9 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.coverage import rows_within
-from core.recount.label_readers import label_axis
-from core.recount.label_spans import Spans, read_labels
-from core.recount.value_scales import value_scale
+from core.recount.labels.label_readers import label_axis
+from core.recount.labels.label_spans import Spans, read_labels
+from core.recount.labels.value_scales import value_scale
 from schemas.errors.population import PopulationError
 from schemas.job.job import Job
 from schemas.release.manifest import published_columns

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.recount.label_readers import Axis, label_axis
-from core.recount.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.labels.label_readers import Axis, label_axis
+from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.labels.value_texts import written
 from core.recount.truth import labels_sql, values_sql
-from core.recount.value_texts import written
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job

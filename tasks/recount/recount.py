@@ -8,8 +8,8 @@ from pathlib import Path
 
 import duckdb
 
-from core.recount.allowed_labels import telling_labels, telling_pairs
 from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
+from core.recount.labels.allowed_labels import telling_labels, telling_pairs
 from core.recount.linked import link_faults, strange_links
 from core.recount.people import PersonCount
 from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow.types as pt
 
-from core.recount.group_levels import group_levels
+from core.recount.labels.group_levels import group_levels
 from schemas.errors.base import listed
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job

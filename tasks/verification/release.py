@@ -86,6 +86,7 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
         StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
         ManifestFormatError: its manifest is of a format that is not verified.
         VerificationError: anything that does not hold, all at once where the files can be counted.
+        PopulationError: the population is not as the job has it.
     """
     what = f"'{known.place}'"
     if not (release / MANIFEST).exists():

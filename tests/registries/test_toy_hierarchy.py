@@ -12,8 +12,8 @@ import pytest
 
 from core.columns.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
-from core.recount.group_levels import Levels
-from core.recount.label_readers import Axis
+from core.recount.labels.group_levels import Levels
+from core.recount.labels.label_readers import Axis
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
 from schemas.hierarchies.hierarchy import HierarchySpec

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.hierarchies.disclosing_labels import telling
-from core.recount.allowed_labels import telling_labels, telling_pairs
+from core.recount.labels.allowed_labels import telling_labels, telling_pairs
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.sparse_areas import OF_2020
 from schemas.job.columns import QuasiIdentifier

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.recount.coverage import unmatched
-from core.recount.label_spans import Spans
+from core.recount.labels.label_spans import Spans
 from tests.oracles.matching import matched
 
 SIZE = 6

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.group_levels import group_levels, places
+from core.recount.labels.group_levels import group_levels, places
 from schemas.errors.hierarchies import HierarchyError
 from tests.oracles.hierarchies import built, domain_of, first_appearance, quasi_identifier
 

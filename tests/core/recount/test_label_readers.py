@@ -19,9 +19,9 @@ from core.columns.column_types import working
 from core.recoding.generalisation import generalise
 from core.recoding.labels import QidLabels, Sets
 from core.recoding.recoding import Intervals
-from core.recount.label_readers import label_axis
-from core.recount.label_spans import Spans, is_closed, pair_labels, read_labels
-from core.recount.value_texts import written
+from core.recount.labels.label_readers import label_axis
+from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.labels.value_texts import written
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.mondrian import Generalisation
 from tests.core.recount.test_group_levels import DATE_ENDS, DAYS, ENDS, LISTED, MOMENTS, NUMBERS, SPELT, TEXTS, UNITS, WIDTHS

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from core.recount.listed_groups import rows_of_lists
-from core.recount.value_scales import calendar_days
+from core.recount.labels.listed_groups import rows_of_lists
+from core.recount.labels.value_scales import calendar_days
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.value_texts import local_moments, written
+from core.recount.labels.value_texts import local_moments, written
 
 Ends: TypeAlias = tuple[Any, Any, Any]
 Span: TypeAlias = tuple[int, int]

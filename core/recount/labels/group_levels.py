@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from core.recount.listed_groups import rows_of_lists
-from core.recount.value_texts import local_moments, written
+from core.recount.labels.listed_groups import rows_of_lists
+from core.recount.labels.value_texts import local_moments, written
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy
 from schemas.hierarchies.kinds import entry_of

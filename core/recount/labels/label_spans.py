@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.recount.label_readers import Axis
-from core.recount.value_scales import Span
+from core.recount.labels.label_readers import Axis
+from core.recount.labels.value_scales import Span
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 from schemas.release.manifest import MASK
 
