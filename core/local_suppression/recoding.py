@@ -24,7 +24,7 @@ from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
 from core.local_suppression.rest import Level, Members
 from core.recoding.labels import STAR, QidLabels, same_labels, text_ranks
-from core.recoding.recoding import Recoding, Stage
+from core.recoding.recoding import DROPPED, Recoding, Stage
 
 NOT_COUNTED = np.empty(0)
 
@@ -64,12 +64,13 @@ class Part:
         return found
 
 
-def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> Recoding:
+def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy], dropped: Sequence[Histogram] = ()) -> Recoding:
     """Makes every combination of labels that the parts publish a class; all columns are text.
 
     Args:
         parts: The first is looked up first; a record whose cell is in it is in no later one.
         hierarchies: One per QID in job order.
+        dropped: Of the first parts, the cells of their nodes that neither they nor later ones publish.
     """
     labels, numbers, firsts = labels_of(parts, hierarchies)
     counts = np.concatenate([part.cells.counts for part in parts])
@@ -77,8 +78,19 @@ def recode_parts(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> Rec
     columns = {name: column.take(pa.array(firsts)) for label in labels for name, column in label.columns.items()}
     ends = np.cumsum([part.cells.cells for part in parts])
     classes = np.split(numbers.astype(np.int32), ends[:-1])
-    first, *later = [Stage(part.cells.node, part.cells.packing, part.cells.words, mine) for part, mine in zip(parts, classes, strict=True)]
+    none = [None] * (len(parts) - len(dropped))
+    first, *later = [_stage(part.cells, mine, out) for part, mine, out in zip(parts, classes, [*dropped, *none], strict=True)]
     return Recoding(first.node, first.packing, first.words, first.classes, pa.table(columns), sizes, tuple(later))
+
+
+def _stage(cells: Histogram, classes: NDArray[np.int32], dropped: Histogram | None) -> Stage:
+    """Returns the stage of some cells, with those that are dropped among them; no cell is of both."""
+    if dropped is None or not dropped.cells:
+        return Stage(cells.node, cells.packing, cells.words, classes)
+    words = [np.concatenate(pair) for pair in zip(cells.words, dropped.words, strict=True)]
+    order = np.lexsort(words[::-1])
+    joined = np.append(classes, np.full(dropped.cells, DROPPED))
+    return Stage(cells.node, cells.packing, tuple(word[order] for word in words), joined[order])
 
 
 def labels_of(parts: Sequence[Part], hierarchies: Sequence[Hierarchy]) -> tuple[list[QidLabels], NDArray[np.int64], NDArray[np.intp]]:

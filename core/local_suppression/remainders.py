@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
+from core.histograms.histogram import Histogram
 from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations
 from core.local_suppression.local_transformation import Leveller
 from core.local_suppression.masks import Lenders, give_back
@@ -32,12 +33,14 @@ class Treated:
         unpublished: Shape (cells,), records of the cells that are in no part.
         least: How many stars the last part cannot do without; None if that is not known.
         uneven: Records of classes that are large enough and fail, which are left out with all they hold.
+        dropped: By node, the cells of such classes, whose records later parts must not take up.
     """
 
     parts: list[Part]
     unpublished: NDArray[np.int64]
     least: int | None
     uneven: int = 0
+    dropped: tuple[Histogram, ...] = ()
 
 
 def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: Leveller, domains: Sequence[Domain]) -> Treated:
@@ -66,8 +69,10 @@ def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: L
     broken = stars.published & _broken(cells, stars, leveller)
     if broken.any():
         stars = replace(stars, published=stars.published & ~broken, least=None)
-    dropped = np.concatenate([level.dropped for level in levels])
-    return replace(_with_rest(parts, rest, stars, dropped, leveller), uneven=int(dropped.sum() + cells.counts[broken].sum()))
+    dropped = tuple(level.dropped for level in levels)
+    records = np.concatenate([one.counts for one in dropped])
+    uneven = int(records.sum() + cells.counts[broken].sum())
+    return replace(_with_rest(parts, rest, stars, records, leveller), uneven=uneven, dropped=dropped)
 
 
 def _broken(cells: Combinations, stars: Stars, leveller: Leveller) -> Bools:

@@ -152,9 +152,10 @@ class Level:
     members: Members | None = None
 
     @property
-    def dropped(self) -> Integers:
-        """Records of the cells that are large enough and fail all the same, shape (such cells,)."""
-        return self.cells.counts[self.failing & ~self.few]
+    def dropped(self) -> Histogram:
+        """The cells that are large enough and fail all the same."""
+        cells, rows = self.cells, np.flatnonzero(self.failing & ~self.few)
+        return Histogram(cells.node, cells.packing, tuple(word[rows] for word in cells.words), cells.counts[rows])
 
     @property
     def node(self) -> Node:

@@ -74,7 +74,7 @@ class Joint:
                 groups = [distinct[codes[:, qid], number] for qid, distinct in enumerate(self._of)]
                 classes = np.where(classes == SUPPRESSED, stage.assigner.assign(stage.packing.pack(groups)), classes)
                 number += 1
-            found.append(classes)
+            found.append(np.maximum(classes, SUPPRESSED))
         return found, counts
 
     def _cells(self) -> tuple[Words, NDArray[np.int64]]:

@@ -26,6 +26,8 @@ Intervals = Literal["text", "bounds"]
 LOOK_UP_CELLS = 1 << 24
 LATER_CELLS = 1 << 18
 SUPPRESSED = np.int32(-1)
+DROPPED = np.int32(-2)
+"""The class of cells that no later stage may take up, though it has their groups."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Stage:
         node: The level of each QID at which cells are told apart.
         packing: How groups make up a cell at that node.
         words: Arrays of shape (cells,), ascending: the cells that are published. A cell that is not there is in no class of the stage.
-        classes: Shape (cells,), int32: row of the labels.
+        classes: Shape (cells,), int32: row of the labels, or DROPPED.
     """
 
     node: Node

@@ -63,8 +63,8 @@ def recode_locally(
     few = leveller.few
     levels, left = anonymise_again(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
-    recoding = recode_parts(treated.parts, coding.hierarchies)
-    classes = np.concatenate([recoding.classes, *(stage.classes for stage in recoding.later)])
+    recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)
+    classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     persons = _persons(treated.parts, classes, len(recoding.sizes))
     costs = costs_of(treated.parts, classes, coding.domains, coding.hierarchies, job.privacy.k, treated.unpublished, persons)
     objective, dropped = full_domain(job.method).objective, costs.suppressed - costs.masked

@@ -141,7 +141,7 @@ def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Ar
             break
         rows = pa.array(left)
         classes[left] = assigner.assign(coder.cells([column.take(rows) for column in columns]))
-    return classes
+    return np.maximum(classes, SUPPRESSED)
 
 
 def set_apart(

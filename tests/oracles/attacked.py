@@ -103,7 +103,8 @@ def by_levels(
     levels, left = anonymise_again(
         first, leveller.rest(root, first), rounds, leveller, lambda rest: find(rest, leveller.few, floor(LIMIT * rest.records))
     )
-    recoding = recode_parts(treat(levels, left, treatment, leveller, example.domains).parts, example.hierarchies)
+    treated = treat(levels, left, treatment, leveller, example.domains)
+    recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
     classes = np.full(len(rows), SUPPRESSED)
     for stage in (recoding, *recoding.later):
         parts = zip(example.domains, example.hierarchies, stage.node, strict=True)

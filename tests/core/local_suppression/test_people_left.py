@@ -72,7 +72,7 @@ def rows_of(asked: PeopleCase) -> list[tuple[Any, ...] | None]:
     left = leveller.rest(Rest(root, whose), first)
     levels, left = anonymise_again(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
     treated = treat(levels, left, case.treatment, leveller, example.domains)
-    return published(example, recode_parts(treated.parts, example.hierarchies))
+    return published(example, recode_parts(treated.parts, example.hierarchies, treated.dropped))
 
 
 def safe(model: PrivacyModel, members: list[int], asked: PeopleCase) -> bool:

@@ -85,8 +85,8 @@ def made_of(case: Case) -> Made:
     left = leveller.rest(root, first)
     levels, left = anonymise_again(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
     treated = treat(levels, left, case.treatment, leveller, example.domains)
-    recoding = recode_parts(treated.parts, example.hierarchies)
-    classes = np.concatenate([recoding.classes, *(stage.classes for stage in recoding.later)])
+    recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
+    classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
     costs = costs_of(treated.parts, classes, example.domains, example.hierarchies, 1, treated.unpublished)
     return Made(treated, levels, recoding, costs, published(example, recoding))
 
@@ -104,7 +104,7 @@ def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | No
         codes = [Coder(domain, hierarchy.groups[level]).code(example.column(qid)) for qid, (domain, hierarchy, level) in enumerate(parts)]
         classes = np.where(classes == SUPPRESSED, stage.assigner.assign(stage.packing.pack(codes)), classes)
     labels = list(zip(*(column.to_pylist() for column in recoding.labels.columns), strict=True))
-    return [None if number == SUPPRESSED else labels[number] for number in classes]
+    return [None if number < 0 else labels[number] for number in classes]
 
 
 @given(cases())
