@@ -40,11 +40,13 @@ RECORD = st.tuples(
 )
 
 
-def prepared(records: list[tuple[int | None, int, str, int]], model: PrivacyModel) -> tuple[Cutting, np.ndarray, RowPeople]:
+def prepared(
+    records: list[tuple[int | None, int, str, int]], model: PrivacyModel, refused: str = "stop"
+) -> tuple[Cutting, np.ndarray, RowPeople]:
     cutting, codes = cutting_of([record[1:3] for record in records], 2)
     whose = RowPeople.of_records(np.array([-1 if record[0] is None else record[0] for record in records], np.int32))
     rows = np.column_stack([codes, np.array([record[3] for record in records], codes.dtype)])
-    rules = Rules(2, AllOf((KAnonymity(2), model)), ("s",), (np.bincount([record[3] for record in records], minlength=3),))
+    rules = Rules(2, AllOf((KAnonymity(2), model)), ("s",), (np.bincount([record[3] for record in records], minlength=3),), refused=refused)
     # By hierarchy both, so that leaves far from one another publish the same group.
     coarse = replace(cutting, rules=rules, ways=("hierarchy", "hierarchy"))
     return of_people(coarse, rows, whose), rows, whose
@@ -82,7 +84,7 @@ def test_leaves_that_fail_together_are_merged_with_their_neighbours() -> None:
     first = [*((person, 0, "red", 1) for person in (8, 9)), *((person, 1, "red", 0) for person in range(4))]
     second = [*((person, 2, "red", 0) for person in range(4, 8)), *((person, 3, "red", 1) for person in (8, 9))]
     third = [*((person, 20, "blue", 1) for person in range(10, 14)), *((person, 21, "blue", 0) for person in (14, 15))]
-    cutting, rows, whose = prepared([*first, *second, *third], EntropyDiversity("s", 1.8))
+    cutting, rows, whose = prepared([*first, *second, *third], EntropyDiversity("s", 1.8), "next")
     assert whole_keeps(cutting, rows, whose)
     weights = np.ones(len(rows), np.int64)
     assert cutting.cut(rows, weights, whose).classes == 3

@@ -44,8 +44,8 @@ def recoded(case: Case, treatment: Treatment, intervals: Intervals = "text") -> 
     example, node, k = case
     histogram, masks = example.histogram(node), treatment == "mask"
     failing = histogram.counts < k
-    masked = masks and k <= histogram.counts[failing].sum()
-    return recode(histogram, example.hierarchies, failing, intervals, masks=masks, masked=bool(masked))
+    masked = failing if masks and k <= histogram.counts[failing].sum() else None
+    return recode(histogram, example.hierarchies, failing, intervals, masks=masks, masked=masked)
 
 
 def cells(example: Example, recoding: Recoding) -> Words:

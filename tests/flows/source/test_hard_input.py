@@ -96,7 +96,7 @@ def test_years_1_to_9999_are_published_and_what_lies_beyond_is_refused(run: Anon
     scaled = [second * EPOCH_UNITS[unit] for second in seconds]
     kind, hierarchy = pa.timestamp(unit), {"date": ["day", "year"]}
     made = run(two_column_job(tmp_path / "held", table(pa.array(scaled, kind)), hierarchy, method={"name": method}), method)
-    assert {str(label)[:4] for label in released(made.folder)["q"].cast(str).to_list()} <= {"0001", "9999", "[000", "[999"}
+    assert {str(label).lstrip("[<>= ")[:4] for label in released(made.folder)["q"].cast(str).to_list()} <= {"0001", "9999"}
     for number, beyond in enumerate((FIRST * EPOCH_UNITS[unit] - 1, (LAST + 1) * EPOCH_UNITS[unit], 2**53 * EPOCH_UNITS[unit] // 1000)):
         job = two_column_job(
             tmp_path / str(number), table(pa.array([*scaled[:-2], beyond, beyond], kind)), hierarchy, method={"name": method}

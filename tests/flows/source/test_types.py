@@ -31,7 +31,7 @@ def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Made
     for family, kinds in FAMILIES.items():
         folder = tmp_path_factory.mktemp(family)
         pq.write_table(table_of(kinds), folder / "source.parquet", row_group_size=7)
-        privacy = {"k": 5} | ({"l": {"s0": {"distinct": 1}}} if family != "others" else {})
+        privacy = {"k": 5} | ({"l": {"s0": {"distinct": 1, "nulls": "value"}}} if family != "others" else {})
         job = job_of(source={"path": "source.parquet"}, columns=columns_of(kinds), suppression={"limit": 0}, privacy=privacy)
         release = anonymise(write_job(folder, job), "chunk_rows=10")
         assert not any(release.manifest.node or ())

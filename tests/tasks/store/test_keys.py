@@ -26,7 +26,7 @@ MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
     "tasks.counting.coding", "tasks.engine.lineage", "tasks.publication.ledger", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",
-    "tasks.recount.original", "tasks.store.keys", "tasks.store.staging", "tasks.writing.classes",
+    "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.classes",
 }  # fmt: skip
 """Modules that fingerprint something which is no result of a step: a source, a release, a folder, a hierarchy, a list of runs."""
 
