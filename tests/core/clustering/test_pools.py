@@ -17,6 +17,7 @@ METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
 TABLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.sampled_from([0, 0, 1, 2])), min_size=4, max_size=6).map(sorted)
 
 
+@pytest.mark.slow
 @given(TABLES, st.sampled_from(METHODS), st.integers(1, 2), st.none() | st.lists(st.integers(0, 5), min_size=7, max_size=7))
 @tried(30)
 def test_nobodys_value_is_told_by_classes_that_were_pooled(table: list[Any], method: str, k: int, whose: list[int] | None) -> None:

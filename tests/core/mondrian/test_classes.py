@@ -52,6 +52,7 @@ def prepared(
     return of_people(coarse, rows, whose), rows, whose
 
 
+@pytest.mark.slow
 @given(st.lists(RECORD, min_size=4, max_size=60), st.sampled_from(MODELS))
 @tried(150)
 def test_every_published_class_keeps_the_model_of_persons(records: list[tuple[int | None, int, str, int]], model: PrivacyModel) -> None:

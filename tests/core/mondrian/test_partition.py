@@ -93,6 +93,7 @@ def expected(table: Table, k: int, score: Score, mode: Mode, model: PrivacyModel
 KS, HOW, MADE = st.integers(1, 8), st.sampled_from(sorted(MODES)), st.sampled_from(sorted(SCORES))
 
 
+@pytest.mark.slow
 @given(tables(), KS, MADE, HOW)
 @tried(150)
 def test_classes_are_those_of_a_plain_recursion(table: Table, k: int, score: Score, mode: Mode) -> None:
@@ -100,6 +101,7 @@ def test_classes_are_those_of_a_plain_recursion(table: Table, k: int, score: Sco
     assert classes_of(table, k, score, mode) == [sorted(part) for part in plain]
 
 
+@pytest.mark.slow
 @given(tables(), st.integers(1, 4), MADE, HOW, models())
 @tried(150)
 def test_every_privacy_model_holds_on_both_sides_of_every_cut(table: Table, k: int, score: Score, mode: Mode, model: PrivacyModel) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -67,6 +68,7 @@ def plain(table: Table, whose: Whose, k: int, score: Score, mode: Mode, model: P
 HOW = st.sampled_from(sorted(MODES))
 
 
+@pytest.mark.slow
 @given(crowds(), KS, MADE, HOW)
 @tried(150)
 def test_classes_are_those_of_a_plain_recursion_that_counts_people(given: tuple[Table, Whose], k: int, score: Score, mode: Mode) -> None:
@@ -74,6 +76,7 @@ def test_classes_are_those_of_a_plain_recursion_that_counts_people(given: tuple[
     assert classes_of(table, whose, k, score, mode) == [sorted(part) for part in plain(table, whose, k, score, mode).classes(table[0])]
 
 
+@pytest.mark.slow
 @given(crowds(), st.integers(1, 4), MADE, HOW, models())
 @tried(150)
 def test_everybody_counts_once_for_each_value_on_both_sides_of_every_cut(

@@ -42,6 +42,7 @@ def classes(
 TABLES = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2), st.integers(0, VALUES - 1)), min_size=4, max_size=8)
 
 
+@pytest.mark.slow
 @given(TABLES, st.integers(1, 3), st.sampled_from(sorted(MODELS)), st.sampled_from(["strict", "median", "relaxed"]))
 @tried(150)
 def test_nobodys_value_is_told_by_a_cut_that_was_not_made(table: list[tuple[int, int, int]], k: int, name: str, mode: Mode) -> None:

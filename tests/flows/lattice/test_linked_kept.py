@@ -20,6 +20,7 @@ from tests.flows.lattice.test_linked import hashed, in_files, key, told
 from tests.flows.lattice.test_persons import QIDS, TABLE, K, job, visits
 from tests.jobs import generalise, people, released
 
+pytestmark = pytest.mark.slow
 KEEP = {"name": "skald", "linked": "keep"}
 __all__ = ["key"]
 

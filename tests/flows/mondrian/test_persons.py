@@ -47,6 +47,8 @@ WAYS = [
 ]
 
 
+PASSED = ["note", "score", "visits", ROWS]
+"""Published as they are, by name: what tells records apart is not among the rest."""
 Cut = Callable[..., Published]
 
 
@@ -62,7 +64,7 @@ def numbered(table: pa.Table = TABLE) -> pa.Table:
 
 def job(folder: Path, table: pa.Table | None = None, **parts: Any) -> Path:
     options = {name: parts.pop(name) for name in ("files", "row_group") if name in parts}
-    given = {"columns": columns(insensitive="rest", sensitive=[]), "privacy": {"k": K}, "method": CENTRALISED} | parts
+    given = {"columns": columns(insensitive=["disease", *PASSED], sensitive=[]), "privacy": {"k": K}, "method": CENTRALISED} | parts
     return people_job(folder, numbered() if table is None else table, **options, **given)
 
 
@@ -101,7 +103,7 @@ def test_every_class_of_the_files_holds_k_people(cut: Cut, tmp_path: Path, metho
 
 @pytest.mark.parametrize("method", [CENTRALISED, FRAGMENTS, RELAXED])
 def test_without_persons_there_would_be_classes_of_fewer(cut: Cut, tmp_path: Path, method: dict[str, Any]) -> None:
-    made = cut(job(tmp_path, method=method, columns=columns(insensitive="rest", sensitive=[], person=[])))
+    made = cut(job(tmp_path, method=method, columns=columns(insensitive=["disease", *PASSED], sensitive=[], person=[])))
     assert made.manifest.persons is None
     assert min(map(len, persons(made.folder, of_source()).values())) < K
 
@@ -135,7 +137,7 @@ def test_every_class_holds_values_of_people_and_those_of_nobody_do_not_count(cut
     disease = [str(row) if who is None else of for row, (who, of) in enumerate(zip(of_source(), TABLE["disease"].to_pylist(), strict=True))]
     table = numbered().set_column(TABLE.column_names.index("disease"), "disease", pa.array(disease))
     asked = {"k": K, "l": {"disease": {"distinct": 3}}}
-    made = cut(job(tmp_path, table, method=method, privacy=asked, columns=columns(sensitive=["disease"], insensitive="rest")))
+    made = cut(job(tmp_path, table, method=method, privacy=asked, columns=columns(sensitive=["disease"], insensitive=PASSED)))
     values: dict[Any, set[str]] = defaultdict(set)
     for row in released(made.folder).iter_rows(named=True):
         if of_source()[row[ROWS]] is not None:
@@ -163,7 +165,7 @@ def test_a_key_of_three_columns_names_the_same_people(cut: Cut, tmp_path: Path, 
     for name, values in parts.items():
         table = table.append_column(name, pa.array(values))
     names = ["person", "zip", "height", "born", *parts]
-    three = columns(person=list(parts), identifiers=names, insensitive="rest", sensitive=[])
+    three = columns(person=list(parts), identifiers=names, insensitive=["disease", *PASSED], sensitive=[])
     one, other = cut(job(tmp_path / "one", method=method)), cut(job(tmp_path / "other", table, columns=three, method=method))
     assert released(one.folder).equals(released(other.folder))
 
@@ -174,7 +176,7 @@ def test_the_person_may_be_published_as_a_pseudonym(
 ) -> None:
     monkeypatch.setenv("PERSON_KEY", "9f3c1b7a5e2d48c6" * 4)
     treated = {"name": "person", "treatment": {"hash": {"key": {"env": "PERSON_KEY"}}}}
-    named = columns(identifiers=[treated, "zip", "height", "born"], insensitive="rest", sensitive=[], linkable="person")
+    named = columns(identifiers=[treated, "zip", "height", "born"], insensitive=["disease", *PASSED], sensitive=[], linkable="person")
     made, plain = cut(job(tmp_path, method=method, columns=named)), cut(job(tmp_path / "plain", method=method))
     assert made.manifest.persons == plain.manifest.persons
     assert released(made.folder).drop("person").sort(ROWS).equals(released(plain.folder).sort(ROWS))
@@ -223,7 +225,7 @@ PROMISES = [{"l": {"disease": {"entropy": 2}}}, {"l": {"disease": {"recursive": 
 @pytest.mark.parametrize("method", [CENTRALISED, CENTRALISED | {"generalisation": "hierarchy"}, RELAXED])
 def test_everybody_counts_once_for_each_of_their_values(cut: Cut, tmp_path: Path, method: dict[str, Any], promise: dict[str, Any]) -> None:
     asked = {"k": K} | promise
-    made = cut(job(tmp_path, method=method, privacy=asked, columns=columns(sensitive=["disease"], insensitive="rest")))
+    made = cut(job(tmp_path, method=method, privacy=asked, columns=columns(sensitive=["disease"], insensitive=PASSED)))
     found = persons(made.folder, of_source())
     assert min(map(len, found.values())) == made.manifest.min_class >= K
     assert made.manifest.classes > 3
@@ -247,7 +249,7 @@ def test_what_unions_may_break_is_refused_where_memory_asks_for_fragments(
         privacy=asked,
         memory="256MB",
         chunk_rows=500,
-        columns=columns(sensitive=["disease"], insensitive="rest"),
+        columns=columns(sensitive=["disease"], insensitive=PASSED),
     )
     with pytest.raises(FragmentsError, match="classes that two fragments share") as refused:
         cut(path)

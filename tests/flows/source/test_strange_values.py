@@ -18,6 +18,7 @@ from schemas.errors.base import SkaldError
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import job_of, released, two_column_job, write_job
 
+pytestmark = pytest.mark.slow
 QIDS = pa.array([number // 5 for number in range(20)])
 WIDTHS = {"widths": [1, 10]}
 SECONDS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
