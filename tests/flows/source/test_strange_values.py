@@ -140,11 +140,7 @@ def test_a_file_whose_name_is_no_text_is_refused(direct: CommandLine, tmp_path: 
     assert (done.returncode, "1 file of the source has a path that is not UTF-8 text" in done.stderr) == (2, True), done.stderr
 
 
-METHODS = ["skald", "mondrian", "rayden", "canon", "mondrian_cof", "clustering"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 def test_three_hundred_quasi_identifiers_come_to_an_end(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     """One by one of other values, and all of one: the first is coarsened to nothing, of the second every column is looked up."""
     random = np.random.default_rng(0)
@@ -160,8 +156,7 @@ def test_three_hundred_quasi_identifiers_come_to_an_end(anonymise: Anonymise, tm
         assert anonymise(job, f"method={{name: {method}}}").manifest.released > 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [method for method in METHODS if method != "canon"])
+@pytest.mark.parametrize("method", ["skald", "mondrian"])
 def test_a_million_distinct_texts_come_to_an_end(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     texts = pa.array([f"{number * 7_919 % 1_000_003:07d}" for number in range(1_000_000)])
     table = pa.table({"q": texts, "s": pa.array(np.arange(1_000_000) % 7)})
