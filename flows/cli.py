@@ -194,7 +194,7 @@ def verify(
     """Recounts the files of a release; exits with 4 if they do not keep the job's promise."""
     from flows.terminal.runs import verification_summary
     from schemas.job.job import load_job
-    from tasks.publication.ledger import people_of_release
+    from tasks.composition.ledger import people_of_release
     from tasks.publication.manifests import risk_after
     from tasks.publication.remote_target import at_hand
     from tasks.recount.recount import verify_release

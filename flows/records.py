@@ -10,6 +10,7 @@ from typing import Any
 from core.recount.classes import Recount
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest, PublishedFile
+from tasks.composition.members import keep_members
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
@@ -63,6 +64,7 @@ def _anonymise_whole(run: Run, source: Source, domain: Artifact) -> tuple[list[A
     with run.phase("rewrite"):
         files = write_record_files(run, source, domain, recoding, rewrite_records(run, source, domain, recoding))
         people = keep_record_people(run, source, domain, recoding)
+        keep_members(run, domain, coded, recoding)
     return files, read_local_outcome(recoding, run.store), people
 
 

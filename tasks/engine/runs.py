@@ -26,7 +26,7 @@ from tasks.store.work_folder import LOCK, Removed, check_apart, check_ours, clai
 AFTER_PUBLICATION = ("runs", "files")
 OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "visits", "drivers", "samples", "census", "losses", "coded",
-    "outcome", "cells", "assigned", "classes", "later", "lattice", "people",
+    "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "view", "members",
 )  # fmt: skip
 """Steps whose results hold for one state of the whole source; what is counted of a chunk serves every source that has the chunk."""
 POLICY = "SKALD_POLICY"
@@ -44,6 +44,7 @@ class Run:
         seconds: Wall time per phase.
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
+        members: Domain table, and combinations with their classes, where single records are recoded.
         asked: Names of the records of Prefect that this run asked for.
         secret: What every digest is keyed with that leaves the folder.
         policy: What the job was held against, if this process has a policy.
@@ -57,6 +58,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
+    members: tuple[Artifact, list[Artifact]] | None = None
     asked: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)

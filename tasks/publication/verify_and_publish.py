@@ -11,6 +11,11 @@ from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
+from tasks.composition.identities import sample_of
+from tasks.composition.ledger import forget_older, people_files, write_entry
+from tasks.composition.members import kept_classes
+from tasks.composition.overlaps import overlaps_of
+from tasks.composition.registry import register
 from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
@@ -19,14 +24,13 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.increments import increment_of
-from tasks.publication.ledger import forget_older, people_files, write_entry
+from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
-from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
 from tasks.publication.staging import publish, release_id, staging_folder
 from tasks.recount.original import Original
 from tasks.recount.recount import recount
+from tasks.release.keyed import keyed_hierarchies
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
@@ -88,6 +92,7 @@ def verify_and_publish(
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
         LinkedError: pseudonyms show people's records to whom fewer than k are like.
+        OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
         SkaldError: the source changed, or the target cannot be written.
     """
     job, release = run.job, release_id(run.job, source)
@@ -110,8 +115,13 @@ def verify_and_publish(
         check_unchanged(source)
     check_linked(job, counted)
     with run.phase("overlaps"):
-        related = relations(run, source, release)
+        sample, kept = sample_of(run, source), kept_classes(run, source)
+        related = overlaps_of(run, source, release, sample, kept)
     own = {
+        "sources": source_digests(job, source, run.secret),
+        "hierarchies": keyed_hierarchies(job, run.secret),
+        "evolved": source.evolved,
+        "increment": run.increment,
         "columns": dict(layout.types),
         "repeats": repeats,
         "policy": run.policy.digest if run.policy else None,
@@ -119,7 +129,8 @@ def verify_and_publish(
     }
     manifest = describe(staged, counted).model_copy(update=related | own)
     # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-    write_entry(job, release, source, run.recoded, run.store, people)
+    write_entry(job, release, source, run.recoded, run.store, people, kept)
+    register(job, release, source, sample)
 
     def finish() -> None:
         publish(job, staging, manifest, counted)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from schemas.job.digest import hierarchies_of, privacy_content
 from schemas.job.job import Job
+from tasks.composition.members import KeptClasses
 from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
@@ -18,7 +19,7 @@ from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.people import KeptPeople
 
 FOLDER = "releases"
 MOST_KEPT = 10
@@ -51,6 +52,7 @@ class Entry(BaseModel):
         code: Key of the code that reads its recoding.
         people: Who is in which class; nothing where the job named no person.
         classes: What these classes publish.
+        kept: What its classes are compared by.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -65,6 +67,7 @@ class Entry(BaseModel):
     code: str = ""
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
+    kept: KeptClasses = KeptClasses(untold="another version of this program made it, which kept nothing of its classes")
 
     @property
     def is_readable(self) -> bool:
@@ -87,7 +90,8 @@ def write_entry(
     source: Source,
     recoded: tuple[Artifact, RecodingArtifacts] | None,
     store: Store,
-    kept: KeptPeople = NONE_KEPT,
+    kept: KeptPeople,
+    classes: KeptClasses,
 ) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
 
@@ -106,6 +110,7 @@ def write_entry(
         code=STEP.key(),
         people=kept.people,
         classes=kept.classes,
+        kept=classes,
     )
     path = private_folder(store.folder / FOLDER) / f"{release}.record"
     write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
