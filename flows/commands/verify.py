@@ -53,7 +53,7 @@ def _public_key(path: Path) -> bytes:
 
 def _known(job: "Job | None", place: str, folder: Path, key: bytes | None) -> "Known":
     """Returns what is known of a release from elsewhere than its folder: the run folder keeps persons and the seal."""
-    from tasks.publication.ledger import people_of_release, seal_of_release
+    from tasks.composition.ledger import people_of_release, seal_of_release
     from tasks.store.store import Store
     from tasks.verification.release import Known
 

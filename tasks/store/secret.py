@@ -44,9 +44,18 @@ def secret_of(job: Job) -> Secret:
         SecretError: that of the environment is weak, or the file holds none.
         StorageError: the folder cannot be written.
     """
-    if found := known_secret(job):
-        return found
-    path = job.work_path / FILE
+    return known_secret(job) or made_secret(job.work_path / FILE)
+
+
+def made_secret(path: Path) -> Secret:
+    """Returns the secret of a file, which is made the first time; under a lock of its folder.
+
+    Raises:
+        SecretError: the file holds none.
+        StorageError: the folder cannot be written.
+    """
+    if os.path.lexists(path):
+        return _read(path)
 
     def write(part: Path) -> int:
         part.write_text(f"{secrets.token_hex(DIGITS // 2)}\n")
