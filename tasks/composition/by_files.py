@@ -64,7 +64,9 @@ def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Mapping[str,
         "shared_at_risk": _at_risk(run, coding, [now, then], [part for digest, part in parts if digest in theirs], overlap.k),
         "added_at_risk": _at_risk(run, coding, [now], [part for digest, part in parts if digest not in theirs], overlap.k),
     }
-    if overlap.removed:
+    if not overlap.removed:
+        figures["removed_at_risk"] = 0
+    else:
         try:
             figures["removed_at_risk"] = _at_risk(run, then.coding, [then], _left(run, entry, source), overlap.k)
         except UnmeasuredError as reason:

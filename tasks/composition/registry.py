@@ -10,7 +10,7 @@ from __future__ import annotations
 import fcntl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +110,7 @@ class Registry:
 
     def keyed_sketch(self, sketch: Sketch) -> Sketch:
         """Returns a sketch as it is kept: digests keyed, in the order of the plain ones, and of counts only whether there is a double."""
-        keyed = [int(self.secret.keyed("record", digest)[:_DIGITS], 16) for digest in sketch.digests.tolist()]
+        keyed = self.secret.keyed_numbers("record", sketch.digests.tolist())
         return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.whole)
 
     def entries(self) -> tuple[list[Registered], list[str]]:
@@ -166,14 +166,6 @@ class Registry:
         path = self.folder / f"{entry.release}{RECORD}"
         write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
-    def forget(self, work: Path) -> None:
-        """Forgets the releases of a job's work folder that are in their targets no more."""
-        for record in self.folder.glob(f"*{RECORD}"):
-            entry = _read(record)
-            if entry and entry.work == str(work) and not entry.is_there:
-                record.unlink(missing_ok=True)
-                record.with_suffix(SKETCH).unlink(missing_ok=True)
-
 
 def _read(record: Path) -> Registered | None:
     try:
@@ -212,24 +204,8 @@ def is_scratch(job: Job) -> bool:
     return job.target_address is None and any((parent / MARK).is_file() for parent in job.target_path.parents)
 
 
-def forget_removed(job: Job) -> None:
-    """Forgets those releases of a job that are in its target no more; the others stay known, as they stay in the target.
-
-    Raises:
-        StorageError: the registry cannot be read or written, or lies behind a link.
-    """
-    for folder in (_beside(job), job.work_path / IN_WORK):
-        if folder.is_dir() and not folder.is_symlink():
-            with suppress(FileNotFoundError), locked(folder / LOCK, fcntl.LOCK_EX):
-                Registry(folder, Secret(b"")).forget(job.work_path)
-
-
-def _beside(job: Job) -> Path:
-    return job.folder / ".skald" / FOLDER
-
-
 def _folder(job: Job) -> Path:
-    beside = _beside(job)
+    beside = job.folder / ".skald" / FOLDER
     if beside.is_symlink():
         raise FolderError.registry_is_link(str(beside))
     try:

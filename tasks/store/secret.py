@@ -11,6 +11,7 @@ import hmac
 import json
 import os
 import secrets
+from collections.abc import Sequence
 from pathlib import Path
 
 from schemas.errors.secret import SecretError
@@ -35,6 +36,11 @@ class Secret:
     def keyed(self, *parts: object) -> str:
         """Returns HMAC-SHA-256 of anything that JSON can say, as 64 hexadecimal digits."""
         return hmac.digest(self._key, json.dumps(parts, sort_keys=True).encode(), "sha256").hex()
+
+    def keyed_numbers(self, kind: str, numbers: Sequence[int]) -> list[int]:
+        """Returns the first 64 bits of HMAC-SHA-256 of each of some numbers of 64 bits; of many, JSON would take ten times as long."""
+        before = f"\xff{kind}\xff".encode()
+        return [int.from_bytes(hmac.digest(self._key, before + one.to_bytes(8, "big"), "sha256")[:8], "big") for one in numbers]
 
 
 def secret_of(job: Job) -> Secret:
