@@ -4,8 +4,8 @@ Equal values have equal digests in whatever file, chunk or process, a null too. 
 same for whoever has nothing else to tell them apart by.
 
 A sketch holds the smallest digests of a source (bottom-k sampling; Cohen and Kaplan, PODC 2007): where two sources hold the same record,
-both sketches do or neither, as far as both reach, so that what the sketches share is a fair share of what the sources do. It is of a bounded
-size whatever the source is; a source of fewer different records than it holds is in it whole.
+both sketches do or neither, as far as both reach, so that what the sketches share is a fair share of what the sources do. It is of a
+bounded size whatever the source is; a source of fewer different records than it holds is in it whole.
 """
 
 from __future__ import annotations

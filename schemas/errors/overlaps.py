@@ -15,7 +15,7 @@ class OverlapError(PrivacyError):
         """The job says ``overlaps: refuse``; ``told`` has a sentence for each that tells more, or cannot be compared."""
         return cls(
             f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
-            f"together with this one, or cannot be compared with it. Replay one of them (replay); or say 'overlaps: warn'; or, of a release "
-            "that was never handed on, remove its folder and what '.skald/.releases' holds under its name:"
+            "together with this one, or cannot be compared with it. Replay one of them (replay); or say 'overlaps: warn'; or, of one that "
+            "was never handed on, remove its folder and what '.skald/.releases' holds under its name:"
             + "".join(f"\n  - {sentence}" for sentence in told)
         )
