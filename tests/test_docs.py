@@ -66,6 +66,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_every_link_inside_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     pages = {path: Links(path.read_text("utf-8")) for path in site.rglob("*.html")}
     assert len(pages) > len(PAGES)

@@ -136,6 +136,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 def test_killed_while_it_writes_the_pointer_it_leaves_nothing_beside_the_next_run(direct: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, TABLE)
     assert direct.ended([sys.executable, "-c", KILLED_WITHIN, "run", "job.yaml"]).returncode == -signal.SIGKILL
@@ -170,6 +171,7 @@ def test_a_run_that_is_told_to_end_ends_as_after_an_interrupt(skald: CommandLine
     assert skald("run", "job.yaml", *settings).returncode == 0
 
 
+@pytest.mark.slow
 def test_of_past_nights_only_what_can_be_used_again_is_kept(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     for night in range(MOST_KEPT + 2):

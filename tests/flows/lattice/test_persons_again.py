@@ -30,6 +30,7 @@ def grown(folder: Path, table: pa.Table) -> None:
     pq.write_table(table, folder / "people" / "zzz.parquet")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
     anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int

@@ -310,6 +310,7 @@ def test_a_second_run_while_one_is_at_work(direct: CommandLine) -> None:
     assert direct("run", "job.yaml").returncode == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("settings", "code", "sentence"),
     [
