@@ -83,6 +83,7 @@ def test_every_link_inside_leads_somewhere_and_nothing_is_loaded_from_elsewhere(
                 assert unquote(parts.fragment) in pages[target].places, f"{path.name}: {link}"
 
 
+@pytest.mark.slow
 def test_every_key_of_a_job_is_in_the_reference_with_its_meaning(site: Path) -> None:
     schema = job_json_schema()
     text = re.sub(r"<[^>]+>", "", (site / "reference" / "job.html").read_text("utf-8"))

@@ -88,6 +88,7 @@ def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
     assert (whole and (whole.node, whole.loss)) == (branched and (branched.node, branched.loss))
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 8), LIMITS, OBJECTIVES, st.integers(0, 30))
 @settings(max_examples=150)
 def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit: Fraction, objective: str, cells: int) -> None:

@@ -67,6 +67,7 @@ def with_terminal(skald: CommandLine, *arguments: object) -> tuple[int, str, str
     return process.returncode, out, b"".join(seen).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_standard_error(skald: CommandLine) -> None:
     people_job(skald.folder, TABLE)
@@ -98,6 +99,7 @@ def everything(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home(skald: CommandLine) -> None:
     folder = skald.folder

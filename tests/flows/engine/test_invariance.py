@@ -67,6 +67,7 @@ def test_any_small_table_gives_one_release_however_it_is_cut(anonymise, rows: in
     assert found[0] == found[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
 @pytest.mark.parametrize("delimiter", [",", ";"])
 def test_csv_gives_the_release_of_the_equivalent_parquet(anonymise, undisturbed, tmp_path: Path, name: str, delimiter: str) -> None:
@@ -109,6 +110,7 @@ def test_files_of_one_class_that_is_larger_than_a_file_do_not_depend_on_the_orde
     assert found[0] == found[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("root", ["dense", "occupied"])
 def test_root_depends_on_the_set_of_records_and_memory_alone(anonymise, tmp_path: Path, root: str) -> None:
     # Four numbers make 64 ** 4 = 16.8 million bins: 64 MB hold 4 million of them, 640 MB hold all.

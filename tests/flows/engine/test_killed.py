@@ -35,6 +35,7 @@ def undisturbed(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) 
     return digests(made.folder)
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_killed_in_every_phase_in_turn_a_run_continues_and_ends_in_the_same_bytes(
     skald: CommandLine, tmp_path: Path, undisturbed: list[str]
@@ -108,6 +109,7 @@ def swap(one: Path, other: Path) -> None:
     other.write_bytes(texts[0])
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_killed_after_the_rename_the_next_run_does_what_was_left_to_do(skald: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, TABLE, artifacts="delete")

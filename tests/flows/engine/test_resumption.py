@@ -41,6 +41,7 @@ def current(folder: Path) -> str:
     return (folder / "releases" / "CURRENT").read_text()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("settings", "made"),
     [

@@ -156,6 +156,7 @@ def test_people_who_are_taken_for_one_break_the_promise(anonymise: Anonymise, tm
         verify_release(load_job(path), made.folder, kept)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("model", OFTEN)
 def test_verify_says_which_values_it_cannot_count_without_people(
     anonymise: Anonymise, direct: CommandLine, tmp_path: Path, model: str

@@ -247,6 +247,7 @@ def faults(folder: Path, path: Path, frame: pl.DataFrame, *settings: str) -> str
     return str(refused.value)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("column", PSEUDONYMS)
 def test_the_recount_refuses_originals_in_the_place_of_pseudonyms(original: Path, tmp_path: Path, column: str) -> None:
     folder = Path(shutil.copytree(original, tmp_path / "copy"))

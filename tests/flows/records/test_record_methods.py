@@ -45,6 +45,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("method", "options"), [*((method, {}) for method in METHODS), *OPTIONS])
 def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path: Path, method: str, options: dict[str, Any]) -> None:
     made = run(job_for(tmp_path, method, options=options), "privacy.k=4", "rows_per_file=100")
@@ -222,6 +223,7 @@ def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_p
         run(job_for(tmp_path, "rayden"), "method.pool=suppress")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
 def test_other_privacy_models_are_kept(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:

@@ -211,6 +211,7 @@ def postgres_source(address: str, **more: Any) -> dict[str, Any]:
     return {"connection": {"uri": address}, "table": "people", "types": {"height": "decimal(4,1)"}} | more
 
 
+@pytest.mark.slow
 def test_a_query_of_postgresql_gives_the_release_of_parquet(
     anonymise: Anonymise, expected: list[str], server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
