@@ -28,10 +28,12 @@ from tasks.counting.phases import (
     merge_domains,
 )
 from tasks.engine.runs import Run, policy_in_force
+from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.phases import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
+from tasks.planning.outlook import Outlook
 from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
@@ -96,6 +98,7 @@ class Plan(BaseModel):
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
         passthrough: What was found of each column that would be published as it is.
+        outlook: What one node and Mondrian would lose, measured on samples; null where it was not.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -129,6 +132,7 @@ class Plan(BaseModel):
     pseudonyms: dict[str, str]
     suppression: str
     passthrough: dict[str, PassedColumn] = {}
+    outlook: Outlook | None = None
 
 
 def published_already(job: Job) -> Manifest | None:
@@ -196,6 +200,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             exposed=unique.drivers.whole if unique.drivers else None,
             risk=unique.risk,
             not_counted=unique.not_counted,
+            outlook=unique.outlook,
             repeats={} if quick else find_repeats(run, source),
             passthrough=passthrough,
             **method,
@@ -235,7 +240,8 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
 def aim_of(job: Job) -> str:
     """Returns what the job's method makes as small as can be, or how it works, in words."""
     if isinstance(job.method, SkaldMethod):
-        return f"the least {OBJECTIVES[job.method.objective].measure}"
+        weighed = ", QIDs by their weights" if job.method.weights else ""
+        return "the node that the job names" if job.method.node else f"the least {OBJECTIVES[job.method.objective].measure}{weighed}"
     return METHODS[job.method.name].words
 
 
@@ -244,7 +250,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     root = choose_root(run.job, coding)
     return {
         "histograms_to_scan": _uncounted(run, source),
-        "nodes": Lattice.allowed(coding.hierarchies).nodes,
+        "nodes": Lattice.allowed(searched(run.job, coding)).nodes,
         # The axes of sensitive columns come after those of the QIDs and always stay at level 0: of no interest in a plan.
         "root": root[: len(coding.hierarchies)],
         "cells": most_cells(coding.axes, root, source.records),

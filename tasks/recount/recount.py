@@ -172,6 +172,20 @@ def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: s
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
+    """Verifies a published release as ``verify_against`` does, with the source as it is at hand.
+
+    Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
+        PopulationError: the population is not as the job has it.
+        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
+        VerificationError: anything that does not hold, all at once where the files can be counted.
+    """
+    return verify_against(job, release, original_of(job), people)
+
+
+def verify_against(
+    job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
+) -> tuple[Recount, Manifest | None]:
     """Verifies a published release: its files against its manifest, its classes against the job, its records against the source.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
@@ -179,6 +193,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     Args:
         job: The job.
         release: The folder.
+        original: The source, if it is at hand.
         people: Where the run folder keeps its persons, if it does.
 
     Raises:
@@ -189,7 +204,6 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = file_faults(release, files, manifest) if manifest else []
-    original = original_of(job)
     unproved = unproved_reason(job, manifest, original)
     if original and manifest:
         # Another source has other shares, by which an honest release could seem to break its t.
