@@ -9,6 +9,8 @@ The class of a record that is not released is -1, and it is a class as others ar
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 MINE, THEIRS = "mine", "theirs"
 """Tables of the records of this release and of the other one."""
 ABSENT = -2
@@ -31,7 +33,24 @@ def likeness_sql() -> str:
     """
 
 
-def joint_classes_sql(k: int, *, persons: bool, known_again: bool) -> str:
+def common_persons_sql() -> str:
+    """Returns the statement that counts the persons of whom both sources hold records; a record of nobody has the person 0."""
+    return f"SELECT count(DISTINCT person) FROM {MINE} WHERE person <> 0 AND person IN (SELECT person FROM {THEIRS})"
+
+
+class Identity(NamedTuple):
+    """By what a record of one source is taken for one of the other, beyond those of files that both have.
+
+    Attributes:
+        contents: Whether records are the same ones that are alike in all that they are known by.
+        persons: Whether, of what is then left, two records of one person are: its other values may have changed.
+    """
+
+    contents: bool
+    persons: bool
+
+
+def joint_classes_sql(k: int, identity: Identity, *, persons: bool) -> str:
     """Returns the statement that counts, for records in both, in this alone and in the other alone, how many there are and are at risk.
 
     Rows of ``part`` ('shared', 'added', 'removed'), ``records`` and ``at_risk``.
@@ -43,18 +62,30 @@ def joint_classes_sql(k: int, *, persons: bool, known_again: bool) -> str:
 
     Args:
         k: Fewest records or persons that are safe.
+        identity: Which records are the same ones.
         persons: Whether persons are counted. Whoever is nobody adds nothing to a class, and is at risk in one that fails.
-        known_again: Whether records that no file tells to be in both are told by what they hold; else no two of them are the same.
     """
     # Records of shared files are held against those alone: the same content elsewhere is another record.
-    theirs = 1 if known_again else 2
+    theirs = 1 if identity.contents else 2
     unit = "persons" if persons else "records"
+    again = "mine <> 0" if identity.persons else "false", "theirs <> 0" if identity.persons else "false"
     return f"""
         WITH numbered_mine AS (SELECT *, {_place("1")} FROM {MINE}),
         numbered_theirs AS (SELECT *, {_place(str(theirs))} FROM {THEIRS}),
-        joined AS (
-            SELECT coalesce(m.class, {ABSENT}) AS a, coalesce(t.class, {ABSENT}) AS b, coalesce(m.person, t.person) AS person
+        first AS (
+            SELECT m.class AS a, t.class AS b, m.person AS mine, t.person AS theirs
             FROM numbered_mine m FULL JOIN numbered_theirs t USING (content, kept, place)),
+        left_mine AS (
+            SELECT a, mine AS person, row_number() OVER (PARTITION BY mine ORDER BY a) AS place
+            FROM first WHERE b IS NULL AND {again[0]}),
+        left_theirs AS (
+            SELECT b, theirs AS person, row_number() OVER (PARTITION BY theirs ORDER BY b) AS place
+            FROM first WHERE a IS NULL AND {again[1]}),
+        joined AS (
+            SELECT coalesce(a, {ABSENT}) AS a, coalesce(b, {ABSENT}) AS b, coalesce(mine, theirs) AS person FROM first
+            WHERE a IS NOT NULL AND (b IS NOT NULL OR NOT {again[0]}) OR a IS NULL AND NOT {again[1]}
+            UNION ALL
+            SELECT coalesce(a, {ABSENT}), coalesce(b, {ABSENT}), person FROM left_mine FULL JOIN left_theirs USING (person, place)),
         people AS (SELECT a, b, {"person" if persons else "NULL AS person"}, count(*) AS records FROM joined GROUP BY ALL),
         sized AS (
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if persons else "0 AS persons"},

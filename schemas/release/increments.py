@@ -71,7 +71,7 @@ class Overlap(BaseModel):
         release: The other release.
         k: The smaller of what both promise.
         by: How it is known what both share: ``files`` of the same content, or ``contents``: records that are alike in all columns that the
-            other release is about count as the same ones.
+            other release is about count as the same ones, or ``persons``: of others, those of one person do.
         unit: What is counted at risk: persons where the job names them, else records.
         shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
         added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
@@ -84,7 +84,7 @@ class Overlap(BaseModel):
 
     release: str
     k: int
-    by: Literal["files", "contents"] = "files"
+    by: Literal["files", "contents", "persons"] = "files"
     unit: Literal["record", "person"] = "record"
     shared: int | None = None
     shared_at_risk: int | None = None
@@ -116,7 +116,7 @@ class Overlap(BaseModel):
                 f"Release {self.release} is made of some of the same records, or may be, and cannot be compared with this one: "
                 f"{self.unmeasured}. How many records both together put at risk is not known."
             )
-        alike = ", what is alike in all that the other is about counted as the same" if self.by == "contents" else ""
+        alike = _ALIKE[self.by]
         told = [
             f"Release {self.release} is made of the same source: {counted(self.shared, 'record')} of this one are in it too{alike}. "
             "Whoever has both can look for somebody who is in both among the few that share both published combinations."
@@ -138,3 +138,10 @@ class Overlap(BaseModel):
             f"Of {counted(records, 'record')} that {which}, {of} in a class that {how} fewer than k = {self.k:,}: "
             "whoever takes the others out of it is left with these."
         ]
+
+
+_ALIKE = {
+    "files": "",
+    "contents": ", what is alike in all that the other is about counted as the same",
+    "persons": ", what is alike in all that the other is about, or of one person, counted as the same",
+}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.composition.contents import Likeness
-from core.composition.joint_classes import MINE, THEIRS, joint_classes_sql, likeness_sql
+from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joint_classes_sql, likeness_sql
 from schemas.errors.signals import UnmeasuredError
 from tasks.composition.earlier import Earlier
 from tasks.composition.known import KnownRecords
@@ -40,10 +40,10 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mappin
     job = known.run.job
     store = Store(earlier.work / "artifacts") if earlier.work and earlier.work != job.work_path else known.run.store
     theirs = _kept(earlier, store)
-    mine = known.parts(earlier.known_by)
+    mine = known.parts(earlier.known_by or known.columns)
     if not mine:
         raise UnmeasuredError("the classes here were made fragment by fragment, and its records are known by other columns")
-    by_file = not any(part.in_fragment for part in (*mine, *theirs))
+    by_file = earlier.known_by and not any(part.in_fragment for part in (*mine, *theirs))
     files = {part.file for part in mine} & {part.file for part in theirs} if by_file else set()
     persons = bool(job.columns.person)
     with connect(job, known.run.spill, last=True) as database:
@@ -53,15 +53,13 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mappin
         except (OSError, pa.ArrowException):
             # Another run keeps it, and may forget it at any time.
             raise UnmeasuredError(GONE) from None
-        alike = _likeness(database)
-        if not files and not alike.is_shared:
+        identity = _identity(database, earlier)
+        if not files and not any(identity):
             return None
-        found = database.execute(joint_classes_sql(k, persons=persons, known_again=alike.is_shared)).fetchall()
+        found = database.execute(joint_classes_sql(k, identity, persons=persons)).fetchall()
     by_part = {part: (records, at_risk) for part, records, at_risk in found}
-    figures: dict[str, int | str] = {
-        "by": "contents" if alike.is_shared or not files else "files",
-        "unit": "person" if persons else "record",
-    }
+    by = "persons" if identity.persons else "contents" if identity.contents else "files"
+    figures: dict[str, int | str] = {"by": by, "unit": "person" if persons else "record"}
     for part in ("shared", "added", "removed"):
         figures[part], figures[f"{part}_at_risk"] = by_part.get(part, (0, 0))
     return figures
@@ -112,6 +110,8 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
     yield known.append_column("class", classes["class"])
 
 
-def _likeness(database: duckdb.DuckDBPyConnection) -> Likeness:
-    [row] = database.execute(likeness_sql()).fetchall()
-    return Likeness(*row)
+def _identity(database: duckdb.DuckDBPyConnection, earlier: Earlier) -> Identity:
+    """Tells by what records of the two are the same ones, beyond those of files that both have."""
+    [alike] = database.execute(likeness_sql()).fetchall()
+    [[common]] = database.execute(common_persons_sql()).fetchall()
+    return Identity(contents=bool(earlier.known_by) and Likeness(*alike).is_shared, persons=earlier.persons and common > 0)

@@ -34,7 +34,8 @@ class Earlier(NamedTuple):
         records: N of its source; 0 where that is not known.
         files: Plain digests of those files of the source that it is made of too.
         told: Whether these files hold all that both have in common.
-        known_by: Columns by which its records are known again.
+        known_by: Columns by which its records are known again; none where the source lacks any of them.
+        persons: Whether both name persons by the same columns, so that records are known by these too.
         work: The work folder of its job; None where that is the one of this job, as far as is known.
         untold: Why it cannot be compared, as the end of a sentence; empty if it can, as far as is known.
         doubtful: Whether the sketches tell of nothing in common, which so few records as are not in them may have all the same.
@@ -46,6 +47,7 @@ class Earlier(NamedTuple):
     files: frozenset[str] = frozenset()
     told: bool = False
     known_by: Columns = ()
+    persons: bool = False
     work: Path | None = None
     untold: str = ""
     doubtful: bool = False
@@ -79,24 +81,30 @@ def earlier_releases(known: KnownRecords, release: str, registry: Registry) -> I
 
 def _related(known: KnownRecords, entry: Registered, registry: Registry) -> Earlier | None:
     """Returns what a release has in common with the source; None where it has nothing."""
-    found = Earlier(entry.release, entry.k, entry.records, known_by=entry.known_by, work=Path(entry.work))
+    persons = bool(entry.person) and entry.person == known.person
+    found = Earlier(entry.release, entry.k, entry.records, known_by=entry.known_by, persons=persons, work=Path(entry.work))
     if entry.key != registry.key:
         return found._replace(untold="the key of the registry is another one now, so that its records are not known again")
     if entry.known_by != tuple((name, known.kinds.get(name)) for name, _ in entry.known_by):
-        # A query for other columns, say. Records cannot be told to be the same ones, and neither to be others.
-        qids = {qid.name for qid in known.run.job.columns.quasi_identifiers}
-        alike = qids <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
-        return found._replace(untold=OTHER_COLUMNS) if alike else None
+        found = found._replace(known_by=())
+        if not persons:
+            # A query for other columns, say. Records cannot be told to be the same ones, and neither to be others.
+            qids = {qid.name for qid in known.run.job.columns.quasi_identifiers}
+            alike = qids <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
+            return found._replace(untold=OTHER_COLUMNS) if alike else None
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
         return found._replace(files=files, told=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
-    theirs = registry.sketch_of(entry)
+    theirs = registry.sketches_of(entry)
     if theirs is None:
         return found._replace(untold="the sketch of its records is gone or damaged")
-    mine = known.sketch(entry.known_by)
-    if likeness(registry.keyed_sketch(mine), mine, theirs, entry.reach).is_shared:
+    mine = known.sketches(found.known_by or known.columns)
+    pairs = list(zip(registry.keyed_sketches(mine), mine, theirs, entry.reach, strict=True))
+    records, whose = (likeness(*pair) for pair in pairs)
+    if (found.known_by and records.is_shared) or (persons and whose.mine_found):
         return found
-    return None if mine.whole and theirs.whole else found._replace(doubtful=True)
+    unsure = [not (one.whole and other.whole) for _, one, other, _ in pairs]
+    return found._replace(doubtful=True) if (found.known_by and unsure[0]) or (persons and unsure[1]) else None
 
 
 def _told(mine: Counter[str], theirs: Counter[str]) -> bool:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import pyarrow as pa
+import numpy as np
 import pyarrow.parquet as pq
 
 from core.composition.contents import Sketch, kind_of
-from core.persons.digests import Digests
-from schemas.job.job import Job
-from tasks.composition.registry import is_scratch
-from tasks.counting.contents import contents_key, keep_contents, known_by
+from core.persons.digests import NOBODY
+from tasks.composition.registry import Sketches, is_scratch
+from tasks.counting.contents import known_by
+from tasks.counting.phases import tell_contents
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups
-from tasks.source.chunks import Chunk, Source
-from tasks.store.keys import Key
+from tasks.source.chunks import Source
 from tasks.store.store import Artifact, Store
 from tasks.writing.members import Part
 
@@ -36,13 +34,21 @@ class KnownRecords:
     run: Run
     source: Source
     _contents: dict[Columns, list[Artifact]] = field(default_factory=dict)
-    _sketches: dict[Columns, Sketch] = field(default_factory=dict)
+    _sketches: dict[Columns, Sketches] = field(default_factory=dict)
 
     @property
     def columns(self) -> Columns:
         """By what they are known where this release is the earlier one."""
+        return self._with_kinds(known_by(self.run.job))
+
+    @property
+    def person(self) -> Columns:
+        """The columns that name persons."""
+        return self._with_kinds(self.run.job.columns.person)
+
+    def _with_kinds(self, names: Sequence[str]) -> Columns:
         kinds = self.kinds
-        return tuple((name, kinds[name]) for name in known_by(self.run.job))
+        return tuple((name, kinds[name]) for name in names)
 
     @property
     def kinds(self) -> Mapping[str, str]:
@@ -56,7 +62,7 @@ class KnownRecords:
             SkaldError: whatever a step raises.
         """
         if not is_scratch(self.run.job):
-            self.sketch(self.columns)
+            self.sketches(self.columns)
 
     def contents(self, columns: Columns) -> list[Artifact]:
         """Returns what the records of each chunk hold in some columns.
@@ -65,25 +71,18 @@ class KnownRecords:
             SkaldError: whatever a step raises.
         """
         if columns not in self._contents:
-            job, types, names = self.run.job, self.source.columns, [name for name, _ in columns]
-
-            def key(chunk: Chunk) -> Key:
-                return contents_key(job, types, names, chunk)
-
-            self._contents[columns] = map_groups(
-                self.run, "contents", _keep_contents, self.source.chunks, key, job, types, names, self.run.store
-            )
+            self._contents[columns] = tell_contents(self.run, self.source, [name for name, _ in columns])
         return self._contents[columns]
 
-    def sketch(self, columns: Columns) -> Sketch:
-        """Returns the sketch of what the records hold in some columns.
+    def sketches(self, columns: Columns) -> Sketches:
+        """Returns the sketch of what the records hold in some columns, and that of their persons.
 
         Raises:
             SkaldError: whatever a step raises.
         """
         if columns not in self._sketches:
-            parts = self.contents(columns)
-            self._sketches[columns] = Sketch.of_all([Sketch.of(_digests(self.run.store, part)) for part in parts])
+            found = [_sketches(self.run.store, part) for part in self.contents(columns)]
+            self._sketches[columns] = Sketches(*(Sketch.of_all(parts) for parts in zip(*found, strict=True)))
         return self._sketches[columns]
 
     def parts(self, columns: Columns) -> Sequence[Part]:
@@ -98,10 +97,7 @@ class KnownRecords:
         return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(columns), strict=True)]
 
 
-def _keep_contents(job: Job, types: pa.Schema, names: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> list[Artifact]:
-    return [keep_contents(job, types, names, chunk, store) for chunk in chunks]
-
-
-def _digests(store: Store, part: Artifact) -> Digests:
-    found: Digests = pq.read_table(store.path(part), columns=["content"])["content"].to_numpy()
-    return found
+def _sketches(store: Store, part: Artifact) -> Sketches:
+    table = pq.read_table(store.path(part))
+    persons = table["person"].to_numpy() if "person" in table.column_names else np.empty(0, np.uint64)
+    return Sketches(Sketch.of(table["content"].to_numpy()), Sketch.of(persons[persons != NOBODY]))

@@ -78,7 +78,7 @@ def registered(known: KnownRecords, release: str, registry: Registry) -> Registe
         SkaldError: whatever a step raises.
     """
     job, source = known.run.job, known.source
-    sketch = known.sketch(known.columns)
+    sketches = known.sketches(known.columns)
     entry = Registered(
         format=FORMAT,
         release=release,
@@ -88,11 +88,12 @@ def registered(known: KnownRecords, release: str, registry: Registry) -> Registe
         records=source.records,
         files=tuple(registry.keyed_names(source)),
         known_by=known.columns,
+        person=known.person,
         columns=tuple(source.columns.names),
         qids=tuple(qid.name for qid in job.columns.quasi_identifiers),
         sketch="",
-        reach=sketch.reach,
+        reach=(sketches.records.reach, sketches.persons.reach),
         key="",
         made=0.0,
     )
-    return registry.enter(entry, registry.keyed_sketch(sketch))
+    return registry.enter(entry, registry.keyed_sketches(sketches))

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -50,10 +52,11 @@ class Registered(BaseModel):
         records: N of its source.
         files: Keyed digest of each file of the source that holds records.
         known_by: Columns by which its records are known again, each with the kind of its values.
+        person: Columns that name persons, in the same way; none where the job names none.
         columns: All columns of the source.
         qids: Names of the quasi-identifiers.
-        sketch: SHA-256 of the sketch of its records.
-        reach: Up to which share of all digests the sketch reaches.
+        sketch: SHA-256 of the sketches of its records and persons.
+        reach: Up to which share of all digests either sketch reaches.
         key: Tells whether the registry's secret is the one that its digests were keyed with.
         made: When, in seconds.
         published: Whether it is known to have been published.
@@ -69,10 +72,11 @@ class Registered(BaseModel):
     records: int
     files: tuple[str, ...]
     known_by: tuple[tuple[str, str], ...]
+    person: tuple[tuple[str, str], ...]
     columns: tuple[str, ...]
     qids: tuple[str, ...]
     sketch: str
-    reach: float
+    reach: tuple[float, float]
     key: str
     made: float
     published: bool = False
@@ -81,6 +85,13 @@ class Registered(BaseModel):
     def is_there(self) -> bool:
         """Whether it is in its target, as far as that can be seen here."""
         return not self.place or Path(self.place, self.release).is_dir()
+
+
+class Sketches(NamedTuple):
+    """What a source is known by: a sketch of what its records hold, and one of its persons, empty where none are named."""
+
+    records: Sketch
+    persons: Sketch
 
 
 @dataclass(frozen=True)
@@ -108,9 +119,12 @@ class Registry:
         """Returns the keyed digest of each file that holds records, in an order that says nothing."""
         return sorted(self.secret.keyed("file", file.digest) for file in source.files if file.rows)
 
-    def keyed_sketch(self, sketch: Sketch) -> Sketch:
-        """Returns a sketch as it is kept: digests keyed, in the order of the plain ones, and of counts only whether there is a double."""
-        keyed = self.secret.keyed_numbers("record", sketch.digests.tolist())
+    def keyed_sketches(self, sketches: Sketches) -> Sketches:
+        """Returns sketches as they are kept: digests keyed, in the order of the plain ones; of counts only whether there is a double."""
+        return Sketches(self._keyed("record", sketches.records), self._keyed("person", sketches.persons))
+
+    def _keyed(self, kind: str, sketch: Sketch) -> Sketch:
+        keyed = self.secret.keyed_numbers(kind, sketch.digests.tolist())
         return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.whole)
 
     def entries(self) -> tuple[list[Registered], list[str]]:
@@ -124,8 +138,8 @@ class Registry:
                 found.append(entry)
         return sorted(found, key=lambda entry: -entry.made), damaged
 
-    def sketch_of(self, entry: Registered) -> Sketch | None:
-        """Returns the keyed sketch of a release; None if it is gone or not what was written."""
+    def sketches_of(self, entry: Registered) -> Sketches | None:
+        """Returns the keyed sketches of a release; None if they are gone or not what was written."""
         path = self.folder / f"{entry.release}{SKETCH}"
         try:
             if file_digest(path) != entry.sketch:
@@ -133,15 +147,21 @@ class Registry:
             table = pq.read_table(path)
         except (OSError, pa.ArrowException):
             return None
-        return Sketch(table["digest"].to_numpy(), table["count"].to_numpy().astype(np.int64), entry.reach >= 1)
+        found = []
+        for person, reach in enumerate(entry.reach):
+            mine = table.filter(pc.equal(table["person"], bool(person)))
+            found.append(Sketch(mine["digest"].to_numpy(), mine["count"].to_numpy().astype(np.int64), reach >= 1))
+        return Sketches(*found)
 
-    def enter(self, entry: Registered, sketch: Sketch) -> Registered:
-        """Enters a release before it is published, with its keyed sketch; it is not believed unless it is.
+    def enter(self, entry: Registered, sketches: Sketches) -> Registered:
+        """Enters a release before it is published, with its keyed sketches; it is not believed unless it is.
 
         Raises:
             StorageError: the folder cannot be written.
         """
-        table = pa.table({"digest": sketch.digests, "count": sketch.counts.astype(np.uint8)})
+        digests, counts = (np.concatenate([getattr(one, name) for one in sketches]) for name in ("digests", "counts"))
+        person = np.arange(len(digests)) >= len(sketches.records.digests)
+        table = pa.table({"person": person, "digest": digests, "count": counts.astype(np.uint8)})
 
         def write(part: Path) -> int:
             pq.write_table(table, part, compression="none", use_dictionary=False, write_statistics=False)

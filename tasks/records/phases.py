@@ -60,7 +60,7 @@ def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: Recodi
     """
     key = partial(record_releases.record_run_key, run.job, source, recoding)
     runs = map_groups(run, "rewrite", _rewrite, _places(source), key, run.job, domain, recoding, source, run.store)
-    run.members = [record_releases.members_of_place(run.job, source, recoding, place, run.store) for place in _places(source)]
+    run.members = [record_releases.members_of_place(recoding, place, run.store) for place in _places(source)]
     return runs
 
 

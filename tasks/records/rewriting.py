@@ -23,7 +23,7 @@ from tasks.writing.classes import links_of, set_apart
 from tasks.writing.members import Part, keep_members
 from tasks.writing.people import Assigned, keep_people
 
-RUNS, FILES = Step("runs", __name__), Step("files", __name__)
+RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
 
 
 class Place(BaseModel):
@@ -86,13 +86,13 @@ def people_of_place(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
     return keep_people(job, place.chunk, record_run_key(job, source, artifacts, place), linked, store)
 
 
-def members_of_place(job: Job, source: Source, artifacts: RecodingArtifacts, place: Place, store: Store) -> Part:
+def members_of_place(artifacts: RecodingArtifacts, place: Place, store: Store) -> Part:
     """Keeps the class of each record of a chunk.
 
     Raises:
         StorageError: the disk is full, or more memory is needed than there is.
     """
-    key = record_run_key(job, source, artifacts, place)
+    key = MEMBERS.key(place.chunk.key, place.number, artifacts.digests)
     return keep_members(place.chunk, key, lambda: assigned(artifacts, place.number, store), store)
 
 

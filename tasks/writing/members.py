@@ -40,24 +40,19 @@ class Part(BaseModel):
         return not self.file
 
 
-def members_key(run: Key) -> Key:
-    """Returns the key of the classes of a chunk's run."""
-    return STEP.key(run)
-
-
-def keep_members(chunk: Chunk, run: Key, assigned: Callable[[], NDArray[np.int32]], store: Store) -> Part:
+def keep_members(chunk: Chunk, key: Key, assigned: Callable[[], NDArray[np.int32]], store: Store) -> Part:
     """Keeps the class of each record of a chunk, negative for one that is not released.
 
     Args:
         chunk: Whose records they are.
-        run: Key of the chunk's run.
+        key: Of the chunk and the recoding.
         assigned: Returns their classes, shape (rows,).
         store: Gets them.
 
     Raises:
         StorageError: the disk is full, or more memory is needed than there is.
     """
-    return Part(file=chunk.file.digest, members=store.make("members", members_key(run), ".parquet", lambda path: _write(path, assigned())))
+    return Part(file=chunk.file.digest, members=store.make("members", key, ".parquet", lambda path: _write(path, assigned())))
 
 
 def fragment_members_key(key: Key) -> Key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import product
 from typing import NamedTuple
 
 import duckdb
@@ -12,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.composition.contents import Likeness
-from core.composition.joint_classes import MINE, THEIRS, joint_classes_sql, likeness_sql
-from tests.oracles.composition import HIDDEN, Seen, told_together
+from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joint_classes_sql, likeness_sql
+from tests.core.composition.every_record import HIDDEN, Seen, told_together
 
 
 class Row(NamedTuple):
@@ -49,15 +50,21 @@ def seen(side: list[Row], private: str, *, known_again: bool) -> list[Seen]:
 
 
 @pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize("known_again", [False, True])
+@pytest.mark.parametrize("identity", [Identity(*flags) for flags in product([False, True], repeat=2)])
 @given(both=releases, k=st.integers(1, 5))
 def test_at_risk_is_who_shares_both_classes_with_fewer_than_k(
-    persons: bool, known_again: bool, both: tuple[list[Row], list[Row]], k: int
+    persons: bool, identity: Identity, both: tuple[list[Row], list[Row]], k: int
 ) -> None:
     mine, theirs = both
-    found = {part: (records, risk) for part, records, risk in asked(joint_classes_sql(k, persons=persons, known_again=known_again), *both)}
-    sides = seen(mine, "mine", known_again=known_again), seen(theirs, "theirs", known_again=known_again)
-    assert {part: found.get(part, (0, 0)) for part in PARTS} == told_together(*sides, k, persons=persons)
+    found = {part: (records, risk) for part, records, risk in asked(joint_classes_sql(k, identity, persons=persons), *both)}
+    sides = seen(mine, "mine", known_again=identity.contents), seen(theirs, "theirs", known_again=identity.contents)
+    assert {part: found.get(part, (0, 0)) for part in PARTS} == told_together(*sides, k, persons=persons, again=identity.persons)
+
+
+@given(both=releases)
+def test_persons_in_both_are_counted_once_and_nobody_is_none(both: tuple[list[Row], list[Row]]) -> None:
+    mine, theirs = ({row.person for row in side} - {0} for side in both)
+    assert asked(common_persons_sql(), *both) == [(len(mine & theirs),)]
 
 
 @given(both=releases)
@@ -81,5 +88,5 @@ def test_likeness_counts_records_of_files_that_only_one_has(both: tuple[list[Row
 def test_five_people_who_came_are_left_when_the_others_are_taken_out() -> None:
     before = [Row(number, number // 10, False, 0) for number in range(100)]
     came = [Row(1000 + number, number, False, 0) for number in range(5)]
-    found = asked(joint_classes_sql(10, persons=False, known_again=True), [*before, *came], before)
+    found = asked(joint_classes_sql(10, Identity(contents=True, persons=False), persons=False), [*before, *came], before)
     assert sorted(found) == [("added", 5, 5), ("shared", 100, 0)]

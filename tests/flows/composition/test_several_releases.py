@@ -18,9 +18,9 @@ from schemas.errors.overlaps import OverlapError
 from schemas.release.increments import Overlap
 from tasks.publication.verify_and_publish import Published
 from tests.conftest import Anonymise, CommandLine
+from tests.core.composition.every_record import HIDDEN, Seen, told_together
 from tests.flows.composition.several_jobs import COLUMNS, LATER, TABLE, job_in, numbered, other_job
 from tests.jobs import JOB, QIDS, people, released, write_parquet
-from tests.oracles.composition import HIDDEN, Seen, told_together
 
 PARTS = ("shared", "added", "removed")
 
@@ -154,10 +154,27 @@ def test_persons_are_counted_where_the_job_names_them(anonymise: Anonymise, tmp_
     [overlap] = now.manifest.overlaps
     sides = classes_of(now, rest, "person"), classes_of(then, table, "person")
     assert overlap.unit == "person"
-    assert figures(overlap) == told_together(*sides, 4, persons=True)
-    assert overlap.removed == 9
+    assert figures(overlap) == told_together(*sides, 4, persons=True, again=True)
+    assert (overlap.removed, overlap.by) == (9, "persons")
     assert overlap.at_risk
     assert "persons" in overlap.sentence()
+
+
+def test_persons_whose_other_values_all_changed_are_known_by_who_they_are(anonymise: Anonymise, tmp_path: Path) -> None:
+    columns = {name: part for name, part in COLUMNS.items() if name != "identifiers"} | {"person": ["person"]}
+    table = TABLE.set_column(0, "person", pa.array(range(len(TABLE))))
+    job = job_in(tmp_path, table, columns=columns)
+    then = anonymise(job)
+    # A year later everybody is older, and one person has left.
+    older = table.set_column(table.column_names.index("age"), "age", pa.compute.add(table["age"], 1)).slice(1)
+    older = older.filter(pa.compute.is_valid(older["age"]))
+    write_parquet(tmp_path / "people", older)
+    now = anonymise(job)
+    [overlap] = now.manifest.overlaps
+    sides = classes_of(now, older, "person"), classes_of(then, table, "person")
+    assert figures(overlap) == told_together(*sides, 5, persons=True)
+    assert (overlap.by, overlap.shared, overlap.removed) == ("persons", len(older), len(table) - len(older))
+    assert overlap.shared_at_risk
 
 
 def test_refuse_ends_with_three_and_publishes_nothing(direct: CommandLine, tmp_path: Path) -> None:
