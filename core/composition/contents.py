@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.columns.column_types import working_type
 from core.persons.digests import Digests, combine, digests_of
 
 KEPT = 8_192
@@ -44,14 +45,15 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
 
 def kind_of(dtype: pa.DataType) -> str:
     """Returns what two types have in common if equal values of them have equal digests."""
-    if pt.is_dictionary(dtype):
-        return kind_of(dtype.value_type)
+    dtype = working_type(dtype)
     if pt.is_integer(dtype) or pt.is_boolean(dtype):
         return "whole"
     if pt.is_floating(dtype):
         return "real"
     if pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype):
         return "text"
+    if pt.is_timestamp(dtype) and dtype.tz:
+        return f"timestamp[{dtype.unit}, UTC]"
     return str(dtype)
 
 

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.columns.column_types import working
 from core.composition import contents
 from core.composition.contents import Likeness, Sketch, contents_of, kind_of
 from tasks.composition.earlier import likeness
+from tests.columns_of_types import FAMILIES, Kind
 
 COLUMNS = [
     pa.array([1, 2, None, 1], pa.int64()),
@@ -38,6 +40,17 @@ def test_equal_values_are_equal_however_they_are_stored() -> None:
     assert contents_of(stored, 4).tolist() == contents_of(COLUMNS, 4).tolist()
     assert [kind_of(one.type) for one in stored] == [kind_of(one.type) for one in COLUMNS]
     assert kind_of(pa.int64()) != kind_of(pa.string())
+
+
+EVERY = {f"{family} {name}": kind for family, kinds in FAMILIES.items() for name, kind in kinds.items()}
+
+
+@pytest.mark.parametrize("kind", EVERY.values(), ids=list(EVERY))
+def test_values_of_every_type_that_can_be_published_are_told_apart(kind: Kind) -> None:
+    column = working(kind.column())
+    found = contents_of([column], len(column)).tolist()
+    assert len(set(found)) == len(set(map(repr, column.to_pylist())))
+    assert kind_of(kind.dtype) == kind_of(column.type)
 
 
 def test_a_null_is_a_value_and_columns_have_their_places() -> None:
