@@ -47,16 +47,16 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mappin
     files = {part.file for part in mine} & {part.file for part in theirs} if by_file else set()
     persons = bool(job.columns.person)
     with connect(job, known.run.spill, last=True) as database:
-        _load(database, MINE, mine, files, known.run.store, persons=persons)
         try:
-            _load(database, THEIRS, theirs, files, store, persons=persons)
-        except (OSError, pa.ArrowException):
-            # Another run keeps it, and may forget it at any time.
-            raise UnmeasuredError(GONE) from None
-        identity = _identity(database, earlier)
-        if not files and not any(identity):
-            return None
-        found = database.execute(joint_classes_sql(k, identity, persons=persons)).fetchall()
+            _load(database, MINE, mine, files, known.run.store, persons=persons)
+            _load_theirs(database, theirs, files, store, persons=persons)
+            identity = _identity(database, earlier)
+            if not files and not any(identity):
+                return None
+            found = database.execute(joint_classes_sql(k, identity, persons=persons)).fetchall()
+        except duckdb.OutOfMemoryException:
+            # The release itself is sound; only what it tells together with another one is not known then.
+            raise UnmeasuredError("both side by side take more than the job's memory") from None
     by_part = {part: (records, at_risk) for part, records, at_risk in found}
     by = "persons" if identity.persons else "contents" if identity.contents else "files"
     figures: dict[str, int | str] = {"by": by, "unit": "person" if persons else "record"}
@@ -91,6 +91,14 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, parts: Sequence[Part],
             database.execute(f"INSERT INTO {name} SELECT * FROM part")
             database.unregister("part")
             records += len(table)
+
+
+def _load_theirs(database: duckdb.DuckDBPyConnection, parts: Sequence[Part], files: set[str], store: Store, *, persons: bool) -> None:
+    try:
+        _load(database, THEIRS, parts, files, store, persons=persons)
+    except (OSError, pa.ArrowException):
+        # Another job keeps it, and may forget it at any time.
+        raise UnmeasuredError(GONE) from None
 
 
 def _persons(table: pa.Table, first: int, *, named: bool) -> pa.Array:
