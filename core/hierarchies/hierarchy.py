@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +32,7 @@ class Hierarchy:
         bounds: The published low and high of each group, each of length ``g``, for numerical kinds; null at ``*``. None for others.
         axes: Bins of the level as the paper counts them (papers/skald.txt, eq. 1), a null included.
         least: The finest level that may be published; an int, not one per level.
+        height: The number of the last level of the whole hierarchy, where coarse ones were left out (:meth:`within`); else None.
     """
 
     qid: str
@@ -40,6 +41,7 @@ class Hierarchy:
     bounds: tuple[Bounds | None, ...]
     axes: tuple[int, ...]
     least: int = 0
+    height: int | None = None
 
     @property
     def levels(self) -> int:
@@ -48,8 +50,20 @@ class Hierarchy:
 
     @property
     def top(self) -> int:
-        """The last level, ``*``."""
+        """The last level, ``*`` if none was left out."""
         return len(self.groups) - 1
+
+    @property
+    def steps(self) -> int:
+        """The levels above the first of the whole hierarchy, at least 1: what a level's share is a share of."""
+        return max(self.top if self.height is None else self.height, 1)
+
+    def within(self, least: int, most: int) -> Hierarchy:
+        """Returns the same hierarchy without the levels above ``most``, none below ``least`` being published; numbers stay the same."""
+        end = most + 1
+        groups, labels, bounds, axes = self.groups[:end], self.labels[:end], self.bounds[:end], self.axes[:end]
+        height = self.top if self.height is None else self.height
+        return replace(self, groups=groups, labels=labels, bounds=bounds, axes=axes, least=max(self.least, least), height=height)
 
     def rolled(self, level_from: int, level_to: int) -> NDArray[np.uint32]:
         """Maps each group at one level to its group at the same or a coarser level.

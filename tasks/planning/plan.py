@@ -28,6 +28,7 @@ from tasks.counting.phases import (
     merge_domains,
 )
 from tasks.engine.runs import Run, policy_in_force
+from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.phases import check_published, look_through
@@ -238,7 +239,8 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
 def aim_of(job: Job) -> str:
     """Returns what the job's method makes as small as can be, or how it works, in words."""
     if isinstance(job.method, SkaldMethod):
-        return f"the least {OBJECTIVES[job.method.objective].measure}"
+        weighed = ", QIDs by their weights" if job.method.weights else ""
+        return "the node that the job names" if job.method.node else f"the least {OBJECTIVES[job.method.objective].measure}{weighed}"
     return METHODS[job.method.name].words
 
 
@@ -247,7 +249,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     root = choose_root(run.job, coding)
     return {
         "histograms_to_scan": _uncounted(run, source),
-        "nodes": Lattice.allowed(coding.hierarchies).nodes,
+        "nodes": Lattice.allowed(searched(run.job, coding)).nodes,
         # The axes of sensitive columns come after those of the QIDs and always stay at level 0: of no interest in a plan.
         "root": root[: len(coding.hierarchies)],
         "cells": most_cells(coding.axes, root, source.records),

@@ -37,6 +37,7 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
         assert (qid.without.unique, qid.without.below_k) == exposed([name for name in qids if name != qid.name], k), qid.name
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("word", [1 << 62, 2000], ids=["one word", "several words"])
 @pytest.mark.parametrize(
     "settings",

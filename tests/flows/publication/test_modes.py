@@ -13,7 +13,8 @@ from tests.conftest import CommandLine
 from tests.jobs import people, people_job
 from tests.servers import s3
 
-OUTPUTS = [(0o022, "{}"), (0o027, "{format: csv}"), (0o077, "{format: duckdb}"), (0o002, "{partition_by: [sex]}")]
+MORE = [(0o027, "{format: csv}"), (0o077, "{format: duckdb}"), (0o002, "{partition_by: [sex]}")]
+OUTPUTS = [(0o022, "{}"), *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE)]
 
 
 def run_under(line: CommandLine, umask: int, *arguments: str, **environment: str) -> None:
@@ -44,6 +45,7 @@ def test_whoever_the_umask_lets_may_read_a_release_and_nobody_the_run_folder(dir
     }
 
 
+@pytest.mark.slow
 def test_a_target_that_is_there_keeps_the_mode_that_its_owner_gave_it(direct: CommandLine) -> None:
     people_job(direct.folder, people(120))
     (direct.folder / "releases").mkdir(mode=0o750)

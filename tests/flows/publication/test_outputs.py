@@ -75,6 +75,7 @@ def in_parquet(request: pytest.FixtureRequest, anonymise: Anonymise, tmp_path_fa
     return request.param, released(anonymise(job, *SETTINGS).folder)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("output", OTHERS)
 def test_every_format_is_recounted_and_holds_the_same(
     anonymise: Anonymise, tmp_path: Path, output: dict[str, Any], in_parquet: Any
@@ -225,6 +226,7 @@ def test_bytes_are_refused_for_csv_before_anything_is_counted(anonymise: Anonymi
         anonymise(people_job(tmp_path, table, columns=columns, output={"format": "csv"}))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("family", ["numbers", "fractions", "times", "texts"])
 @pytest.mark.parametrize("output", ["csv", "duckdb"])
 def test_values_and_nulls_of_every_type_are_kept_in_every_format(anonymise: Anonymise, tmp_path: Path, family: str, output: str) -> None:
@@ -273,6 +275,7 @@ def test_a_folder_may_be_named_by_as_many_bytes_as_file_systems_take(anonymise: 
         anonymise(folders_of(tmp_path / "not", [f"{longest}a"]))
 
 
+@pytest.mark.slow
 def test_moments_are_written_alike_in_every_time_zone(direct: CommandLine) -> None:
     moments = pa.array([datetime(2020, 1, 1, tzinfo=UTC)] * 8, pa.timestamp("us", "Europe/Zurich"))
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "insensitive": ["moment"]}

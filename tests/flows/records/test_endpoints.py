@@ -51,6 +51,7 @@ def ends(labels: pl.Series) -> set[int]:
     return {int(number) for label in labels.unique() if not re.fullmatch(r"-?[0-9]+", label) for number in re.findall(r"[0-9]+", label)}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("person", [False, True])
 @pytest.mark.parametrize("method", RANGES)
 def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: bool) -> None:
