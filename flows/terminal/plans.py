@@ -56,7 +56,7 @@ def plan_summary(plan: Plan) -> RenderableType:
         table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
     for name, one in plan.passthrough.items():
         table.add_row("untreated", Text(f"{name}: {passed_words(one)}"))
-    for sentence in passthrough_warnings(plan.passthrough):
+    for sentence in (*plan.warnings, *passthrough_warnings(plan.passthrough)):
         table.add_row("warning", Text(sentence))
     if plan.exposed:
         table.add_row(f"unique {plan.unit}s", _share(plan.exposed.unique, plan))

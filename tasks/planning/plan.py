@@ -38,7 +38,7 @@ from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
-from tasks.report.sentences import proofs
+from tasks.report.sentences import TRIED_NEXT, proofs
 from tasks.report.units import Unit
 from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
@@ -99,6 +99,7 @@ class Plan(BaseModel):
         pseudonyms: What would be published in the place of identifiers, in words, by column.
         passthrough: What was found of each column that would be published as it is.
         outlook: What one node and Mondrian would lose, measured on samples; null where it was not.
+        warnings: What the job's settings give away, in sentences.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -133,6 +134,7 @@ class Plan(BaseModel):
     suppression: str
     passthrough: dict[str, PassedColumn] = {}
     outlook: Outlook | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def published_already(job: Job) -> Manifest | None:
@@ -218,6 +220,7 @@ def _in_words(job: Job) -> dict[str, Any]:
         "source": FORMATS[job.source.format].words,
         "promises": tuple(f"{model}{of} {asked}{whose}" for model, of, asked, whose in promised),
         "pseudonyms": pseudonym_words(job),
+        "warnings": (TRIED_NEXT,) if job.tries_next else (),
         "suppression": SUPPRESSIONS[job.suppression.treatment].words,
     }
 

@@ -152,7 +152,7 @@ def _manifest(
         linked=_linked(job, recount),
         one_value=_one_value(recount),
         population=_population(recount),
-        endpoints=endpoints_of(job, _numerical(job, source), outcome.node if isinstance(outcome, Outcome) else None),
+        endpoints=endpoints_of(job, _numerical(job, source), own["node"], recount.nothing_but_stars),
         **own,
     )
 

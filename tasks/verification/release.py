@@ -131,7 +131,19 @@ def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -
         raise VerificationError(what, faults)
     if job is None:
         raise StorageError.not_a_release(str(release), "it has no manifest.json; without one, a job is needed")
-    return Verified(verify_release(job, release, known.people)[0], None)
+    found = verify_release(job, release, known.people)[0]
+    if faults := _foreign_faults(job, data_files(release)[0]):
+        raise VerificationError(what, faults)
+    return Verified(found, None)
+
+
+def _foreign_faults(job: Job, path: Path) -> list[str]:
+    """Returns what a DuckDB file of another tool holds beside its table; of other formats only our own form is known."""
+    if path.suffix != ".duckdb":
+        return []
+    with passing_folder(job, "verify") as spill, database(job.memory, spill) as connection:
+        relation_of(connection, [path])
+        return table_faults(connection, path)
 
 
 def _evidence_faults(job: Job | None, release: Path, manifest: Manifest, known: Known) -> list[str]:

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -131,19 +130,6 @@ def test_a_release_that_cannot_be_told_of_is_said_to_be_published(direct: Comman
     assert "is published, verified and whole" in done.stderr
     assert (direct.folder / "releases" / "CURRENT").read_text().strip() in done.stderr
     assert direct.process("run", direct.folder / "job.yaml").returncode == 0
-
-
-@pytest.mark.slow
-def test_work_folder_is_private_and_a_release_has_the_users_mode(direct: CommandLine) -> None:
-    people_job(direct.folder, TABLE)
-    command = f"umask 022; exec {' '.join(direct.command('run', 'job.yaml'))}"
-    assert subprocess.run(["/bin/sh", "-c", command], **direct.options(), capture_output=True, check=False).returncode == 0
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in direct.folder.rglob("*")}
-    work, target = direct.folder / ".skald" / "people", direct.folder / "releases"
-    private = {path: mode for path, mode in modes.items() if path.is_relative_to(work)}
-    assert set(private.values()) == {0o700, 0o600}
-    public = {path: mode for path, mode in modes.items() if path.is_relative_to(target) and path != target}
-    assert {(path.is_dir(), mode) for path, mode in public.items()} == {(True, 0o755), (False, 0o644)}
 
 
 def test_help_imports_nothing_heavy(direct: CommandLine) -> None:
