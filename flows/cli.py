@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 
 from flows.commands.compare import compare_command
+from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
 from flows.commands.lattice import lattice
 from flows.commands.report import report
@@ -266,6 +267,7 @@ def _print_json(value: object) -> None:
 
 app.command("compare")(compare_command)
 app.command()(init)
+app.add_typer(hierarchy, name="hierarchy")
 app.command()(utility)
 app.command()(lattice)
 app.command()(report)
