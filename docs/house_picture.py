@@ -61,6 +61,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "local_suppression": (6, 1),
             "mondrian": (5, 2),
             "clustering": (6, 2),
+            "kmember": (6, 3),
             "evaluation": (7, 2),
             "pseudonyms": (8, 2),
             "formats": (7, 3),
