@@ -95,7 +95,8 @@ def _tried(commands: Commands, folder: Path, random: Random, environment: Mappin
     here, crashes = folder / "killed", 0
     for _ in range(random.randint(1, TIMES)):
         # To copy a release takes its time, too.
-        ended = commands.start(here, "run", "job.yaml", *SETTINGS, limits=None, **environment).kill_after(random.random() * first.seconds * 1.5)
+        started = commands.start(here, "run", "job.yaml", *SETTINGS, limits=None, **environment)
+        ended = started.kill_after(random.random() * first.seconds * 1.5)
         crashes += ended.code == SIGKILLED
         if ended.code not in {0, SIGKILLED}:
             return crashes, wrong_end(ended, 0)

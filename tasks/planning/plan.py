@@ -33,6 +33,7 @@ from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.phases import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
+from tasks.planning.outlook import Outlook
 from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
@@ -97,6 +98,7 @@ class Plan(BaseModel):
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
         passthrough: What was found of each column that would be published as it is.
+        outlook: What one node and Mondrian would lose, measured on samples; null where it was not.
         warnings: What the job's settings give away, in sentences.
     """
 
@@ -131,6 +133,7 @@ class Plan(BaseModel):
     pseudonyms: dict[str, str]
     suppression: str
     passthrough: dict[str, PassedColumn] = {}
+    outlook: Outlook | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -199,6 +202,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             exposed=unique.drivers.whole if unique.drivers else None,
             risk=unique.risk,
             not_counted=unique.not_counted,
+            outlook=unique.outlook,
             repeats={} if quick else find_repeats(run, source),
             passthrough=passthrough,
             **method,
