@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from schemas.errors.base import nearest
 from schemas.job.mondrian import MondrianMethod, mondrian_faults
 from schemas.job.objectives import OBJECTIVES
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
-from schemas.reading.model import Choice, MethodSpec
+from schemas.reading.model import Choice, MethodSpec, fault
 from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
 
 
@@ -126,7 +127,20 @@ METHODS = Registry(
 )
 """The known methods by name. A further one is one more entry."""
 
-Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name")]
+
+def settings_of_method(value: object) -> object:
+    """Lets all through but a method's bare name.
+
+    Raises:
+        PydanticCustomError: a text, with what to write instead.
+    """
+    if isinstance(value, str):
+        meant = value if value in METHODS else next(iter(METHODS))
+        raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))
+    return value
+
+
+Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator(settings_of_method)]
 
 
 def one_level(method: Mapping[str, Any]) -> bool:
