@@ -46,9 +46,11 @@ def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object)
 
 
 def _is_at(fault: str, at: str) -> bool:
-    """Tells whether the place in front of a fault is the place of a setting, below it, or, but for a quasi-identifier's, above it."""
-    told = fault.split(": ", 1)[0]
-    return fault.startswith((f"{at}:", f"{at}.", f"{at}[")) or at.startswith((f"{told}.", f"{told}["))
+    """Tells whether the place in front of a fault is that of a setting or below it; above it the fault must name the setting's key."""
+    if fault.startswith((f"{at}:", f"{at}.", f"{at}[")):
+        return True
+    told, _, said = fault.partition(": ")
+    return at.startswith((f"{told}.", f"{told}[")) and (f"'{at.rpartition('.')[2]}'" in said or said.startswith("unknown key"))
 
 
 def put(data: dict[str, object], keys: list[str], value: object) -> None:
