@@ -2,6 +2,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Every process of a test would compile all modules anew where the environment forbids to keep them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test slow check docs format clean
 
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable

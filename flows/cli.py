@@ -18,6 +18,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from flows.address_space import check_address_space
 from flows.commands.compare import compare_command
 from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
@@ -48,6 +49,8 @@ def main() -> None:
             # A path may hold bytes that are no text, and to say it must not fail.
             stream.reconfigure(errors="backslashreplace")
     try:
+        if "--help" not in sys.argv:
+            check_address_space()
         with _terminated_like_interrupted() as signals:
             # Typer turns an interrupt into this exit code, and returns it.
             code = app(standalone_mode=False) or 0

@@ -129,6 +129,11 @@ class Job(StrictModel):
         return self.endpoints != "observed"
 
     @property
+    def tries_next(self) -> bool:
+        """Whether cuts are chosen by what l or t refused, which tells those who know the algorithm of sensitive values."""
+        return bool(self.privacy.columns) and getattr(self.method, "refused", "stop") == "next"
+
+    @property
     def target_path(self) -> Path:
         """The folder that gets the releases, absolute; for an object store the one in which they are made before they are copied."""
         return self.work_path / "outbox" if isinstance(self.target, str) else self.resolve(self.target)

@@ -88,7 +88,8 @@ def test_its_faults_come_from_the_entry(tmp_path: Path) -> None:
         with pytest.raises(JobError) as raised:
             load_job(job, ["source.delimiter=;", "source.hive=true", "source.table=t"])
         assert raised.value.faults == (
-            "source: 'delimiter' only fit CSV files, but the format is lines; remove them or say format: csv (given by --set source.delimiter)",
+            "source: 'delimiter' only fit CSV files, but the format is lines; remove them or say format: csv "
+            "(given by --set source.delimiter)",
             "source: 'hive' only fits Parquet files, but the format is lines; remove it (given by --set source.hive)",
             "source: 'table' only fit databases, but the format is lines; remove them (given by --set source.table)",
         )
