@@ -25,7 +25,7 @@ from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
-from schemas.reading.overrides import apply_overrides
+from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
 
@@ -238,7 +238,7 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
         faults += fault_lines(error.errors(include_url=False), Job, data)
     if faults or job is None:
         # The models find some of these a second time.
-        raise JobError(str(path), list(dict.fromkeys(faults)))
+        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
     return job
 
 
