@@ -154,7 +154,7 @@ def cut_source(source: Source, units: int) -> list[list[Chunk]]:
             chunk = source.chunks[position]
             start = int(ends[position]) - chunk.rows
             low, high = max(first, start), min(last, start + chunk.rows)
-            pieces.append(Chunk(file=chunk.file, first=chunk.first + low - start, rows=high - low))
+            pieces.append(chunk.part(low - start, high - start))
         cuts.append(pieces)
     return cuts
 

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from core.composition.contents import Likeness
 from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joint_classes_sql, likeness_sql
@@ -44,7 +45,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mappin
     if not mine:
         raise UnmeasuredError("the classes here were made fragment by fragment, and its records are known by other columns")
     by_file = earlier.known_by and not any(part.in_fragment for part in (*mine, *theirs))
-    files = {part.file for part in mine} & {part.file for part in theirs} if by_file else set()
+    files = _digests(mine) & _digests(theirs) if by_file else set()
     persons = bool(job.columns.person)
     with connect(job, known.run.spill, last=True) as database:
         try:
@@ -63,6 +64,15 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mappin
     for part in ("shared", "added", "removed"):
         figures[part], figures[f"{part}_at_risk"] = by_part.get(part, (0, 0))
     return figures
+
+
+def _digests(parts: Sequence[Part]) -> set[str]:
+    return {digest for part in parts for digest, _ in part.files}
+
+
+def _shared(part: Part, files: set[str]) -> NDArray[np.bool_]:
+    """Tells of each record whether it stands in one of some files, shape (records,)."""
+    return np.repeat([digest in files for digest, _ in part.files], [rows for _, rows in part.files])
 
 
 GONE = "its artefacts are gone"
@@ -85,7 +95,9 @@ def _load(database: duckdb.DuckDBPyConnection, name: str, parts: Sequence[Part],
     records = 0
     for part in parts:
         for table in _tables(part, store):
-            columns = [table["content"], table["class"].cast(pa.int64()), pa.array(np.full(len(table), part.file in files))]
+            # Of a fragment, which may come in several tables, no record is known by its file.
+            shared = _shared(part, files) if part.files else np.zeros(len(table), np.bool_)
+            columns = [table["content"], table["class"].cast(pa.int64()), pa.array(shared)]
             columns.append(_persons(table, records, named=persons))
             database.register("part", pa.table(columns, names=["content", "class", "shared", "person"]))
             database.execute(f"INSERT INTO {name} SELECT * FROM part")

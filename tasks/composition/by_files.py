@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +24,13 @@ from tasks.counting.domains import axis_names, chunk_key
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import read_recoding_of
-from tasks.source.chunks import Source
+from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 
 BYTES_PER_CELL = 64
+Parts: TypeAlias = list[tuple[Chunk, Artifact]]
+"""Chunks of the source with their histograms."""
 
 
 class Seen(NamedTuple):
@@ -60,15 +62,18 @@ def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Mapping[str,
     then = _seen(run, entry, recoded)
     theirs = {digest for _, digest, _ in entry.files}
     parts = _parts(run, source)
+    # Files share chunks in a way that keeps those together which releases have in common; what was kept of that may be gone.
+    if any(chunk.digests & theirs and chunk.digests - theirs for chunk, _ in parts):
+        raise UnmeasuredError("files of both were counted together with others")
     figures: dict[str, int | str] = {
-        "shared_at_risk": _at_risk(run, coding, [now, then], [part for digest, part in parts if digest in theirs], overlap.k),
-        "added_at_risk": _at_risk(run, coding, [now], [part for digest, part in parts if digest not in theirs], overlap.k),
+        "shared_at_risk": _at_risk(run, coding, [now, then], [part for chunk, part in parts if chunk.digests & theirs], (), overlap.k),
+        "added_at_risk": _at_risk(run, coding, [now], [part for chunk, part in parts if not chunk.digests & theirs], (), overlap.k),
     }
     if not overlap.removed:
         figures["removed_at_risk"] = 0
     else:
         try:
-            figures["removed_at_risk"] = _at_risk(run, then.coding, [then], _left(run, entry, source), overlap.k)
+            figures["removed_at_risk"] = _at_risk(run, then.coding, [then], *_left(run, entry, parts), overlap.k)
         except UnmeasuredError as reason:
             figures["unmeasured"] = str(reason)
     return figures
@@ -104,35 +109,55 @@ def _seen(run: Run, entry: Entry, recoded: Recoded) -> Seen:
     return Seen(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, run.store))
 
 
-def _parts(run: Run, source: Source) -> list[tuple[str, Artifact]]:
-    """Returns the histograms of the source's chunks with the digests of their files."""
-    found = [(chunk.file.digest, run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key))) for chunk in source.chunks]
-    parts = [(digest, part) for digest, part in found if part is not None]
+def _parts(run: Run, source: Source) -> Parts:
+    """Returns the source's chunks with their histograms."""
+    found = [(chunk, run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key))) for chunk in source.chunks]
+    parts = [(chunk, part) for chunk, part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("the combinations of its chunks were not counted")
     return parts
 
 
-def _left(run: Run, entry: Entry, source: Source) -> list[Artifact]:
-    """Returns the histograms of the chunks that only the earlier release was made of."""
-    here, names = {file.digest for file in source.files}, axis_names(run.job)
-    if list(entry.names) != names:
+def _left(run: Run, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Artifact]]:
+    """Returns the histograms of the chunks that the earlier release had files of which are gone, and those of their files that are not."""
+    if list(entry.names) != axis_names(run.job):
         raise UnmeasuredError("they were counted with other sensitive columns")
-    found = [run.store.find(OF_CHUNK, chunk_key(run.job, chunk)) for chunk in entry.chunks if chunk[0] not in here]
+    here = {digest for chunk, _ in now for digest in chunk.digests}
+    found, stayed = [], []
+    for chunk in entry.chunks:
+        digests = {str(piece[0]) for piece in chunk}
+        if digests <= here:
+            continue
+        found.append(run.store.find(OF_CHUNK, chunk_key(run.job, chunk)))
+        # Files of equal content have equal histograms.
+        kept = {mine.key: (mine.digests, part) for mine, part in now if mine.digests <= digests}
+        if digests & here != {digest for mine, _ in kept.values() for digest in mine}:
+            raise UnmeasuredError("they were counted together with others")
+        stayed += [part for _, part in kept.values()]
     parts = [part for part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("their counts are gone")
-    return parts
+    return parts, stayed
 
 
-def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], k: int) -> int:
-    """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k."""
+def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], less: Sequence[Artifact], k: int) -> int:
+    """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
+
+    Args:
+        run: The run.
+        coding: Knows the values.
+        releases: How each sees records.
+        parts: Histograms of the chunks.
+        less: Of records of these that are not asked for.
+        k: Fewest records that are safe.
+    """
     maps = [groups for release in releases for groups in _maps(coding, release)]
     joint = Joint(maps, [domain.size for domain in coding.sensitive], run.job.memory // BYTES_PER_CELL)
-    for bundles, codes, counts in bundled_cells(coding, parts, run.store):
+    for number, (bundles, codes, counts) in enumerate(bundled_cells(coding, [*parts, *less], run.store)):
         if not joint.fits:
             break
-        joint.add(bundles, codes, counts)
+        # Counts add up, so that what is left of a chunk without some of its records is a difference.
+        joint.add(bundles, codes, counts if number < len(parts) else -counts)
     if not joint.fits:
         raise UnmeasuredError("together they tell more combinations apart than the job's memory holds")
     return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)

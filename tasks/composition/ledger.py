@@ -15,7 +15,7 @@ from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.source.chunks import Source
+from tasks.source.chunks import PieceKey, Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
 from tasks.store.sealed import seal, unsealed
@@ -46,7 +46,7 @@ class Entry(BaseModel):
     Attributes:
         release: Its id.
         files: Name, digest and records of each file of the source.
-        chunks: Digest, first row and rows of each chunk that was counted.
+        chunks: Of each chunk that was counted, digest, first row and rows of its pieces.
         names: Columns whose values were counted: the QIDs, then what a privacy model looks at.
         hierarchies: Digest of each QID's hierarchy, in job order.
         settings: Fingerprint of what its classes had to keep and of the method's settings.
@@ -62,7 +62,7 @@ class Entry(BaseModel):
 
     release: str
     files: tuple[tuple[str, str, int], ...]
-    chunks: tuple[tuple[str | int, ...], ...]
+    chunks: tuple[tuple[PieceKey, ...], ...]
     names: tuple[str, ...]
     hierarchies: dict[str, str]
     settings: str

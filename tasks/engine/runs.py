@@ -159,6 +159,6 @@ def remove_artifacts(job: Job) -> Removed:
     check_apart(job)
     check_ours(work)
     if not work.is_dir() or not any(work.iterdir()):
-        return Removed(0, 0)
+        return Removed(0, 0, 0)
     with _locked(work):
         return remove_ours(work)

@@ -18,7 +18,7 @@ from core.mondrian.sampling import sampled
 from core.persons.pairs import Pairs
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
-from schemas.tables import histogram_schema
+from schemas.tables import chunk_histogram_types
 from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.chunk_people import person_key, write_pairs
 from tasks.counting.coding import CellCoder, Coding
@@ -31,7 +31,7 @@ from tasks.source.chunks import Chunk, Source
 from tasks.source.reading import read_chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_table
+from tasks.store.tables import read_table, write_of_chunk
 from tasks.writing.classes import write_run
 
 SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
@@ -76,9 +76,9 @@ def sample_chunk(job: Job, coding: Coding, share: float, chunk: Chunk, store: St
                 drawn = sampled(words, share, seed)
                 found.append(tuple(word[drawn] for word in words))
         except LookupError:
-            raise SourceError.changed(chunk.file.name) from None
+            raise SourceError.changed(chunk.name) from None
         words, counts = count_cells(tuple(np.concatenate(parts) for parts in zip(*found, strict=True)), coder.packing.product)
-        return write_table(path, cell_table(words, counts), histogram_schema(len(words)), "samples", "cell_0")
+        return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), "samples", "cell_0")
 
     return store.make("samples", sample_key(job, coding, share, chunk), ".parquet", write)
 
@@ -212,7 +212,7 @@ def _led(
             columns = [*map(pa.array, words[1:]), *(batch.column(place) for place in places)]
             batches.append(pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))]))
     except LookupError:
-        raise SourceError.changed(chunk.file.name) from None
+        raise SourceError.changed(chunk.name) from None
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     payload = table.to_batches()[0] if table.num_columns else pa.RecordBatch.from_arrays([], names=[])
     return np.concatenate(leaves), np.concatenate(cells), np.concatenate(codes), payload

@@ -104,6 +104,6 @@ def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chun
     table = pa.Table.from_batches(read_published(job, source, chunk, list(source.payload))).unify_dictionaries()
     # Classes were kept when the records were coded, and only the place of a record ties it to its class.
     if len(table) != len(classes):
-        raise SourceError.changed(chunk.file.name)
+        raise SourceError.changed(chunk.name)
     released = table.filter(pa.array(kept)).combine_chunks()
     return classes[kept], released.to_batches()[0] if len(released) else pa.RecordBatch.from_pylist([], schema=released.schema)

@@ -89,6 +89,8 @@ def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[d
     connection = duckdb.connect(config=settings)
     try:
         connection.execute("SET enable_progress_bar = false")
+        # A source may have thousands of files, of which each statement would read the footers anew; a file that changes is read anew.
+        connection.execute("SET parquet_metadata_cache = true")
         yield connection
     except duckdb.OutOfMemoryException:
         raise StorageError.out_of_memory(memory) from None

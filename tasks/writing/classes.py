@@ -144,7 +144,7 @@ def _assigned(
             classes.append(assigned)
             parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
     except LookupError:
-        raise SourceError.changed(chunk.file.name) from None
+        raise SourceError.changed(chunk.name) from None
     if not source.payload:
         return np.concatenate(classes), pa.RecordBatch.from_arrays([], names=[])
     table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()

@@ -23,21 +23,22 @@ class Part(BaseModel):
     """Records of a release with their classes.
 
     Attributes:
-        file: Digest of the file that they stand in; empty of records that were shared out over fragments.
+        files: Digests of the files that they stand in, one after the other, and how many stand in each; empty of records that were shared
+            out over fragments.
         members: Table of ``class`` in the order of the chunk; of a fragment with ``content`` and ``person`` beside it.
         contents: Table of ``content`` and ``person`` in the same order; None of a fragment, or where they are not known yet.
     """
 
     model_config = ConfigDict(frozen=True)
 
-    file: str
+    files: tuple[tuple[str, int], ...]
     members: Artifact
     contents: Artifact | None = None
 
     @property
     def in_fragment(self) -> bool:
         """Whether its records stand in no order of the source."""
-        return not self.file
+        return not self.files
 
 
 def keep_members(chunk: Chunk, key: Key, assigned: Callable[[], NDArray[np.int32]], store: Store) -> Part:
@@ -52,7 +53,8 @@ def keep_members(chunk: Chunk, key: Key, assigned: Callable[[], NDArray[np.int32
     Raises:
         StorageError: the disk is full, or more memory is needed than there is.
     """
-    return Part(file=chunk.file.digest, members=store.make("members", key, ".parquet", lambda path: _write(path, assigned())))
+    files = tuple((piece.file.digest, piece.rows) for piece in chunk.pieces)
+    return Part(files=files, members=store.make("members", key, ".parquet", lambda path: _write(path, assigned())))
 
 
 def fragment_members_key(key: Key) -> Key:

@@ -107,7 +107,7 @@ def test_a_number_that_each_person_keeps_is_refused_where_persons_are_named(anon
 
 
 def test_only_new_files_are_looked_through(anonymise: Anonymise, tmp_path: Path) -> None:
-    job = people_job(tmp_path, files=3)
+    job = people_job(tmp_path, files=3, chunk_rows=150)
     anonymise(job)
     folder = next(tmp_path.glob(".skald/*/artifacts/values"))
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}

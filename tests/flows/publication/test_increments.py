@@ -45,7 +45,7 @@ def scanned(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[tuple[str, str]]]:
         read = module.read_chunk
 
         def spied(chunk: Any, columns: Sequence[str], name: str = module.__name__, read: Any = read, **options: Any) -> Any:
-            opened.append((name, Path(chunk.file.name).stem))
+            opened.extend((name, Path(piece.file.name).stem) for piece in chunk.pieces)
             return read(chunk, columns, **options)
 
         monkeypatch.setattr(module, "read_chunk", spied)
@@ -57,16 +57,17 @@ def test_only_new_files_are_scanned_even_if_they_bring_values_between_the_old_on
 ) -> None:
     job = people_job(tmp_path, TABLE, files=3)
     first = anonymise(job)
-    assert Counter(file for _, file in scanned) == {"000": 2, "001": 2, "002": 2}
+    # Values and cells are counted in one look.
+    assert Counter(file for _, file in scanned) == {"000": 1, "001": 1, "002": 1}
     scanned.clear()
     with_more(tmp_path)
     second = anonymise(job)
-    assert scanned == [("tasks.counting.domains", "zzz"), ("tasks.counting.chunk_histograms", "zzz")]
+    assert scanned == [("tasks.counting.domains", "zzz")]
     assert digests(second.folder) == fresh
     told = second.manifest.increment
     assert told is not None
     assert (told.since, told.unchanged, told.new, told.changed, told.removed) == (first.manifest.release, 3, 1, 0, 0)
-    assert (told.chunks, told.domains_reused, told.histograms_reused) == (4, 3, 3)
+    assert (told.chunks, told.domains_reused, told.histograms_reused) == (2, 1, 1)
     assert (told.domains_records, told.histograms_records) == (400, 400)
     report = json.loads((second.folder / "report.json").read_text())
     assert report["increment"] == list(told.sentences(520))
@@ -79,7 +80,8 @@ def test_the_values_of_new_files_really_lie_between_the_old_ones() -> None:
 
 
 def test_changed_renamed_and_removed_files_are_told_apart(anonymise: Anonymise, tmp_path: Path) -> None:
-    job, folder = people_job(tmp_path, TABLE, files=4), tmp_path / "people"
+    # Too large to share a chunk.
+    job, folder = people_job(tmp_path, TABLE, files=4, chunk_rows=120), tmp_path / "people"
     assert anonymise(job).manifest.increment.since is None  # type: ignore[union-attr]
     (folder / "000.parquet").unlink()
     (folder / "001.parquet").rename(folder / "moved.parquet")
@@ -89,6 +91,19 @@ def test_changed_renamed_and_removed_files_are_told_apart(anonymise: Anonymise, 
     assert told is not None
     assert (told.unchanged, told.new, told.changed, told.removed) == (2, 1, 1, 1)
     assert (told.chunks, told.domains_reused, told.domains_records) == (4, 2, 200)
+
+
+def test_files_that_shared_a_chunk_with_one_that_is_gone_are_read_again_and_no_others(
+    anonymise: Anonymise, tmp_path: Path, scanned: list[tuple[str, str]]
+) -> None:
+    job, folder = people_job(tmp_path, TABLE, files=4, chunk_rows=200), tmp_path / "people"
+    anonymise(job)
+    scanned.clear()
+    (folder / "000.parquet").unlink()
+    told = anonymise(job).manifest.increment
+    assert told is not None
+    assert (told.unchanged, told.removed, told.chunks, told.domains_reused, told.domains_records) == (3, 1, 2, 1, 200)
+    assert {file for _, file in scanned} == {"001"}
 
 
 def test_what_is_not_kept_is_not_told(anonymise: Anonymise, tmp_path: Path) -> None:
