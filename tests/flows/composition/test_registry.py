@@ -87,6 +87,7 @@ def gone(pattern: str) -> Damage:
     return lambda folder: [path.unlink() for path in folder.glob(pattern)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
@@ -114,6 +115,7 @@ def test_what_is_damaged_or_lost_makes_a_release_one_that_cannot_be_compared(
     assert reason in overlap.sentence()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("step", ["members", "contents"])
 def test_artefacts_that_are_damaged_are_not_compared(anonymise: Anonymise, tmp_path: Path, step: str) -> None:
     job = job_in(tmp_path)

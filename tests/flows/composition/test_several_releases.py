@@ -41,7 +41,8 @@ def expected(now: Published, then: Published, tables: tuple[pa.Table, pa.Table],
     return told_together(classes_of(now, tables[0]), classes_of(then, tables[1]), k)
 
 
-@pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "clustering"])
+@pytest.mark.few(2)
+@pytest.mark.parametrize("method", ["skald", "rayden", "mondrian", "clustering"])
 def test_a_file_that_grew_by_five_records_is_warned_of_with_their_number(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     job = job_in(tmp_path, method={"name": method})
     then = anonymise(job)
@@ -124,7 +125,8 @@ def test_records_that_were_exchanged_for_others_are_told_by_what_they_hold(anony
     assert (overlap.added, overlap.added_at_risk, overlap.removed, overlap.removed_at_risk) == (3, 3, 3, 3)
 
 
-@pytest.mark.parametrize("settings", [[], ["method.fragments={count: 3}"], ["method.mode=relaxed"]])
+@pytest.mark.few(1)
+@pytest.mark.parametrize("settings", [["method.fragments={count: 3}"], [], ["method.mode=relaxed"]])
 def test_fragments_are_held_against_earlier_releases_and_later_ones_against_them(
     anonymise: Anonymise, tmp_path: Path, settings: list[str]
 ) -> None:
@@ -141,6 +143,7 @@ def test_fragments_are_held_against_earlier_releases_and_later_ones_against_them
     assert figures(third.manifest.overlaps[1]) == expected(third, first, (grown, TABLE))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "rayden"])
 def test_persons_are_counted_where_the_job_names_them(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     random = np.random.default_rng(5)
@@ -200,6 +203,7 @@ def test_refuse_publishes_what_tells_no_more(anonymise: Anonymise, tmp_path: Pat
     assert (overlap.is_safe, overlap.shared) == (True, len(TABLE))
 
 
+@pytest.mark.slow
 def test_refuse_holds_a_release_against_all_earlier_ones(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path)
     for number in range(5):
