@@ -233,7 +233,7 @@ def plan(
 
 @app.command()
 def clean(job: JobFile, settings: Settings = None) -> None:
-    """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay."""
+    """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay, and stay registered."""
     from schemas.job.job import load_job
     from tasks.engine.runs import remove_artifacts
 

@@ -1,6 +1,7 @@
 """The flows of all algorithms that recode single records: they have everything in common but the algorithm.
 
-RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, and semantic clustering (papers/semantic-clustering.txt).
+RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, semantic clustering (papers/semantic-clustering.txt), and
+k-member clustering.
 """
 
 from collections.abc import Sequence
@@ -86,3 +87,4 @@ rayden = record_flow("rayden")
 canon = record_flow("canon")
 mondrian_cof = record_flow("mondrian_cof")
 clustering = record_flow("clustering")
+kmember = record_flow("kmember")

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.errors.base import counted, nearest
 from schemas.job.columns import names
-from schemas.job.mondrian import MondrianMethod, mondrian_faults
+from schemas.job.mondrian import MondrianMethod, mondrian_faults, ways_faults
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
+from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod
 from schemas.reading.model import Choice, ExactDecimal, MethodSpec, alternatives, fault
 from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
 
@@ -114,6 +114,7 @@ class MethodEntry:
         replays: Whether its releases can be applied to other data.
         counts_persons: Whether k is of persons where the job names them.
         compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
+        ways: Whether the job says of each QID how the values of a class are published.
         partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
             `tasks.records.partitions.Partitioned`; if it counts persons, ``(job, codes, coding, crowd)``, a `core.persons.crowd.Crowd`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
@@ -128,6 +129,7 @@ class MethodEntry:
     replays: bool = False
     counts_persons: bool = False
     compiled: bool = False
+    ways: bool = False
     partition: Callable[..., Any] | None = None
     faults: Callable[[Mapping[str, Any], object, object], list[str]] = lambda method, qids, intervals: []
 
@@ -153,7 +155,19 @@ METHODS = Registry(
         replays=True,
         counts_persons=True,
         compiled=True,
+        ways=True,
         faults=mondrian_faults,
+    ),
+    MethodEntry(
+        "kmember",
+        KMemberMethod,
+        Code("flows.records:kmember"),
+        "k-member clustering: classes of k records or few more that cost least as they are published, bettered by moves and swaps.",
+        ALONE,
+        counts_persons=True,
+        ways=True,
+        partition=Code("tasks.records.partitions:partition_by_kmember"),
+        faults=ways_faults,
     ),
     MethodEntry(
         "rayden",
@@ -194,13 +208,32 @@ METHODS = Registry(
 )
 """The known methods by name. A further one is one more entry."""
 
-Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name")]
+
+def settings_of_method(value: object) -> object:
+    """Lets all through but a method's bare name.
+
+    Raises:
+        PydanticCustomError: a text, with what to write instead.
+    """
+    if isinstance(value, str):
+        meant = value if value in METHODS else next(iter(METHODS))
+        raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))
+    return value
+
+
+Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator(settings_of_method)]
 
 
 def one_level(method: Mapping[str, Any]) -> bool:
     """Tells whether a method, read or not yet read, publishes one level for each whole column; one that is not known might."""
     entry = METHODS.get(str(method.get("name", "skald")))
     return entry is None or entry.one_level
+
+
+def has_ways(method: Mapping[str, Any]) -> bool:
+    """Tells whether a job says of each quasi-identifier how a method, read or not yet read, publishes the values of a class."""
+    entry = METHODS.get(str(method.get("name", "skald")))
+    return entry is not None and entry.ways
 
 
 def full_domain(method: MethodSpec) -> SkaldMethod:

@@ -23,8 +23,8 @@ def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
         return False
     ways: Any = getattr(job.method, "generalisation", None)
     way = ways.get(qid.name) if isinstance(ways, dict) else ways
-    # What may not be published exactly goes by its hierarchy; only Mondrian can be told to do so of numbers too.
-    return way == "interval" or (not qid.hides and (job.method.name != "mondrian" or way is None))
+    # What may not be published exactly goes by its hierarchy; only some methods can be told to do so of numbers too.
+    return way == "interval" or (not qid.hides and (not METHODS[job.method.name].ways or way is None))
 
 
 def in_ranks(qid: QuasiIdentifier) -> bool:

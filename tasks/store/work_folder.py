@@ -24,7 +24,7 @@ from tasks.store.files import PRIVATE_FILE, private_folder, real_path
 from tasks.store.passing import clear_passed, passing
 
 MARK, LOCK = ".skald-work", "run.lock"
-FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults")
+FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "registry")
 FILES = (LOCK, "secret", MARK)
 PASSING = re.compile(r"(verify|reveal)-\d+")
 """What a command that is no run spills to, by the number of its process."""

@@ -20,7 +20,7 @@ from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import people_job, released
 
-METHODS = ["skald", "mondrian", "rayden", "canon", "mondrian_cof", "clustering"]
+METHODS = ["skald", "mondrian", "rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 
 
 def patients(rows: int = 600) -> pa.Table:

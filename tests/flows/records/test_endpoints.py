@@ -65,7 +65,7 @@ def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: 
     assert made.manifest.endpoints == {"income": "shared", "age": "shared"}
 
 
-@pytest.mark.parametrize("method", ["mondrian", "rayden"])
+@pytest.mark.parametrize("method", ["mondrian", "rayden", "kmember"])
 def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path, method: str) -> None:
     made = run(job_file(tmp_path, method, endpoints="observed"))
     assert max(incomes(600)["income"].to_pylist()) in ends(released(made.folder)["income"])

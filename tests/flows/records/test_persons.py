@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from schemas.errors.base import PrivacyError, VerificationError
 from schemas.job.job import load_job
-from tasks.publication.ledger import people_of_release
+from tasks.composition.ledger import people_of_release
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
@@ -27,7 +27,7 @@ from tests.jobs import QIDS, digests, job_of, people, people_job, released
 
 pytestmark = pytest.mark.slow
 
-METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
+METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 K = 4
 UNPUBLISHED = ["person", "zip", "note", "score", "visits"]
 QUICK = settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])

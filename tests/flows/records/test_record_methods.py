@@ -22,7 +22,7 @@ from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.oracles.hierarchies import first_appearance
 
-METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
+METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 TABLE = people(400)
 BEFORE = risk_of(ClassSizes.of(Counter(Counter(zip(*(TABLE[qid].to_pylist() for qid in QIDS), strict=True)).values())))
 """The risk of the source, counted record by record."""
@@ -42,6 +42,9 @@ OPTIONS = [
     ("mondrian_cof", {"alpha": 1, "outliers": "freely", "missing": "ignored"}),
     ("clustering", {"start": "parents", "distance": "raw", "generalisation": "level"}),
     ("clustering", {"generalisation": "set"}),
+    ("kmember", {"generalisation": "set", "effort": 2}),
+    ("kmember", {"generalisation": "prefix"}),
+    ("kmember", {"generalisation": {"age": "interval", "height": "hierarchy", "sex": "set"}, "block": 100}),
 ]
 
 
