@@ -20,7 +20,7 @@ Places = Mapping[str, tuple[int, int]]
 FLOORS: Mapping[str, tuple[str, Places]] = {
     "flows": (
         "What people start: the command line, and a flow for each method that reads like its paper's figure",
-        {"server": (0, 0), "terminal": (0, 1), "commands": (1, 0)},
+        {"server": (0, 0), "terminal": (0, 1), "commands": (1, 1), "python": (1, 0)},
     ),
     "tasks": (
         "One step each: reads artefacts, calls core, writes artefacts. The numbers are the way of a job",
@@ -37,11 +37,12 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "writing": (5, 0),
             "report": (5, 2),
             "records": (6, 0),
-            "publication": (7, 1),
+            "composition": (6, 1),
+            "publication": (7, 3),
             "mondrian": (8, 1),
-            "verification": (8, 2),
+            "verification": (8, 0),
             "planning": (9, 0),
-            "utility": (9, 2),
+            "utility": (9, 3),
             "comparison": (10, 2),
         },
     ),
@@ -60,6 +61,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "lattice": (5, 0),
             "local_suppression": (6, 1),
             "mondrian": (5, 2),
+            "composition": (5, 3),
             "clustering": (6, 2),
             "kmember": (6, 3),
             "evaluation": (7, 2),

@@ -10,6 +10,7 @@ from typing import Any
 
 from core.recount.classes import Recount
 from schemas.job.job import load_job
+from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
@@ -28,11 +29,11 @@ from tasks.store.store import Artifact
 from tasks.writing.people import KeptPeople
 
 
-def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job: its records as codes, the classes that its method makes of them, a verified release.
 
     Args:
-        job_file: The YAML file.
+        job_file: The YAML file, or what a program gives in its place.
         settings: Overrides such as ``privacy.k=10``.
 
     Raises:
@@ -74,7 +75,7 @@ def record_flow(method: str) -> Any:
         SkaldError: with one sentence, and the exit code of the command line.
     """
 
-    def run(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+    def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
         return anonymise_records(job_file, settings)
 
     run.__name__ = run.__qualname__ = method

@@ -1,4 +1,4 @@
-"""Pandera schemas of the tables that cross from one step to the next."""
+"""Schemas of the tables that cross from one step to the next: of the whole source's by Pandera, of chunks' by types."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pandera.polars as pa
 import polars as pl
+import pyarrow
 
 
 def domain_schema(values: Sequence[str], *, persons: bool = False) -> pa.DataFrameSchema:
@@ -29,7 +30,16 @@ def histogram_schema(words: int) -> pa.DataFrameSchema:
     return pa.DataFrameSchema(columns | {"count": pa.Column(pl.Int64, pa.Check.ge(1))}, strict=True)
 
 
-def pairs_schema() -> pa.DataFrameSchema:
-    """Returns the schema of the pairs of a chunk: a person's digest, a cell by its place in the chunk's histogram, and their records."""
-    columns = {"person": pa.Column(pl.UInt64), "cell": pa.Column(pl.UInt32), "count": pa.Column(pl.UInt32, pa.Check.ge(1))}
-    return pa.DataFrameSchema(columns, strict=True)
+def chunk_domain_types(values: Sequence[str], types: Sequence[pyarrow.DataType]) -> pyarrow.Schema:
+    """Returns the columns of a chunk's domain table.
+
+    Args:
+        values: Names of the columns of values.
+        types: Their types.
+    """
+    return pyarrow.schema([("qid", pyarrow.int16()), ("count", pyarrow.int64()), *zip(values, types, strict=True)])
+
+
+def chunk_histogram_types(words: int) -> pyarrow.Schema:
+    """Returns the columns of a chunk's histogram: a cell of one or more words, and how many records it holds."""
+    return pyarrow.schema([(name, pyarrow.int64()) for name in [*(f"cell_{word}" for word in range(words)), "count"]])

@@ -28,7 +28,8 @@ def test_every_file_that_is_named_exists(page: Path) -> None:
     text = page.read_text("utf-8")
     assert not [link for link in LINK.findall(text) if not (page.parent / link).exists()]
     assert not [name for name in NAMED.findall(text) if not (ROOT / name).exists()]
-    assert not [name for name in MODULE.findall(text) if not (ROOT / f"{name.replace('.', '/')}.py").is_file()]
+    places = {name: ROOT / name.replace(".", "/") for name in MODULE.findall(text)}
+    assert not [name for name, place in places.items() if not (place.with_suffix(".py").is_file() or (place / "__main__.py").is_file())]
 
 
 @pytest.mark.parametrize("floor", FLOORS)

@@ -34,7 +34,10 @@ def working(column: pa.Array) -> pa.Array:
     """Returns a column in its working type; dictionaries of other kinds than text, and what needs no change, stay as they are."""
     if isinstance(column, pa.DictionaryArray):
         entries = working(column.dictionary)
-        return column if entries is column.dictionary else pa.DictionaryArray.from_arrays(column.indices, entries)
+        # One type of indices, in no order of its own, or files that number their entries otherwise could not be put together.
+        if entries is column.dictionary and pt.is_int32(column.indices.type) and not column.type.ordered:
+            return column
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), entries)
     if isinstance(column, pa.ExtensionArray):
         return working(column.storage)
     wanted = working_type(column.type)

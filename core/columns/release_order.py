@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.arrays import positions
-from core.columns.coding import WORD
 from core.columns.column_types import in_utc
 
 
@@ -29,17 +28,43 @@ def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> 
     Returns:
         Shape (n,). Records that compare equal are equal in every column, so their order does not matter.
     """
-    key = classes.astype(np.int64)
+    order = np.arange(len(classes))
+    # Places in the order of records that are not told apart yet, and a number for each that those alike have in common.
+    tied, key = order.copy(), classes.astype(np.int64)
     span = int(key.max(initial=0)) + 1
-    for column in columns:
+    for number, column in enumerate(columns, start=1):
+        ranks, size = _ranks_of(column, order[tied])
+        key, span = key * size + ranks, span * size
+        if span >= len(tied) and number < len(columns):
+            # Most columns never come to be compared: in a wide table the first few tell nearly all records apart.
+            tied, key, span = _told_apart(order, tied, key)
+            if not len(tied):
+                return order
+    order[tied] = order[tied[np.argsort(key)]]
+    return order
+
+
+def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.int64], int]:
+    """Sorts the records at some places of the order by their keys; returns the places of those that are alike still, and their groups."""
+    if not len(tied):
+        return tied, key, 1
+    by = np.argsort(key)
+    order[tied], key = order[tied[by]], key[by]
+    same = key[1:] == key[:-1]
+    alike = np.append(same, False) | np.append(False, same)
+    groups = np.cumsum(~np.append(False, same)[alike]) - 1
+    return tied[alike], groups, int(groups.max(initial=0)) + 1
+
+
+def _ranks_of(column: pa.Array, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], int]:
+    """Returns the ranks of some records' values, shape (rows,), and how many ranks there are."""
+    if len(rows) == len(column):
         ranks, size = dense_ranks(column)
-        if span * size > WORD:
-            # Ranks of the keys that occur keep their order and free the room of all that do not.
-            distinct, key = np.unique(key, return_inverse=True)
-            span = len(distinct)
-        key = key * size + ranks
-        span *= size
-    return np.argsort(key)
+        return ranks[rows], size
+    taken = column.take(pa.array(rows))
+    # Of a few records the values are fewer than the entries.
+    few = isinstance(taken, pa.DictionaryArray) and len(rows) < len(taken.dictionary)
+    return dense_ranks(taken.dictionary_decode() if few else taken)
 
 
 def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:

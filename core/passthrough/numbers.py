@@ -144,13 +144,18 @@ def number_kinds(name: str, texts: Sequence[str]) -> list[str]:
     found: list[str] = []
     if len(numbers) < LIKELY * len(texts):
         return found
+    # Several kinds have one shape, and of most columns too few values have it for a rule to be asked.
+    shaped: dict[str, list[tuple[str, str]]] = {}
     for number in NUMBERS:
         hinted = bool(named & HINTS[number.kind])
         if number.kind in found:
             continue
-        fitting = [text for text, compact in numbers if number.fits(text, compact, hinted)]
-        bare = all(text.isdecimal() for text in fitting)
-        least = 1 if hinted else FEWEST_BARE if bare else FEWEST
-        if len(fitting) >= max(least, LIKELY * len(texts)):
+        if number.shape not in shaped:
+            shaped[number.shape] = [spelt for spelt in numbers if _compiled(number.shape).fullmatch(spelt[1])]
+        least = max(1 if hinted else FEWEST, LIKELY * len(texts))
+        if len(shaped[number.shape]) < least:
+            continue
+        fitting = [text for text, compact in shaped[number.shape] if number.fits(text, compact, hinted)]
+        if len(fitting) >= least and (hinted or len(fitting) >= FEWEST_BARE or not all(text.isdecimal() for text in fitting)):
             found.append(number.kind)
     return found

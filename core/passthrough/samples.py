@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
@@ -23,8 +25,10 @@ class ValueCounter:
     """
 
     def __init__(self) -> None:
+        self._single: list[Digests] = []
         self._digests: list[Digests] = []
         self._counts: list[NDArray[np.int64]] = []
+        self._beyond: np.uint64 | None = None
         self.sample: dict[int, str] = {}
         self.waiting = 0
 
@@ -35,38 +39,59 @@ class ValueCounter:
             used = np.bincount(positions(column), minlength=len(column.dictionary) + 1)[: len(column.dictionary)]
             found, values = value_digests(column.dictionary), column.dictionary
             there = (used > 0) & (found != NOBODY)
-            digests, counts = found[there], used[there].astype(np.int64)
+            self._digests.append(found[there])
+            self._counts.append(used[there].astype(np.int64))
+            self.waiting += len(self._digests[-1])
         else:
             found, values = value_digests(column), column
-            digests, counts = np.unique(found[found != NOBODY], return_counts=True)
-        self._digests.append(digests)
-        self._counts.append(counts)
-        self.waiting += len(digests)
-        self._sample(found, digests, values)
+            there = found != NOBODY
+            # Sorted once, together with those of other batches.
+            self._single.append(found[there])
+            self.waiting += len(self._single[-1])
+        self._sample(found, there, values)
 
-    def _sample(self, found: Digests, digests: Digests, values: pa.Array) -> None:
-        known = np.fromiter(self.sample, np.uint64, len(self.sample))
-        new = digests[~np.isin(digests, known)]
-        if len(known) >= MOST_LOOKED_AT:
-            new = new[new < known.max()]
-        if not len(new):
+    def _sample(self, found: Digests, there: NDArray[np.bool_], values: pa.Array) -> None:
+        # Of many batches nearly all digests are beyond those of the sample, which is told by comparing alone.
+        rows = np.flatnonzero(there if self._beyond is None else there & (found < self._beyond))
+        rows = rows[np.argsort(found[rows])]
+        digests = found[rows]
+        first = np.append(True, digests[1:] != digests[:-1])[: len(digests)]
+        kept = [
+            row
+            for row, digest in zip(rows[first][:MOST_LOOKED_AT].tolist(), digests[first].tolist(), strict=False)
+            if digest not in self.sample
+        ]
+        if not kept:
             return
-        new = np.unique(new)[:MOST_LOOKED_AT]
-        _, rows = np.unique(np.where(np.isin(found, new), found, NOBODY), return_index=True)
-        rows = rows[np.isin(found[rows], new)]
-        self.sample |= dict(zip(found[rows].tolist(), as_texts(values.take(pa.array(rows))), strict=True))
+        self.sample |= dict(zip(found[kept].tolist(), as_texts(values.take(pa.array(kept))), strict=True))
         for digest in sorted(self.sample)[MOST_LOOKED_AT:]:
             del self.sample[digest]
+        if len(self.sample) == MOST_LOOKED_AT:
+            self._beyond = np.uint64(max(self.sample))
 
     def counted(self) -> tuple[Digests, NDArray[np.int64]]:
         """Returns what was counted since it was last asked: digests in ascending order and counts, both of shape (distinct,)."""
-        if not self._digests:
-            return np.empty(0, np.uint64), np.empty(0, np.int64)
-        digests, places = np.unique(np.concatenate(self._digests), return_inverse=True)
-        counts = np.zeros(len(digests), np.int64)
-        np.add.at(counts, places, np.concatenate(self._counts))
-        self._digests, self._counts, self.waiting = [], [], 0
+        single = np.sort(np.concatenate([np.empty(0, np.uint64), *self._single]))
+        starts = _starts(single)
+        digests, counts = single[starts], np.diff(np.append(starts, len(single)))
+        if self._digests:
+            digests, counts = counted_together([*self._digests, digests], [*self._counts, counts])
+        self._single, self._digests, self._counts, self.waiting = [], [], [], 0
         return digests, counts
+
+
+def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
+    """Adds up the counts of equal digests, arrays of shape (n,) each; returns the distinct ones in ascending order."""
+    whole, summed = np.concatenate(digests), np.concatenate(counts)
+    order = np.argsort(whole)
+    whole, summed = whole[order], summed[order]
+    starts = _starts(whole)
+    return whole[starts], np.add.reduceat(summed, starts) if len(starts) else summed
+
+
+def _starts(ascending: Digests) -> NDArray[np.intp]:
+    """Returns where each distinct digest begins."""
+    return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)])
 
 
 def value_digests(column: pa.Array) -> Digests:

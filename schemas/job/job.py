@@ -22,9 +22,10 @@ from schemas.job.suppression import Suppression
 from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
+from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
-from schemas.reading.overrides import apply_overrides
+from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
 
@@ -46,7 +47,7 @@ class Job(StrictModel):
     """A whole job; relative paths in it are relative to the folder of the job file."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
-    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by"})
+    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "overlaps"})
     version: FormatVersion
     """The version of the job format: 1."""
     name: Annotated[str, AfterValidator(job_name)]
@@ -70,6 +71,8 @@ class Job(StrictModel):
     """How the released records are written; Parquet unless it is said."""
     artifacts: Literal["keep", "delete"] = "keep"
     """Whether the artefacts, which hold raw values, stay for the next run."""
+    overlaps: Literal["warn", "refuse"] = "warn"
+    """What becomes of a release that tells more together with an earlier one: warn, or refuse it (exit code 3)."""
     intervals: Literal["text", "bounds"] = "text"
     """Whether an interval is published as text or as two columns."""
     population: Population | None = None
@@ -126,6 +129,11 @@ class Job(StrictModel):
     def shared_ends(self) -> bool:
         """Whether ranges of classes end where k people lie at or beyond; else at values of their own."""
         return self.endpoints != "observed"
+
+    @property
+    def tries_next(self) -> bool:
+        """Whether cuts are chosen by what l or t refused, which tells those who know the algorithm of sensitive values."""
+        return bool(self.privacy.columns) and getattr(self.method, "refused", "stop") == "next"
 
     @property
     def target_path(self) -> Path:
@@ -204,17 +212,17 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
+def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
     """Returns the job of a YAML file, with single settings replaced.
 
     Args:
-        path: the job file.
+        path: the job file, or what a program gives in its place.
         overrides: settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
 
     Raises:
         JobError: anything wrong with the file or the overrides, all faults at once.
     """
-    text, faults = read_text(path)
+    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     data, unread = parse(text) if not faults else (None, [])
     faults += unread
     if not isinstance(data, dict):
@@ -225,12 +233,12 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
     faults += fit_faults(data)
     job = None
     try:
-        job = Job.model_validate(data, context={"folder": path.parent})
+        job = Job.model_validate(data, context={"folder": path.folder if isinstance(path, GivenJob) else path.parent})
     except ValidationError as error:
         faults += fault_lines(error.errors(include_url=False), Job, data)
     if faults or job is None:
         # The models find some of these a second time.
-        raise JobError(str(path), list(dict.fromkeys(faults)))
+        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
     return job
 
 

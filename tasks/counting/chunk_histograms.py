@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +14,28 @@ from core.columns.domains import read_domains
 from core.histograms.histogram import HistogramCounter
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
-from schemas.tables import histogram_schema
+from schemas.tables import chunk_histogram_types
 from tasks.counting.domains import axis_names, chunk_key, count_chunk_domains
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_table
+from tasks.store.tables import read_table, write_of_chunk
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
 
 
-def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store, batches: Iterable[pa.RecordBatch] | None = None) -> Artifact:
     """Counts the cells of one chunk at the finest node, coded against the chunk's own domains and kept under their key.
 
     So it holds whatever other chunks there are, and whatever the hierarchies: only a new or changed file is counted.
+
+    Args:
+        job: Names the axes.
+        columns: Of the source.
+        chunk: What is read.
+        store: Gets the cells.
+        batches: The rows of the axes, where they are at hand.
 
     Raises:
         SourceError: the file changed since phase 1.
@@ -36,7 +43,7 @@ def count_histogram(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) ->
     """
 
     def write(path: Path) -> int:
-        packing, records = packed_records(job, columns, chunk, store)
+        packing, records = packed_records(job, columns, chunk, store, held=batches)
         counter = HistogramCounter(packing)
         for words, _ in records:
             counter.add(words)
@@ -51,11 +58,16 @@ def write_cells(path: Path, words: Words, counts: NDArray[np.int64]) -> int:
     Raises:
         StorageError: it does not; names the checks, never a value.
     """
-    return write_table(path, cell_table(words, counts), histogram_schema(len(words)), OF_CHUNK, "cell_0")
+    return write_of_chunk(path, cell_table(words, counts), chunk_histogram_types(len(words)), OF_CHUNK, "cell_0")
 
 
 def packed_records(
-    job: Job, columns: pa.Schema, chunk: Chunk, store: Store, others: Sequence[str] = ()
+    job: Job,
+    columns: pa.Schema,
+    chunk: Chunk,
+    store: Store,
+    others: Sequence[str] = (),
+    held: Iterable[pa.RecordBatch] | None = None,
 ) -> tuple[Packing, Iterator[tuple[Words, list[pa.Array]]]]:
     """Reads a chunk batch by batch, with the cell of each record in the coding of the chunk.
 
@@ -65,6 +77,7 @@ def packed_records(
         chunk: What is read.
         store: Has the chunk's domains, or gets them.
         others: Further columns.
+        held: The rows of the axes, where they are at hand and nothing further is asked for.
 
     Returns:
         How cells are packed; the words of each batch, and its further columns.
@@ -81,11 +94,12 @@ def packed_records(
     def batches() -> Iterator[tuple[Words, list[pa.Array]]]:
         wanted = list(dict.fromkeys([*names, *others]))
         try:
-            for batch in read_chunk(chunk, wanted, plain=[name for name in others if name not in names]):
+            plain = [name for name in others if name not in names]
+            for batch in held if held is not None else read_chunk(chunk, wanted, plain=plain):
                 codes = [coder.code(batch.column(place)) for place, coder in enumerate(coders)]
                 yield packing.pack(codes), [batch.column(wanted.index(name)) for name in others]
         except LookupError:
-            raise SourceError.changed(chunk.file.name) from None
+            raise SourceError.changed(chunk.name) from None
 
     return packing, batches()
 

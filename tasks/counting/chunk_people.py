@@ -14,20 +14,18 @@ from core.histograms.histogram import count_cells
 from core.persons.digests import digests_of
 from core.persons.pairs import Pairs
 from schemas.job.job import Job
-from schemas.tables import pairs_schema
 from tasks.counting.chunk_histograms import OF_CHUNK, packed_records, write_cells
 from tasks.counting.domains import chunk_key
-from tasks.source.chunks import Chunk
+from tasks.source.chunks import Chunk, PieceKey
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import checked
 
 STEP, OF_PERSONS = Step("pairs", __name__), "pairs"
 ROW_GROUP = 1 << 17
 """Pairs of a row group: a share of the persons is read without the others."""
 
 
-def pairs_key(job: Job, columns: pa.Schema, chunk: Sequence[str | int]) -> Key:
+def pairs_key(job: Job, columns: pa.Schema, chunk: Sequence[PieceKey]) -> Key:
     """Returns the key of the pairs of a chunk, given by its own."""
     return STEP.key(chunk_key(job, chunk), person_key(job, columns))
 
@@ -60,14 +58,10 @@ def count_chunk_pairs(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) 
 
 
 def write_pairs(path: Path, pairs: Pairs) -> int:
-    """Writes pairs and returns how many there are.
-
-    Raises:
-        StorageError: they are malformed.
-    """
+    """Writes pairs and returns how many there are."""
     table = pa.table({"person": pairs.persons, "cell": pairs.cells.astype(np.uint32), "count": pairs.counts.astype(np.uint32)})
     pq.write_table(
-        checked(table, pairs_schema(), "pairs"), path, ROW_GROUP, compression="lz4", write_statistics=["person"],
+        table, path, ROW_GROUP, compression="lz4", write_statistics=["person"],
         use_dictionary=["count"], column_encoding={"person": "DELTA_BINARY_PACKED"},
     )  # fmt: skip
     return len(table)

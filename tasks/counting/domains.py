@@ -16,12 +16,12 @@ from core.columns.domains import DomainCounter, merge_domains, value_column
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
-from schemas.tables import domain_schema
-from tasks.source.chunks import Chunk, Source
+from schemas.tables import chunk_domain_types, domain_schema
+from tasks.source.chunks import Chunk, PieceKey, Source
 from tasks.source.reading import read_chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_table
+from tasks.store.tables import read_table, write_of_chunk, write_table
 
 LARGEST = 1e100
 """What a number may be: of larger ones neither a range nor a square need be a number."""
@@ -47,16 +47,50 @@ def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
 
 def schema_of(job: Job, *, persons: bool = False) -> pandera.DataFrameSchema:
     """Returns the Pandera schema of this job's domain tables, with or without the persons of each value."""
-    return domain_schema([value_column(position) for position in range(len(axis_names(job)))], persons=persons)
+    return domain_schema(_value_columns(job), persons=persons)
 
 
-def chunk_key(job: Job, chunk: Sequence[str | int]) -> Key:
+def _value_columns(job: Job) -> list[str]:
+    return [value_column(position) for position in range(len(axis_names(job)))]
+
+
+def chunk_key(job: Job, chunk: Sequence[PieceKey]) -> Key:
     """Returns the key of what is counted of a chunk, its domains and its histogram; a chunk is what its content depends on."""
     return COUNTED.key(chunk, axis_names(job))
 
 
-def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store) -> Artifact:
+class Held:
+    """The rows of a chunk as they were read, for who needs them next: as long as they take few enough bytes, and else none of them.
+
+    Attributes:
+        batches: Of the columns of ``axis_names``; None where the chunk was not read, or was too large.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.batches: list[pa.RecordBatch] | None = None
+        self._left = most
+
+    def keep(self, batch: pa.RecordBatch) -> None:
+        """Keeps one more batch."""
+        first = self.batches is None and self._left > 0
+        self._left -= batch.nbytes
+        if self._left <= 0:
+            self.batches = None
+        elif first:
+            self.batches = [batch]
+        elif self.batches is not None:
+            self.batches.append(batch)
+
+
+def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store, held: Held | None = None) -> Artifact:
     """Counts the distinct values of every QID in one chunk.
+
+    Args:
+        job: Names the QIDs.
+        columns: Of the source.
+        chunk: What is read.
+        store: Gets the counts.
+        held: Keeps what was read, if anything is.
 
     Raises:
         SourceError: the file cannot be read, has changed, or a numerical QID holds NaN or infinity.
@@ -69,13 +103,15 @@ def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store
         counter = DomainCounter(types)
         for number, batch in enumerate(read_chunk(chunk, names)):
             if not number and not _as_promised(batch, types):
-                raise SourceError.changed(chunk.file.name)
+                raise SourceError.changed(chunk.name)
             counter.add(batch)
+            if held:
+                held.keep(batch)
         table = counter.table()
         # Of distinct values and not of records, with the counts at hand that a message needs.
         _check_finite(table, names, types)
         _check_moments(table, names, types)
-        return write_table(path, table, schema_of(job), "domains")
+        return write_of_chunk(path, table, chunk_domain_types(_value_columns(job), types), "domains")
 
     return store.make("domains", chunk_key(job, chunk.key), ".parquet", write)
 

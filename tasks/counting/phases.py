@@ -9,7 +9,7 @@ import pyarrow as pa
 from core.columns.node import Node
 from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
-from tasks.counting import chunk_histograms, chunk_people, domains, endpoints, histograms, repeats
+from tasks.counting import chunk_histograms, chunk_people, contents, domains, endpoints, histograms, repeats
 from tasks.counting import source_sizes as risk
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
@@ -20,23 +20,38 @@ from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 
 Artifacts = list[Artifact]
+SHARE_HELD = 16
+"""Which part of the memory the rows of a chunk may take between two looks at them."""
 
 
-def count_domains(run: Run, source: Source) -> Artifacts:
+def count_domains(run: Run, source: Source, *, cells: bool = False) -> Artifacts:
     """Phase 1: the domain tables of all chunks.
+
+    Args:
+        run: The run.
+        source: Its chunks.
+        cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
 
     Raises:
         SkaldError: whatever a step raises.
     """
-    return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store)
+    # With persons, cells are counted together with their pairs.
+    most = run.job.memory // SHARE_HELD if cells and not run.job.columns.person else 0
+    return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store, most)
 
 
 def _key_of(run: Run) -> Callable[[Chunk], Key]:
     return lambda chunk: domains.chunk_key(run.job, chunk.key)
 
 
-def _count_domains(job: Job, columns: pa.Schema, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
-    return [domains.count_chunk_domains(job, columns, chunk, store) for chunk in chunks]
+def _count_domains(job: Job, columns: pa.Schema, store: Store, most: int, chunks: Sequence[Chunk]) -> Artifacts:
+    made = []
+    for chunk in chunks:
+        held = domains.Held(most)
+        made.append(domains.count_chunk_domains(job, columns, chunk, store, held))
+        if held.batches is not None:
+            chunk_histograms.count_histogram(job, columns, chunk, store, held.batches)
+    return made
 
 
 def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
@@ -105,6 +120,23 @@ def find_repeats(run: Run, source: Source) -> dict[str, RepeatedColumn]:
 
 def _count_repeats(columns: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> Artifacts:
     return [repeats.count_repeats(columns, chunk, store) for chunk in chunks]
+
+
+def tell_contents(run: Run, source: Source, names: Sequence[str]) -> Artifacts:
+    """Returns what the records of all chunks hold in some columns, and whose they are where the job names persons.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+
+    def key(chunk: Chunk) -> Key:
+        return contents.contents_key(run.job, source.columns, names, chunk)
+
+    return map_groups(run, "contents", _keep_contents, source.chunks, key, run.job, source.columns, names, run.store)
+
+
+def _keep_contents(job: Job, columns: pa.Schema, names: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [contents.keep_contents(job, columns, names, chunk, store) for chunk in chunks]
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -63,17 +63,25 @@ def count_repeats(columns: Sequence[str], chunk: Chunk, store: Store) -> Artifac
 
 def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
     found = dict.fromkeys(columns, NOTHING)
-    there, plain = list(columns), chunk
-    if chunk.file.drift is not None:
-        # In the types of the file: to widen what is not published could fail, and what a file lacks has no values.
-        plain = chunk.model_copy(update={"file": chunk.file.model_copy(update={"drift": None})})
-        with at_rest(chunk.file.path, chunk.file.name, chunk.file.stat):
-            held = {*footer(chunk.file.path, chunk.file.name)[0].names, *(name for name, *_ in chunk.file.partition)}
-        there = [name for name in columns if name in held]
-    for batch in read_chunk(plain, there, as_written=True) if there else ():
-        for name, column in zip(there, batch.columns, strict=True):
-            found[name] = found[name].and_also(digests_of([column], batch.num_rows))
+    for plain, there in _as_written(columns, chunk):
+        for batch in read_chunk(plain, there, as_written=True) if there else ():
+            for name, column in zip(there, batch.columns, strict=True):
+                found[name] = found[name].and_also(digests_of([column], batch.num_rows))
     return list(found.values())
+
+
+def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, list[str]]]:
+    """Yields a chunk, or its files one by one where they differ from the source, in the types of the files, with the columns they hold."""
+    if all(piece.file.drift is None for piece in chunk.pieces):
+        yield chunk, list(columns)
+        return
+    for piece in chunk.pieces:
+        file = piece.file
+        with at_rest(file.path, file.name, file.stat):
+            held = {*footer(file.path, file.name)[0].names, *(name for name, *_ in file.partition)}
+        # To widen what is not published could fail, and what a file lacks has no values.
+        plain = piece.model_copy(update={"file": file.model_copy(update={"drift": None})})
+        yield Chunk(pieces=(plain,)), [name for name in columns if name in held]
 
 
 def _table(found: Sequence[Repeats]) -> pa.Table:

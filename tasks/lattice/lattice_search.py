@@ -27,7 +27,7 @@ def lattice_of(job: Job) -> LatticeMap:
     check_hierarchies(job)
     with open_run(job) as run:
         source = read_source(job, run.store)
-        domain = merge_domains(run, source, count_domains(run, source))
+        domain = merge_domains(run, source, count_domains(run, source, cells=True))
         root = choose_root(job, load_coding(job, domain, run.store))
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)

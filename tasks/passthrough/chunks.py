@@ -37,7 +37,9 @@ def count_chunk_values(columns: pa.Schema, names: Sequence[str], chunk: Chunk, s
 
     def write(path: Path) -> int:
         rows = 0
-        with pq.ParquetWriter(path, SCHEMA, compression="lz4", write_statistics=["count"], use_dictionary=["column", "count"]) as writer:
+        with pq.ParquetWriter(
+            path, SCHEMA, compression="lz4", write_statistics=["column", "count"], use_dictionary=["column", "count"]
+        ) as writer:
             for table in _tables(names, chunk):
                 writer.write_table(table)
                 rows += len(table)

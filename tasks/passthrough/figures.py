@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from core.passthrough.looks import reasons
-from core.passthrough.samples import MOST_LOOKED_AT
+from core.passthrough.samples import MOST_LOOKED_AT, counted_together
 from schemas.job.job import Job
 from schemas.release.passthrough import PassedColumn
 from tasks.passthrough.chunks import SCHEMA
@@ -21,7 +21,19 @@ from tasks.store.database import ENOUGH, database
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
-COUNT = SCHEMA.get_field_index("count")
+COLUMN, COUNT = SCHEMA.get_field_index("column"), SCHEMA.get_field_index("count")
+FEW_FILES, BYTES_PER_VALUE = 64, 60
+"""Files that are opened anew for each column; and what a value takes while those of one column are sorted, where it fits."""
+
+
+class Group(NamedTuple):
+    """A row group of a chunk's table: its file, its number, and its rows."""
+
+    path: str
+    number: int
+    rows: int
+
+
 STEP = Step("passthrough", __name__)
 
 
@@ -47,16 +59,15 @@ def add_values(job: Job, names: Sequence[str], persons: str | None, parts: Seque
 
     def write(path: Path) -> int:
         files = [str(store.path(part)) for part in parts]
-        # Each thread holds buffers of its own, which a small budget has no room for.
-        with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:
-            sums = {number: figures for number, *figures in connection.execute(sums_sql(), {"files": files}).fetchall()}
-            samples, nobody = _samples(files), (0, 0, 0)
+        counted, sampled = _groups(files)
+        sums, nobody = _sums(job, files, counted, spill), (0, 0, 0)
+        samples = {number: _sample(groups) for number, groups in sampled.items()}
         people = sums.get(names.index(persons), nobody)[0] if persons is not None else None
         found: dict[str, PassedColumn] = {}
         for number, name in enumerate(names):
             distinct, unique, values = sums.get(number, nobody)
-            why = reasons(name, samples[number], distinct, unique, values, None if name == persons else people)
-            looked_at = len(samples[number])
+            why = reasons(name, samples.get(number, []), distinct, unique, values, None if name == persons else people)
+            looked_at = len(samples.get(number, []))
             found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=values, looked_at=looked_at, reasons=tuple(why))
         path.write_text(json.dumps({name: one.model_dump() for name, one in found.items()}))
         return len(found)
@@ -81,21 +92,52 @@ def sums_sql() -> str:
     """
 
 
-def _samples(files: Sequence[str]) -> defaultdict[int, list[str]]:
-    """Returns the values with the smallest digests of each column: the smallest of all are among those of each chunk."""
-    smallest: dict[int, tuple[NDArray[np.uint64], pa.Array]] = {}
+def _groups(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
+    """Returns by column the row groups that count its values, and those that sample them: each is of one column."""
+    counted: dict[int, list[Group]] = defaultdict(list)
+    sampled: dict[int, list[Group]] = defaultdict(list)
     for path in files:
-        with pq.ParquetFile(path) as file:
-            for group in range(file.num_row_groups):
-                # A row group is of one column; that of its sample counts nothing. A file that lacks the column has none of its values.
-                part = file.metadata.row_group(group)
-                if not part.num_rows or part.column(COUNT).statistics.max:
-                    continue
-                table = file.read_row_group(group, ["column", "digest", "value"], use_threads=False)
-                number, digests, values = table["column"][0].as_py(), table["digest"].to_numpy(), table["value"].combine_chunks()
-                if number in smallest:
-                    digests, values = np.concatenate([smallest[number][0], digests]), pa.concat_arrays([smallest[number][1], values])
-                _, places = np.unique(digests, return_index=True)
-                kept = places[:MOST_LOOKED_AT]
-                smallest[number] = digests[kept], values.take(pa.array(kept))
-    return defaultdict(list, {number: values.to_pylist() for number, (_, values) in smallest.items()})
+        metadata = pq.read_metadata(path)
+        for number in range(metadata.num_row_groups):
+            # A file that lacks the column has none of its values.
+            if (part := metadata.row_group(number)).num_rows:
+                to = counted if part.column(COUNT).statistics.max else sampled
+                to[part.column(COLUMN).statistics.min].append(Group(path, number, part.num_rows))
+    return counted, sampled
+
+
+def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]], spill: Path) -> dict[int, Sequence[int]]:
+    """Returns by column how many distinct values there are, those of one record, and all."""
+    largest = max((sum(group.rows for group in groups) for groups in counted.values()), default=0)
+    if len(files) <= FEW_FILES and largest * BYTES_PER_VALUE <= job.memory // 4:
+        return {number: _summed(groups) for number, groups in counted.items()}
+    # Each thread holds buffers of its own, which a small budget has no room for.
+    with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:
+        return {number: figures for number, *figures in connection.execute(sums_sql(), {"files": list(files)}).fetchall()}
+
+
+def _summed(groups: Sequence[Group]) -> Sequence[int]:
+    tables = [_read(group, ["digest", "count"]) for group in groups]
+    counts = [table["count"].to_numpy().astype(np.int64) for table in tables]
+    # A chunk's values are distinct: those of one alone are all.
+    summed = counts[0] if len(tables) == 1 else counted_together([table["digest"].to_numpy() for table in tables], counts)[1]
+    return len(summed), int(np.count_nonzero(summed == 1)), int(summed.sum())
+
+
+def _read(group: Group, columns: Sequence[str]) -> pa.Table:
+    with pa.OSFile(group.path) as opened, pq.ParquetFile(opened) as file:
+        return file.read_row_group(group.number, list(columns), use_threads=False)
+
+
+def _sample(groups: Sequence[Group]) -> list[str]:
+    """Returns the values with the smallest digests of a column: the smallest of all are among those of each chunk."""
+    digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
+    for group in groups:
+        table = _read(group, ["digest", "value"])
+        digests = np.concatenate([digests, table["digest"].to_numpy()])
+        values = pa.concat_arrays([values, table["value"].combine_chunks()])
+        _, places = np.unique(digests, return_index=True)
+        kept = places[:MOST_LOOKED_AT]
+        digests, values = digests[kept], values.take(pa.array(kept))
+    found: list[str] = values.to_pylist()
+    return found

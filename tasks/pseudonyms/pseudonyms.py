@@ -143,7 +143,7 @@ def _pseudonyms(job: Job, source: Source, chunk: Chunk, treated: Sequence[Identi
                 values, places = _distinct(table, one.name)
                 made[one.name] = _made(one, values, _means(job, source, one)).take(places)
         except UnfitError as error:
-            raise PseudonymError.unfit(one.name, chunk.file.name, error.count, error.reason) from None
+            raise PseudonymError.unfit(one.name, chunk.name, error.count, error.reason) from None
     return made
 
 
@@ -168,7 +168,7 @@ def _of_records(job: Job, source: Source, one: Identifier, table: pa.Table, chun
     assert one.treatment.subject is not None
     subjects, values = (table[name].combine_chunks() for name in (one.treatment.subject, one.name))
     if lacking := pc.sum(pc.and_(subjects.is_null(), values.is_valid())).as_py():
-        raise PseudonymError.no_subject(one.name, one.treatment.subject, chunk.file.name, lacking)
+        raise PseudonymError.no_subject(one.name, one.treatment.subject, chunk.name, lacking)
     return _made(one, values, replace(_means(job, source, one), subjects=subjects))
 
 

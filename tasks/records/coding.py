@@ -128,7 +128,7 @@ def code_chunk(job: Job, coding: Coding, source: Source, chunk: Chunk, store: St
                 writer.write_batch(coded)
                 rows += batch.num_rows
         except LookupError:
-            raise SourceError.changed(chunk.file.name) from None
+            raise SourceError.changed(chunk.name) from None
         finally:
             if writer:
                 writer.close()

@@ -20,9 +20,10 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import links_of, set_apart
+from tasks.writing.members import Part, keep_members
 from tasks.writing.people import Assigned, keep_people
 
-RUNS, FILES = Step("runs", __name__), Step("files", __name__)
+RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
 
 
 class Place(BaseModel):
@@ -85,6 +86,16 @@ def people_of_place(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
     return keep_people(job, place.chunk, record_run_key(job, source, artifacts, place), linked, store)
 
 
+def members_of_place(artifacts: RecodingArtifacts, place: Place, store: Store) -> Part:
+    """Keeps the class of each record of a chunk.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    key = MEMBERS.key(place.chunk.key, place.number, artifacts.digests)
+    return keep_members(place.chunk, key, lambda: assigned(artifacts, place.number, store), store)
+
+
 def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:
     """Returns the class and the payload of the released records of a chunk."""
     kept = classes >= 0
@@ -93,6 +104,6 @@ def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chun
     table = pa.Table.from_batches(read_published(job, source, chunk, list(source.payload))).unify_dictionaries()
     # Classes were kept when the records were coded, and only the place of a record ties it to its class.
     if len(table) != len(classes):
-        raise SourceError.changed(chunk.file.name)
+        raise SourceError.changed(chunk.name)
     released = table.filter(pa.array(kept)).combine_chunks()
     return classes[kept], released.to_batches()[0] if len(released) else pa.RecordBatch.from_pylist([], schema=released.schema)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Self, TypeAlias
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from schemas.errors.base import counted
 from tasks.source.object_store import Stat
 from tasks.source.partitions import Partition, relation
 from tasks.store.keys import fingerprint_of
+
+PieceKey: TypeAlias = tuple[str | int, ...]
+"""Digest, first row, number of rows, and how the file is read if not as it is."""
 
 
 class SourceFile(BaseModel):
@@ -22,7 +26,8 @@ class SourceFile(BaseModel):
         digest: BLAKE3 of the user's file, in hex; with what its folders say of its records where they are partitions.
         stat: What changes when the user's file does, as it was when it was digested; None for rows of a database, which are kept as they
             were.
-        rows: Number of records.
+        groups: Number of records of each of its row groups.
+        texts: Columns of text that are written plain, which are quicker to read as dictionaries.
         partition: Columns that the file's folders name.
         content: Digest of the rows whatever their order, where they come in none.
         converted: SHA-256 of the Parquet file, where the user's was converted.
@@ -35,14 +40,20 @@ class SourceFile(BaseModel):
     path: Path
     digest: str
     stat: Stat | None
-    rows: int
+    groups: tuple[int, ...]
+    texts: tuple[str, ...] = ()
     partition: Partition = ()
     content: str | None = None
     converted: str | None = None
     drift: pa.Schema | None = None
 
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return sum(self.groups)
 
-class Chunk(BaseModel):
+
+class Piece(BaseModel):
     """A range of rows of one file."""
 
     model_config = ConfigDict(frozen=True)
@@ -52,12 +63,56 @@ class Chunk(BaseModel):
     rows: int
 
     @property
-    def key(self) -> tuple[str | int, ...]:
-        """What the chunk's content depends on."""
+    def key(self) -> PieceKey:
+        """What the content depends on."""
         # Another reading makes other rows of the same bytes, such as CSV with other types.
         converted = [self.file.converted] if self.file.converted else []
         drift = self.file.drift or ()
         return self.file.digest, self.first, self.rows, *converted, *(f"{field.name}: {field.type}" for field in drift)
+
+
+class Chunk(BaseModel):
+    """What one step reads in one go: a range of rows of one file, or several small files one after the other."""
+
+    model_config = ConfigDict(frozen=True)
+
+    pieces: tuple[Piece, ...]
+
+    @classmethod
+    def of(cls, file: SourceFile, first: int = 0, rows: int | None = None) -> Self:
+        """Returns a chunk of a range of rows of one file, or of all of them."""
+        return cls(pieces=(Piece(file=file, first=first, rows=file.rows if rows is None else rows),))
+
+    @property
+    def rows(self) -> int:
+        """Number of records."""
+        return sum(piece.rows for piece in self.pieces)
+
+    @property
+    def key(self) -> tuple[PieceKey, ...]:
+        """What the chunk's content depends on."""
+        return tuple(piece.key for piece in self.pieces)
+
+    @property
+    def digests(self) -> frozenset[str]:
+        """The digests of its files."""
+        return frozenset(piece.file.digest for piece in self.pieces)
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the file, or the first one of those that are read together."""
+        first, *others = (piece.file.name for piece in self.pieces)
+        return f"{first}' or one of {counted(len(others), 'file')} beside it, '{others[-1]}" if others else first
+
+    def part(self, first: int, last: int) -> Chunk:
+        """Returns the rows from ``first``, counted from 0, up to but not ``last``."""
+        pieces, start = [], 0
+        for piece in self.pieces:
+            low, high = max(first, start), min(last, start + piece.rows)
+            if low < high:
+                pieces.append(Piece(file=piece.file, first=piece.first + low - start, rows=high - low))
+            start += piece.rows
+        return Chunk(pieces=tuple(pieces))
 
 
 class Source(BaseModel):
@@ -65,7 +120,7 @@ class Source(BaseModel):
 
     Attributes:
         files: In the order of their names.
-        chunks: Row ranges that cover all files.
+        chunks: They cover all records, each once.
         payload: Sensitive and insensitive columns and pseudonyms, in the order of the release.
         columns: Names and types as which all files are read.
         published: Types of the payload.

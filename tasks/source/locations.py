@@ -74,7 +74,8 @@ def find_names(job: Job) -> list[str]:
             found.setdefault(name, set()).add(written)
     if strange := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(strange)
-    if own := [name for name in found if not is_address(name) and _is_written(job, Path(name))]:
+    work, target = real_path(job.work_path), real_path(job.target_path)
+    if own := [name for name in found if not is_address(name) and _is_written(job, Path(name), work, target)]:
         raise SourceError.own_files(len(own), own[0])
     return each_once(found)
 
@@ -88,9 +89,9 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _is_written(job: Job, path: Path) -> bool:
-    """Tells whether a file lies in the work folder, or in a release in the target."""
-    return _lies_in(path, job.work_path, job.target_path) or _lies_in(real_path(path), real_path(job.work_path), real_path(job.target_path))
+def _is_written(job: Job, path: Path, work: Path, target: Path) -> bool:
+    """Tells whether a file lies in the work folder, or in a release in the target; of both it is told where they really are."""
+    return _lies_in(path, job.work_path, job.target_path) or _lies_in(real_path(path), work, target)
 
 
 def _lies_in(path: Path, work: Path, target: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
-from tasks.source.chunks import Chunk
+from tasks.source.chunks import Chunk, Piece
 from tasks.source.evolving import batches
 from tasks.source.partitions import partition_column
 from tasks.source.values import Unreadable
@@ -35,69 +35,81 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (
         SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
             UTF-8, or one of dates or times what no calendar has; they are counted to the end of the chunk before it is raised.
     """
-    with at_rest(chunk.file.path, chunk.file.name, chunk.file.stat):
-        yield from _rows(chunk, columns, columns if as_written else plain, as_written=as_written)
+    waiting: list[pa.RecordBatch] = []
+    held = 0
+    for piece in chunk.pieces:
+        for batch in _read_piece(piece, columns, columns if as_written else plain, as_written=as_written):
+            # What is done with a batch costs as much for a few rows as for many; no columns are no table that could be put together.
+            if waiting and (held + batch.num_rows > BATCH_ROWS or not columns or batch.schema != waiting[0].schema):
+                yield _together(waiting)
+                waiting, held = [], 0
+            waiting.append(batch)
+            held += batch.num_rows
+    if waiting:
+        yield _together(waiting)
 
 
-def _rows(chunk: Chunk, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
-    named = {name for name, *_ in chunk.file.partition}
+def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(parts) == 1:
+        return parts[0]
+    [batch] = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks().to_batches()
+    return batch
+
+
+def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
+    with at_rest(piece.file.path, piece.file.name, piece.file.stat):
+        yield from _rows(piece, columns, plain, as_written=as_written)
+
+
+def _rows(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
+    named = {name for name, *_ in piece.file.partition}
     held = [name for name in columns if name not in named]
-    coded = [name for name in held if name not in plain]
+    coded = [name for name in piece.file.texts if name in held and name not in plain]
     try:
-        with pq.ParquetFile(chunk.file.path, read_dictionary=_text_columns(chunk.file.path, coded)) as file:
-            skip, groups = _row_groups(file.metadata, chunk)
-            left, bad = chunk.rows, Unreadable()
-            for batch in _batches(file, chunk, groups, held):
+        with pa.OSFile(str(piece.file.path)) as opened, pq.ParquetFile(opened, read_dictionary=coded) as file:
+            skip, groups = _row_groups(piece)
+            left, bad = piece.rows, Unreadable()
+            for batch in _batches(file, piece, groups, held):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
                 sound = bad.look_at(rows, [] if as_written else held)
                 if rows.num_rows and sound:
-                    yield _with_partition(rows, chunk, columns)
+                    yield _with_partition(rows, piece, columns)
                 if not left:
                     break
     except (pa.ArrowException, OSError):
-        raise SourceError.unreadable(chunk.file.name, "parquet") from None
-    bad.check(chunk.file.name)
+        raise SourceError.unreadable(piece.file.name, "parquet") from None
+    bad.check(piece.file.name)
     # The footer promised more rows than came: it is not the file that was cut into chunks.
     if left:
-        raise SourceError.changed(chunk.file.name)
+        raise SourceError.changed(piece.file.name)
 
 
-def _with_partition(rows: pa.RecordBatch, chunk: Chunk, columns: Sequence[str]) -> pa.RecordBatch:
+def _with_partition(rows: pa.RecordBatch, piece: Piece, columns: Sequence[str]) -> pa.RecordBatch:
     """Returns the columns in their order and working types, with those that the file's folders name."""
-    found = [partition_column(chunk.file.partition, name, rows.num_rows) for name in columns]
+    found = [partition_column(piece.file.partition, name, rows.num_rows) for name in columns]
     arrays = [working(rows.column(name)) if column is None else column for name, column in zip(columns, found, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _batches(file: pq.ParquetFile, chunk: Chunk, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    drift = chunk.file.drift
+def _batches(file: pq.ParquetFile, piece: Piece, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    drift = piece.file.drift
     if drift is None or not set(columns) & set(drift.names):
         # Chunks are worked on side by side already.
         plain: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False)
         return plain
-    return batches(file, BATCH_ROWS, groups, columns, drift, chunk.file.name)
+    return batches(file, BATCH_ROWS, groups, columns, drift, piece.file.name)
 
 
-def _text_columns(path: Path, columns: Sequence[str]) -> list[str]:
-    schema = pq.read_schema(path)
-    return [name for name in columns if name in schema.names and _is_text(schema.field(name).type)]
+def plain_texts(schema: pa.Schema) -> tuple[str, ...]:
+    """Returns the columns of text that a file writes plain."""
+    return tuple(field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_string_view(field.type))
 
 
-def _is_text(dtype: pa.DataType) -> bool:
-    return bool(pa.types.is_string(dtype) or pa.types.is_string_view(dtype))
-
-
-def _row_groups(metadata: pq.FileMetaData, chunk: Chunk) -> tuple[int, list[int]]:
-    """Returns how many rows to skip and the row groups that hold the chunk."""
-    groups: list[int] = []
-    start = skip = 0
-    for number in range(metadata.num_row_groups):
-        rows = metadata.row_group(number).num_rows
-        if start < chunk.first + chunk.rows and start + rows > chunk.first:
-            if not groups:
-                skip = chunk.first - start
-            groups.append(number)
-        start += rows
-    return skip, groups
+def _row_groups(piece: Piece) -> tuple[int, list[int]]:
+    """Returns how many rows to skip and the row groups that hold the piece."""
+    ends = list(accumulate(piece.file.groups))
+    starts = [0, *ends]
+    groups = [number for number, end in enumerate(ends) if starts[number] < piece.first + piece.rows and end > piece.first]
+    return piece.first - starts[groups[0]] if groups else 0, groups

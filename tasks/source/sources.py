@@ -8,20 +8,23 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.columns.column_types import plain_type
+from core.columns.column_types import plain_type, working_type
 from core.columns.common_types import told
+from core.pseudonyms.treatments import has_text
 from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError
 from schemas.job.columns import REST
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from schemas.pseudonyms.kinds import treatment_kind
 from tasks.source.at_rest import at_rest, stat_of
-from tasks.source.chunks import Chunk, Source, SourceFile
+from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, located
 from tasks.source.partitions import partitions, with_partition
-from tasks.source.treated_types import treated_types
+from tasks.source.reading import plain_texts
+from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
@@ -42,10 +45,10 @@ def read_source(job: Job, store: Store) -> Source:
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
         readable = _as_parquet(job, one, store)
         with at_rest(readable.path, one.name, readable.stat):
-            schema, rows = footer(readable.path, one.name)
+            schema, groups = footer(readable.path, one.name)
         digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
         read = readable._asdict() | {"digest": digest}
-        files.append(SourceFile(name=one.name, rows=rows, partition=partition, **read))
+        files.append(SourceFile(name=one.name, groups=groups, texts=plain_texts(schema), partition=partition, **read))
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "evolve":
@@ -55,13 +58,12 @@ def read_source(job: Job, store: Store) -> Source:
         _same_columns(names, schemas)
         columns = schemas[0]
     payload = _payload(job, columns)
-    treated = treated_types(job, columns)
+    treated = _treated_types(job, columns)
     if not any(file.rows for file in files):
         raise SourceError.empty(len(files))
-    chunks = [chunk for file in files for chunk in _chunks(file, job.chunk_rows)]
     return Source(
         files=tuple(files),
-        chunks=tuple(chunks),
+        chunks=tuple(chunks_of(files, schemas, job.chunk_rows, store)),
         payload=(*payload, *treated),
         columns=columns,
         published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
@@ -92,8 +94,8 @@ def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
     return read
 
 
-def footer(path: Path, name: str) -> tuple[pa.Schema, int]:
-    """Returns the columns of a Parquet file and how many records it holds.
+def footer(path: Path, name: str) -> tuple[pa.Schema, tuple[int, ...]]:
+    """Returns the columns of a Parquet file and how many records each of its row groups holds.
 
     Raises:
         SourceError: it cannot be read.
@@ -101,7 +103,8 @@ def footer(path: Path, name: str) -> tuple[pa.Schema, int]:
     try:
         with pq.ParquetFile(path) as file:
             # Metadata may hold anything, an index or a value; nothing of it goes on from here.
-            return file.schema_arrow.remove_metadata(), file.metadata.num_rows
+            groups = tuple(file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
+            return file.schema_arrow.remove_metadata(), groups
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(name, "parquet") from None
 
@@ -120,7 +123,9 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     if long := sum(len(name) > LONGEST_NAME for name in names):
         raise ValuesError.long_names(long, LONGEST_NAME)
     if unknown := [name for name in roles if name not in names]:
-        raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
+        faults = [f"'{name}'{nearest(name, names)}" for name in unknown if name != REST]
+        listed_rest = [f"'{REST}' (for all other columns write insensitive: {REST}, without brackets)"] if REST in unknown else []
+        raise SourceError.unknown_columns(faults + listed_rest)
     # DuckDB's names know no case, and it would count the first of the two twice.
     if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
         raise SourceError.wrong_type(repeated[0], "a repeated name", "read", "two columns of the source have this name; rename one")
@@ -178,19 +183,26 @@ def _can_be_qid(dtype: pa.DataType) -> bool:
     return any(test(dtype) for test in tests) and not pa.types.is_float16(dtype)
 
 
-def _chunks(file: SourceFile, chunk_rows: int) -> list[Chunk]:
-    """Cuts a file into ranges of at most ``chunk_rows`` rows, at the borders of its row groups where these are small enough."""
-    with at_rest(file.path, file.name, file.stat), pq.ParquetFile(file.path) as opened:
-        # A chunk that begins inside a row group has it decoded from its beginning, so borders are kept to where they can be.
-        groups = [opened.metadata.row_group(number).num_rows for number in range(opened.metadata.num_row_groups)]
-    chunks: list[Chunk] = []
-    first = rows = 0
-    for group in groups:
-        if rows and rows + group > chunk_rows:
-            chunks.append(Chunk(file=file, first=first, rows=rows))
-            first, rows = first + rows, 0
-        rows += group
-        while rows > chunk_rows:
-            chunks.append(Chunk(file=file, first=first, rows=chunk_rows))
-            first, rows = first + chunk_rows, rows - chunk_rows
-    return [*chunks, Chunk(file=file, first=first, rows=rows)] if rows else chunks
+def _treated_types(job: Job, schema: pa.Schema) -> dict[str, pa.DataType]:
+    """Returns the type of the pseudonyms of each identifier that is published, in the order of the job.
+
+    Raises:
+        SourceError: a column whose type its treatment cannot take, or a shift by a subject that is no column or has no one text.
+    """
+    types = {}
+    for one in job.columns.pseudonyms:
+        dtype, entry = working_type(schema.field(one.name).type), treatment_kind(one.treatment)
+        if (made := entry.published(one.treatment, dtype)) is None:
+            raise SourceError.wrong_type(one.name, str(dtype), f"treated by '{entry.name}'", entry.fitting)
+        if (subject := one.treatment.subject) is not None:
+            _check_subject(schema, subject, entry.name)
+        types[one.name] = made
+    return types
+
+
+def _check_subject(schema: pa.Schema, subject: str, kind: str) -> None:
+    if subject not in schema.names:
+        raise SourceError.unknown_columns([f"'{subject}'{nearest(subject, schema.names)}"])
+    dtype = working_type(schema.field(subject).type)
+    if not has_text(dtype):
+        raise SourceError.wrong_type(subject, str(dtype), f"the subject of a {kind}", "make it text, a whole number or a date")

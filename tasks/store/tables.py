@@ -1,4 +1,8 @@
-"""Reads and writes the Parquet tables that pass between steps, each checked by its Pandera schema before it is written."""
+"""Reads and writes the Parquet tables that pass between steps, each checked before it is written.
+
+Tables of the whole source are checked by their Pandera schemas, value by value. Those of chunks, of which there may be thousands, are
+checked by what their columns' types say.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +48,31 @@ def write_table(path: Path, table: pa.Table, schema: pandera.DataFrameSchema, st
     Raises:
         StorageError: it does not; names the checks, never a value.
     """
+    return _write(path, checked(table, schema, step), ascending)
+
+
+def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, ascending: str | None = None) -> int:
+    """Writes a table of one chunk and returns its number of rows.
+
+    Args:
+        path: Where to.
+        table: What.
+        types: Its columns.
+        step: Names it in a message.
+        ascending: As in ``write_table``.
+
+    Raises:
+        StorageError: it has other columns.
+    """
+    if not table.schema.equals(types):
+        raise StorageError.malformed(step, ["columns"])
+    return _write(path, table, ascending)
+
+
+def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
     plain = [name for name in table.column_names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
-    pq.write_table(
-        checked(table, schema, step), path, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding
-    )
+    pq.write_table(table, path, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
     return len(table)
 
 
@@ -59,6 +83,8 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
         StorageError: it is not what its step promises.
     """
     try:
-        return pq.read_table(store.path(artifact), use_threads=False)
+        # A file of its own, which is no part of a dataset: to look whether it is one takes longer than to read a small table.
+        with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
+            return file.read(use_threads=False)
     except (pa.ArrowException, OSError):
         raise StorageError.malformed(artifact.step, ["not readable"]) from None

@@ -31,9 +31,10 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step, fingerprint_of
 from tasks.store.store import Artifact, Store
 from tasks.writing.files import published_schema, write_release
+from tasks.writing.members import Part, keep_members
 from tasks.writing.people import Assigned, digests_in, keep_people
 
-RUNS, FILES = Step("runs", __name__), Step("files", __name__)
+RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
 
 
 def output_files(recoding: Recoding, rows_per_file: int) -> int:
@@ -45,6 +46,11 @@ def output_files(recoding: Recoding, rows_per_file: int) -> int:
 def run_key(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk) -> Key:
     """Returns the key of a chunk's run."""
     return RUNS.key(chunk.key, coding.key, artifacts.digests, source.payload_key, job.rows_per_file)
+
+
+def members_key(coding: Coding, artifacts: RecodingArtifacts, chunk: Chunk) -> Key:
+    """Returns the key of the classes of a chunk's records."""
+    return MEMBERS.key(chunk.key, coding.key, artifacts.digests)
 
 
 def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
@@ -61,6 +67,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
     def write(path: Path) -> int:
         recoding = load_recoding(job, coding, artifacts, store)
         classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
+        keep_members(chunk, members_key(coding, artifacts, chunk), lambda: classes, store)
         if job.columns.person:
             keep_people(job, chunk, key, lambda: (classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)), store)
         return set_apart(path, job, source, recoding.labels, recoding.sizes, classes[classes >= 0], payload)
@@ -84,6 +91,23 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
         return classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)
 
     return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
+
+
+def members_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Part:
+    """Returns the class of each record of a chunk; kept when they were assigned, and made anew only if it is gone.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+        FolderError: the disk is full, or more memory is needed than there is.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
+    """
+
+    def assigned() -> NDArray[np.int32]:
+        recoding = load_recoding(job, coding, artifacts, store)
+        return _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))[0]
+
+    return keep_members(chunk, members_key(coding, artifacts, chunk), assigned, store)
 
 
 def links_of(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> list[pa.Array]:
@@ -120,7 +144,7 @@ def _assigned(
             classes.append(assigned)
             parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
     except LookupError:
-        raise SourceError.changed(chunk.file.name) from None
+        raise SourceError.changed(chunk.name) from None
     if not source.payload:
         return np.concatenate(classes), pa.RecordBatch.from_arrays([], names=[])
     table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()

@@ -26,6 +26,7 @@ def with_mails() -> pa.Table:
     return people(ROWS).append_column("contact", MAILS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("files", "chunk_rows"), [(1, 1_000_000), (7, 1_000_000), (3, 11)])
 def test_figures_are_those_of_a_plain_count_whatever_the_chunks(anonymise: Anonymise, tmp_path: Path, files: int, chunk_rows: int) -> None:
     table = people(ROWS)
@@ -106,7 +107,7 @@ def test_a_number_that_each_person_keeps_is_refused_where_persons_are_named(anon
 
 
 def test_only_new_files_are_looked_through(anonymise: Anonymise, tmp_path: Path) -> None:
-    job = people_job(tmp_path, files=3)
+    job = people_job(tmp_path, files=3, chunk_rows=150)
     anonymise(job)
     folder = next(tmp_path.glob(".skald/*/artifacts/values"))
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.parquet")}

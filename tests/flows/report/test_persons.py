@@ -18,8 +18,8 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.report import Report
+from tasks.composition.ledger import people_of_release
 from tasks.engine.run_summary import summary
-from tasks.publication.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.report.again import report_again
 from tasks.store.store import Store
@@ -64,6 +64,7 @@ def report_of(folder: Path) -> Report:
     return Report.model_validate_json((folder / "report.json").read_text())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -107,6 +108,7 @@ def test_risk_before_is_the_same_where_memory_holds_but_some_combinations(
     check(made.manifest.risk["before"], sizes_before())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "method",
     [

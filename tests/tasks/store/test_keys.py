@@ -24,7 +24,7 @@ FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob(
 TREES = {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text()) for path in FILES}
 MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
-    "tasks.counting.coding", "tasks.engine.lineage", "tasks.publication.ledger", "tasks.publication.remote_target",
+    "tasks.counting.coding", "tasks.engine.lineage", "tasks.composition.ledger", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",
     "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.classes",
 }  # fmt: skip
@@ -75,6 +75,7 @@ REGISTRY = "schemas.reading.registry"
 COUNTING = {"tasks.counting.domains", "tasks.counting.chunk_histograms", "tasks.counting.histograms"}
 
 
+@pytest.mark.slow
 def test_the_scan_of_a_source_finds_what_its_syntax_tree_has() -> None:
     for module in MODULES:
         found = keys._read(module).imports
@@ -84,6 +85,7 @@ def test_the_scan_of_a_source_finds_what_its_syntax_tree_has() -> None:
     assert {module: set(keys._registered(module)) for module in MODULES} == {module: registered(module) for module in MODULES}
 
 
+@pytest.mark.slow
 def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
     below = [module for module in MODULES if not module.startswith("flows.")]
     tricks = [

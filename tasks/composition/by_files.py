@@ -1,24 +1,22 @@
-"""Earlier releases in the target that are made of some of the same files, and how many records both together put at risk."""
+"""What two releases tell together, where files of equal content tell what both share and their classes are of the same groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.domains import read_domains
 from core.columns.translation import codes_in
+from core.composition.classes import Joint, at_risk
 from core.hierarchies.hierarchy import build_hierarchy
-from core.recoding.composition import Joint, at_risk
 from core.recoding.recoding import Recoding
-from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.digest import hierarchies_of
-from schemas.job.job import Job
 from schemas.release.increments import Overlap
-from schemas.release.manifest import Manifest
+from tasks.composition.ledger import Entry, Recoded, read_entry
 from tasks.counting.chunk_cells import bundled_cells
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
@@ -26,74 +24,13 @@ from tasks.counting.domains import axis_names, chunk_key
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import read_recoding_of
-from tasks.publication.increments import source_digests
-from tasks.publication.ledger import Entry, Recoded, read_entry
-from tasks.release.keyed import files_in, keyed_hierarchies
-from tasks.release.manifest import read_manifest
-from tasks.source.chunks import Source
-from tasks.store.secret import known_secrets
+from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 
-MOST = 3
-"""Earlier releases that are measured at most, the newest first."""
-MOST_RECORDS = 100_000_000
-"""Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 CPU s per million."""
 BYTES_PER_CELL = 64
-
-
-def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
-    """Returns what the manifest says of other releases and of the files, by field.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-    """
-    replayed = run.job.replay.name if run.job.replay else None
-    # What was replayed comes first: it is what readers will lay beside this one.
-    earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)
-    most = max(1, min(MOST, MOST_RECORDS // source.records))
-    overlaps = [_measured(run, source, manifest) for manifest in earlier[:most]]
-    return {
-        "sources": source_digests(run.job, source, run.secret),
-        "hierarchies": keyed_hierarchies(run.job, run.secret),
-        "evolved": source.evolved,
-        "increment": run.increment,
-        "overlaps": tuple(overlaps),
-        "unmeasured_overlaps": len(earlier) - len(overlaps),
-        "replay_of": replayed,
-    }
-
-
-def _overlapping(job: Job, source: Source, release: str) -> Iterator[Manifest]:
-    """Yields the manifests of other releases that share files with the source, the newest first."""
-    # What begins with a dot is staging, and no release.
-    found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
-    mine, known = {file.digest for file in source.files if file.rows}, known_secrets(job)
-    for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
-        try:
-            manifest = read_manifest(folder)
-        except StorageError:
-            continue
-        if manifest and manifest.release != release and files_in(manifest, mine, known):
-            yield manifest
-
-
-def _measured(run: Run, source: Source, manifest: Manifest) -> Overlap:
-    theirs = files_in(manifest, {file.digest for file in source.files}, known_secrets(run.job))
-    shared = sum(file.rows for file in source.files if file.digest in theirs)
-    overlap = Overlap(
-        release=manifest.release,
-        # The weaker of the two promises: what both keep alone is what both together must not break.
-        k=min(run.job.privacy.k, int(manifest.privacy["k"])),
-        shared=shared,
-        added=source.records - shared,
-        removed=manifest.records - shared,
-    )
-    try:
-        return overlap.model_copy(update=_figures(run, source, overlap))
-    except UnmeasuredError as reason:
-        return overlap.model_copy(update={"unmeasured": str(reason)})
+Parts: TypeAlias = list[tuple[Chunk, Artifact]]
+"""Chunks of the source with their histograms."""
 
 
 class Seen(NamedTuple):
@@ -109,7 +46,14 @@ class Seen(NamedTuple):
         return [[of.groups[level] for of, level in zip(self.coding.hierarchies, stage.node, strict=True)] for stage in stages]
 
 
-def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
+def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
+    """Returns how many records are at risk, by field, from the counts of the chunks' files.
+
+    Raises:
+        UnmeasuredError: it cannot be told so.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+    """
     entry, recoded = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
@@ -118,13 +62,18 @@ def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | s
     then = _seen(run, entry, recoded)
     theirs = {digest for _, digest, _ in entry.files}
     parts = _parts(run, source)
+    # Files share chunks in a way that keeps those together which releases have in common; what was kept of that may be gone.
+    if any(chunk.digests & theirs and chunk.digests - theirs for chunk, _ in parts):
+        raise UnmeasuredError("files of both were counted together with others")
     figures: dict[str, int | str] = {
-        "shared_at_risk": _at_risk(run, coding, [now, then], [part for digest, part in parts if digest in theirs], overlap.k),
-        "added_at_risk": _at_risk(run, coding, [now], [part for digest, part in parts if digest not in theirs], overlap.k),
+        "shared_at_risk": _at_risk(run, coding, [now, then], [part for chunk, part in parts if chunk.digests & theirs], (), overlap.k),
+        "added_at_risk": _at_risk(run, coding, [now], [part for chunk, part in parts if not chunk.digests & theirs], (), overlap.k),
     }
-    if overlap.removed:
+    if not overlap.removed:
+        figures["removed_at_risk"] = 0
+    else:
         try:
-            figures["removed_at_risk"] = _at_risk(run, then.coding, [then], _left(run, entry, source), overlap.k)
+            figures["removed_at_risk"] = _at_risk(run, then.coding, [then], *_left(run, entry, parts), overlap.k)
         except UnmeasuredError as reason:
             figures["unmeasured"] = str(reason)
     return figures
@@ -160,35 +109,55 @@ def _seen(run: Run, entry: Entry, recoded: Recoded) -> Seen:
     return Seen(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, run.store))
 
 
-def _parts(run: Run, source: Source) -> list[tuple[str, Artifact]]:
-    """Returns the histograms of the source's chunks with the digests of their files."""
-    found = [(chunk.file.digest, run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key))) for chunk in source.chunks]
-    parts = [(digest, part) for digest, part in found if part is not None]
+def _parts(run: Run, source: Source) -> Parts:
+    """Returns the source's chunks with their histograms."""
+    found = [(chunk, run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key))) for chunk in source.chunks]
+    parts = [(chunk, part) for chunk, part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("the combinations of its chunks were not counted")
     return parts
 
 
-def _left(run: Run, entry: Entry, source: Source) -> list[Artifact]:
-    """Returns the histograms of the chunks that only the earlier release was made of."""
-    here, names = {file.digest for file in source.files}, axis_names(run.job)
-    if list(entry.names) != names:
+def _left(run: Run, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Artifact]]:
+    """Returns the histograms of the chunks that the earlier release had files of which are gone, and those of their files that are not."""
+    if list(entry.names) != axis_names(run.job):
         raise UnmeasuredError("they were counted with other sensitive columns")
-    found = [run.store.find(OF_CHUNK, chunk_key(run.job, chunk)) for chunk in entry.chunks if chunk[0] not in here]
+    here = {digest for chunk, _ in now for digest in chunk.digests}
+    found, stayed = [], []
+    for chunk in entry.chunks:
+        digests = {str(piece[0]) for piece in chunk}
+        if digests <= here:
+            continue
+        found.append(run.store.find(OF_CHUNK, chunk_key(run.job, chunk)))
+        # Files of equal content have equal histograms.
+        kept = {mine.key: (mine.digests, part) for mine, part in now if mine.digests <= digests}
+        if digests & here != {digest for mine, _ in kept.values() for digest in mine}:
+            raise UnmeasuredError("they were counted together with others")
+        stayed += [part for _, part in kept.values()]
     parts = [part for part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("their counts are gone")
-    return parts
+    return parts, stayed
 
 
-def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], k: int) -> int:
-    """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k."""
+def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], less: Sequence[Artifact], k: int) -> int:
+    """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
+
+    Args:
+        run: The run.
+        coding: Knows the values.
+        releases: How each sees records.
+        parts: Histograms of the chunks.
+        less: Of records of these that are not asked for.
+        k: Fewest records that are safe.
+    """
     maps = [groups for release in releases for groups in _maps(coding, release)]
     joint = Joint(maps, [domain.size for domain in coding.sensitive], run.job.memory // BYTES_PER_CELL)
-    for bundles, codes, counts in bundled_cells(coding, parts, run.store):
+    for number, (bundles, codes, counts) in enumerate(bundled_cells(coding, [*parts, *less], run.store)):
         if not joint.fits:
             break
-        joint.add(bundles, codes, counts)
+        # Counts add up, so that what is left of a chunk without some of its records is a difference.
+        joint.add(bundles, codes, counts if number < len(parts) else -counts)
     if not joint.fits:
         raise UnmeasuredError("together they tell more combinations apart than the job's memory holds")
     return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)
