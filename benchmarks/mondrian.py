@@ -224,7 +224,7 @@ def gcp(given: argparse.Namespace) -> None:
             start = time.process_time()
             loss = whole(asked(table, 10, score=score), [np.arange(len(table.codes))])
             cpu = time.process_time() - start
-            print(f"{name:>16} {score:>17} {loss['gcp']:.4f} {loss['gcp_set']:.4f} C_avg {loss['c_avg']:.3f} {cpu:.2f} CPU s", flush=True)
+            print(f"{name:>16} {score:>17} {loss['gcp']:.4f} {loss['gcp_held']:.4f} C_avg {loss['c_avg']:.3f} {cpu:.2f} CPU s", flush=True)
 
 
 def tables(given: argparse.Namespace) -> Iterator[tuple[str, Table]]:

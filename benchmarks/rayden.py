@@ -110,7 +110,7 @@ def labelled(table: Table, k: int, classes: NDArray[np.int32], started: float) -
     recoded = recode_records(table.codes, classes, table.domains, table.hierarchies, Publication(k, style=Style()))
     spent = time.process_time() - started
     loss = recoded.loss
-    return loss["dm_partitions"], loss["c_avg_partitions"], loss["gcp"], loss["gcp_set"], recoded.suppressed, spent
+    return loss["dm_partitions"], loss["c_avg_partitions"], loss["gcp"], loss["gcp_held"], recoded.suppressed, spent
 
 
 def rayden_step(table: Table, k: int, step: OutlierStep, tree: Tree, *, by_hierarchy: bool) -> Handled:

@@ -80,7 +80,7 @@ def losses(table: Table, partition: Partition, k: int) -> tuple[float, float]:
     """Returns GCP as published and as held."""
     found = publish(table.cutting, table.codes, table.ones, partition)
     loss = total_losses([found.losses], len(table.cutting.axes), k, len(table.codes))
-    return loss["gcp"], loss["gcp_set"]
+    return loss["gcp"], loss["gcp_held"]
 
 
 def labels(table: Table) -> list[Labels]:

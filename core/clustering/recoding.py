@@ -117,7 +117,7 @@ def _losses(
 ) -> dict[str, int | float]:
     """Losses of published classes, as readers see them, and of the algorithm's partitions, of which several may publish the same.
 
-    ``gcp`` is that of what is published; ``gcp_set`` counts the values that a class holds, whatever its label covers besides.
+    ``gcp`` is that of what is published; ``gcp_held`` counts the values that a class holds, whatever its label covers besides.
     """
     records = int(sets.sizes.sum()) + suppressed
     return {
@@ -125,7 +125,7 @@ def _losses(
         "dm_star": sum_of_squares(sizes) + suppressed * suppressed,
         "dm_partitions": dm(sets.sizes, suppressed, records),
         "gcp": float(np.mean([_mean(label.penalties, sets, suppressed) for label in found])),
-        "gcp_set": float(np.mean([_mean(label.covered, sets, suppressed) for label in found])),
+        "gcp_held": float(np.mean([_mean(label.covered, sets, suppressed) for label in found])),
         "c_avg": averages[0],
         "c_avg_partitions": averages[1],
         "suppression_rate": suppressed / records,

@@ -138,7 +138,7 @@ def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, 
     Returns:
         ``dm`` and ``dm_star`` (nothing is suppressed) of classes as readers of each fragment see them, which `core.losses.losses.united`
         corrects where two fragments publish the same; ``dm_partitions`` of the classes that were cut; ``ncp`` (eq. 4) of what is
-        published, and ``gcp``, its mean per record and QID; ``gcp_set`` as if ranges and sets of the own values were published;
+        published, and ``gcp``, its mean per record and QID; ``gcp_held`` as if ranges and sets of the own values were published;
         ``ncp_distinct`` takes distinct values over the domain for every QID, also for numbers; ``c_avg``.
     """
     sums = {name: sum(part[name] for part in parts) for name in parts[0]}
@@ -149,7 +149,7 @@ def total_losses(parts: Sequence[Mapping[str, int | float]], qids: int, k: int, 
         "ncp": sums["ncp"],
         "ncp_distinct": sums["ncp_distinct"],
         "gcp": sums["ncp"] / (qids * records),
-        "gcp_set": sums["ncp_set"] / (qids * records),
+        "gcp_held": sums["ncp_set"] / (qids * records),
         "c_avg": c_avg(records, int(sums["classes"]), k),
         "suppression_rate": 0.0,
     }

@@ -185,7 +185,7 @@ def _figures(
     starred, masked = recount.starred(manifest.masked)
     risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
-    held = manifest.loss.get("gcp_set")
+    held = manifest.loss.get("gcp_held")
     # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
     if manifest.node is not None and histogram is not None and manifest.remainder is None:
         held = held_gcp(job, coding, histogram, manifest.node, store)

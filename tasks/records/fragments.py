@@ -65,7 +65,7 @@ def published_fragment(
         "partitions": found.figures["partitions"],
         "classes": len(made.sizes),
         "ncp": made.loss["gcp"] * cells,
-        "ncp_set": made.loss["gcp_set"] * cells,
+        "ncp_set": made.loss["gcp_held"] * cells,
         "ncp_distinct": distinct,
     }
     classes = np.empty(len(codes), np.int32)

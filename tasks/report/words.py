@@ -8,6 +8,8 @@ from schemas.job.objectives import OBJECTIVES
 
 LOSSES = {
     "gcp": ("GCP", "mean coarsening of a value: 0 as in the source, 1 withheld; suppressed records count as 1"),
+    "gcp_held": ("GCP of values", "the same if every class published just the values that it holds"),
+    # As releases of earlier versions call it.
     "gcp_set": ("GCP of values", "the same if every class published just the values that it holds"),
     "precision": ("Precision", "1 − mean of level / last level: 1 as in the source, 0 withheld"),
     "suppression_rate": ("Suppression rate", "share of records that were suppressed"),
@@ -27,7 +29,7 @@ LOSSES = {
 
 WEIGHTED = ("Weighted loss", "what was minimised: the objective's loss of a value on average, each column by its weight in the job")
 
-SOUGHT_AFTER = "gcp_set"
+SOUGHT_AFTER = "gcp_held"
 """Where losses stand in the report that are told because they were minimised: behind this one."""
 
 

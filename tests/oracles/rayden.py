@@ -28,11 +28,11 @@ def vp_tree(parts: Sequence[Partition], k: int, split: str, vantage: str, seed: 
     """
     draws = np.random.default_rng(seed)
     finished: list[tuple[tuple[int, ...], Partition]] = []
-    level = [((number,), list(part)) for number, part in enumerate(parts)]
+    level: list[tuple[tuple[int, ...], Partition]] = [((number,), list(part)) for number, part in enumerate(parts)]
     while level:
         finished += [(path, part) for path, part in level if len(part) <= 2 * k - 1]
         level = [(path, part) for path, part in level if len(part) > 2 * k - 1]
-        following = []
+        following: list[tuple[tuple[int, ...], Partition]] = []
         for (path, part), (first, second) in zip(level, draws.random((len(level), 2)), strict=True):
             v = select_vantage_point(part, vantage, first, second, d)
             ranked = sorted(part, key=lambda record: (d(v, record), record))

@@ -44,7 +44,7 @@ class Records:
 def mixed_records(draw: st.DrawFn, least: int = 1, most: int = 40, kinds: str = "nw") -> Records:
     """A table of one to three columns of few distinct values, so that ties are many; ``n`` stands for numbers, ``w`` for words."""
     columns = draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=3))
-    cells = [
+    cells: list[st.SearchStrategy[Any]] = [
         st.integers(0, draw(st.integers(0, 9))) if kind == "n" else st.sampled_from(WORDS[: draw(st.integers(1, 6))]) for kind in columns
     ]
     cells = [cell | st.none() if draw(st.booleans()) else cell for cell in cells]

@@ -113,7 +113,7 @@ def test_values_that_classes_hold_are_counted_alike_for_levels_and_for_single_re
         lost += sum(len(held[row]) / distinct for row in rows if len(held[row]) > 1)
     assert compared.figures("skald").gcp_values == pytest.approx((lost / len(QIDS) + manifest.suppressed) / len(TABLE))
     other, _ = published(tmp_path / "rayden", "rayden")
-    assert compared.figures("rayden").gcp_values == other.loss["gcp_set"]
+    assert compared.figures("rayden").gcp_values == other.loss["gcp_held"]
 
 
 def test_a_method_that_cannot_run_the_job_is_listed_with_its_sentence(compared: Compared) -> None:
