@@ -47,9 +47,8 @@ def main() -> None:
     options = parser.parse_args()
     cases = [(f"{columns} columns", options.rows, columns, 0) for columns in options.columns]
     cases += [(f"texts of {options.texts:,} characters", options.rows // 10, 3, options.texts)] if options.texts else []
-    print(
-        f"k = 10, memory {options.memory}, --direct\n\n{'':<30}{'records':>9}{'MB':>7}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}{'copy':>7}{'× copy':>8}"
-    )
+    print(f"k = 10, memory {options.memory}, --direct\n")
+    print(f"{'':<30}{'records':>9}{'MB':>7}{'CPU s':>8}{'wall s':>8}{'peak MB':>9}{'copy':>7}{'× copy':>8}")
     over = False
     for name, rows, columns, texts in cases:
         file = prepare(options.data / f"wide-{rows}-{columns}-{texts}", rows, columns, texts)
