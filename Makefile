@@ -2,14 +2,28 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Every process of a test would compile all modules anew where the environment forbids to keep them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test slow check docs format clean
 
-$(VENV)/installed: pyproject.toml constraints.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
-	touch $@
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
 
-demo: $(VENV)/installed
+# What running needs, and what developing needs besides; the first is there wherever the second is.
+$(VENV)/running: pyproject.toml constraints.txt
+	@echo "Making $(VENV) with what running needs, about a gigabyte from the package index; a minute or two, pip says how far it is."
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) .
+	@touch $@
+
+$(VENV)/installed: pyproject.toml constraints.txt
+	@echo "Making $(VENV) with what developing needs, about two gigabytes from the package index; some minutes, without a word."
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) --quiet '.[dev]'
+	@touch $(VENV)/running $@
+
+demo: $(VENV)/running
+	@echo "Running it: a million synthetic patients, made, anonymised, verified and published."
 	$(BIN)/python -m flows.demo
 
 test: $(VENV)/installed

@@ -57,14 +57,14 @@ PLAYS: dict[str, Play] = {
     "mondrian relaxed": partial(by_cuts, mode="relaxed"),
     "mondrian ncp": partial(by_cuts, score="ncp"),
     "mondrian, refused: next": partial(by_cuts, refused="next"),
-    **{method: partial(by_records, method=method) for method in ("rayden", "canon", "mondrian_cof", "clustering")},
+    **{method: partial(by_records, method=method) for method in ("rayden", "canon", "mondrian_cof", "clustering", "kmember")},
     "rayden, merged with the nearest": partial(by_records, method="rayden", nearest=True),
 }
 OLD = ("mondrian, refused: next", "rayden, merged with the nearest")
 """What others do, and SKALD did before: not counted, but printed to show that the attack works."""
 RUNS = [
     *(("{name: skald}", f"{{limit: 0.05, treatment: {treatment}}}") for treatment in ("drop", "mask", "cell")),
-    *((f"{{name: {method}}}", "{limit: 0}") for method in ("mondrian", "rayden", "clustering", "mondrian, refused: next")),
+    *((f"{{name: {method}}}", "{limit: 0}") for method in ("mondrian", "rayden", "clustering", "kmember", "mondrian, refused: next")),
 ]
 TREATMENTS = [("drop", 0), ("mask", 0), ("cell", 0), ("drop", 2), ("mask", 2), ("cell", 2)]
 

@@ -20,7 +20,7 @@ Places = Mapping[str, tuple[int, int]]
 FLOORS: Mapping[str, tuple[str, Places]] = {
     "flows": (
         "What people start: the command line, and a flow for each method that reads like its paper's figure",
-        {"server": (0, 0), "terminal": (0, 1), "commands": (1, 0)},
+        {"server": (0, 0), "terminal": (0, 1), "commands": (1, 1), "python": (1, 0)},
     ),
     "tasks": (
         "One step each: reads artefacts, calls core, writes artefacts. The numbers are the way of a job",
@@ -61,6 +61,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
             "local_suppression": (6, 1),
             "mondrian": (5, 2),
             "clustering": (6, 2),
+            "kmember": (6, 3),
             "evaluation": (7, 2),
             "pseudonyms": (8, 2),
             "formats": (7, 3),

@@ -175,11 +175,20 @@ def _plain(text: str) -> str:
     return re.sub(r"([|<])", r"\\\1", text.replace("``", "`"))
 
 
+def _single(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields each command by its name, those of a group one by one."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _single(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
+
+
 def commands_page() -> str:
     """Returns the page of all commands."""
     group = typer.main.get_command(app)
     parts = [NOTE, "# Commands\n\n", EXITS]
-    for name, command in group.commands.items():  # type: ignore[attr-defined]
+    for name, command in _single(group):
         parts.append(f"## skald {name}\n\n{_plain(command.help)}\n\n| argument | default | meaning |\n| --- | --- | --- |\n")
         for one in command.params:
             spelt = one.name.upper() if one.param_type_name == "argument" else " ".join(one.opts)

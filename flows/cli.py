@@ -18,7 +18,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from flows.address_space import check_address_space
 from flows.commands.compare import compare_command
+from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
 from flows.commands.lattice import lattice
 from flows.commands.report import report
@@ -32,9 +34,7 @@ from tasks.engine.runners import RunnerName, choose_runner
 
 INTERRUPTED, TERMINATED = 130, 128 + signal.SIGTERM
 
-app = typer.Typer(
-    add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, help="Verified k-anonymous releases from a job file."
-)
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
@@ -49,6 +49,8 @@ def main() -> None:
             # A path may hold bytes that are no text, and to say it must not fail.
             stream.reconfigure(errors="backslashreplace")
     try:
+        if "--help" not in sys.argv:
+            check_address_space()
         with _terminated_like_interrupted() as signals:
             # Typer turns an interrupt into this exit code, and returns it.
             code = app(standalone_mode=False) or 0
@@ -113,6 +115,21 @@ def _terminated_like_interrupted() -> Iterator[list[int]]:
 def _say(sentence: str) -> None:
     # Without emoji: their table is a file more, and a name may hold colons.
     Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(sentence, markup=False)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"skald {version('skald')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Prints the version and ends.")] = False,
+) -> None:
+    """Verified k-anonymous releases from a job file."""
 
 
 @app.command()
@@ -253,6 +270,7 @@ def _print_json(value: object) -> None:
 
 app.command("compare")(compare_command)
 app.command()(init)
+app.add_typer(hierarchy, name="hierarchy")
 app.command()(utility)
 app.command()(lattice)
 app.command()(report)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from core.recount.classes import Recount
 from schemas.job.job import load_job
+from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
@@ -19,11 +20,11 @@ from tasks.source.opening import open_run
 
 
 @as_job_flow
-def mondrian(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job with ``method: {name: mondrian}``: domains, cuts of all cells or fragment by fragment, a verified release.
 
     Args:
-        job_file: The YAML file.
+        job_file: The YAML file, or what a program gives in its place.
         settings: Overrides such as ``privacy.k=10``.
 
     Raises:

@@ -1,6 +1,7 @@
 """The flows of all algorithms that recode single records: they have everything in common but the algorithm.
 
-RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, and semantic clustering (papers/semantic-clustering.txt).
+RAYDEN and CANON (papers/rayden.txt), Mondrian with RAYDEN's outlier step, semantic clustering (papers/semantic-clustering.txt), and
+k-member clustering.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from typing import Any
 
 from core.recount.classes import Recount
 from schemas.job.job import load_job
+from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
@@ -27,11 +29,11 @@ from tasks.store.store import Artifact
 from tasks.writing.people import KeptPeople
 
 
-def anonymise_records(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job: its records as codes, the classes that its method makes of them, a verified release.
 
     Args:
-        job_file: The YAML file.
+        job_file: The YAML file, or what a program gives in its place.
         settings: Overrides such as ``privacy.k=10``.
 
     Raises:
@@ -73,7 +75,7 @@ def record_flow(method: str) -> Any:
         SkaldError: with one sentence, and the exit code of the command line.
     """
 
-    def run(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+    def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
         return anonymise_records(job_file, settings)
 
     run.__name__ = run.__qualname__ = method
@@ -85,3 +87,4 @@ rayden = record_flow("rayden")
 canon = record_flow("canon")
 mondrian_cof = record_flow("mondrian_cof")
 clustering = record_flow("clustering")
+kmember = record_flow("kmember")

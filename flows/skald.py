@@ -5,6 +5,7 @@ from pathlib import Path
 
 from core.recount.classes import Recount
 from schemas.job.job import load_job
+from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, count_sizes, merge_domains, merge_histograms
@@ -20,11 +21,11 @@ from tasks.writing.phases import people_kept, rewrite, write_files
 
 
 @as_job_flow
-def skald(job_file: Path, settings: tuple[str, ...] = ()) -> Published:
+def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Published:
     """Runs a job: one job file to a verified release.
 
     Args:
-        job_file: The YAML file.
+        job_file: The YAML file, or what a program gives in its place.
         settings: Overrides such as ``privacy.k=10``.
 
     Raises:

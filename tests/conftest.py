@@ -52,10 +52,20 @@ def prefect_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that are slow in one mode only."""
+    """Marks the tests that are slow in one mode only, and of long tables of cases all but a few."""
+    tables: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("slow_under_prefect") and "prefect" in item.callspec.params.values():
             item.add_marker("slow")
+        if item.get_closest_marker("few"):
+            tables.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tables.values():
+        few = cases[0].get_closest_marker("few").args[0]
+        # Spread over the table, because neighbours are alike.
+        quick = {place * len(cases) // few for place in range(few)}
+        for place, item in enumerate(cases):
+            if place not in quick:
+                item.add_marker("slow")
 
 
 @pytest.fixture(params=MODES)

@@ -196,13 +196,43 @@ def test_the_container_holds_every_package_and_runs_as_no_root() -> None:
     assert "USER skald" in lines
 
 
+def images_of(text: str) -> list[str]:
+    """Returns what the files of a deployment name as images."""
+    return re.findall(r"^\s*(?:FROM|image:)\s+([^\s#]+)", text, re.MULTILINE)
+
+
+def test_no_image_is_named_by_a_tag() -> None:
+    named = {path.name: images_of(path.read_text()) for path in FOLDER.iterdir() if path.is_file()}
+    assert named.pop("Containerfile") == ["${PYTHON_IMAGE}"]
+    assert "ARG PYTHON_IMAGE" in (FOLDER / "Containerfile").read_text().split("FROM")[0].splitlines()
+    compose = (FOLDER / "compose.yaml").read_text()
+    services = yaml.safe_load(compose)["services"]
+    built = {service["image"] for service in services.values() if "build" in service}
+    for service in services.values():
+        # What is built here is asked of no registry; all else is said with its digest, and nothing runs where it is not.
+        assert service["image"] in built or re.fullmatch(r"\$\{SKALD_\w+_IMAGE:\?[^}]*\}", service["image"])
+    assert built == {"localhost/skald"}
+    assert services["server"]["build"]["args"] == {"PYTHON_IMAGE": "${SKALD_PYTHON_IMAGE:?set it in deployments/.env, with its digest}"}
+    assert len(images_of(compose)) == 2
+    assert not any(images for name, images in named.items() if name != "compose.yaml")
+
+
+@pytest.mark.parametrize(
+    ("image", "code"),
+    [(f"python:3.11@sha256:{'0a' * 32}", 0), ("python:3.11", 1), ("", 1), ("python@sha256:0a", 1), (f"python@sha256:{'0a' * 32}:3", 1)],
+)
+def test_a_build_upon_an_image_without_its_digest_is_refused(image: str, code: int) -> None:
+    [check] = [line.removeprefix("RUN ") for line in (FOLDER / "Containerfile").read_text().splitlines() if "sha256:[0-9a-f]" in line]
+    assert subprocess.run(["sh", "-c", check], env={"PYTHON_IMAGE": image}, check=False, capture_output=True).returncode == code
+
+
 def test_the_compose_file_keeps_secrets_out_and_names_only_what_there_is() -> None:
     from prefect import settings
 
     compose = yaml.safe_load((FOLDER / "compose.yaml").read_text())
     example = dict(line.split("=", 1) for line in (FOLDER / "example.env").read_text().splitlines() if line and line[0] != "#")
     asked = set(re.findall(r"\$\{(\w+):\?", (FOLDER / "compose.yaml").read_text()))
-    assert asked == {"SKALD_DATABASE_PASSWORD", "SKALD_API_AUTH", "SKALD_JOBS"}
+    assert asked == {"SKALD_DATABASE_PASSWORD", "SKALD_API_AUTH", "SKALD_JOBS", "SKALD_PYTHON_IMAGE", "SKALD_POSTGRES_IMAGE"}
     assert {example[name] for name in asked} == {""}
     services = compose["services"]
     assert services.keys() == {"database", "server", "deploy", "worker"}

@@ -66,6 +66,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.slow
 def test_every_link_inside_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site: Path) -> None:
     pages = {path: Links(path.read_text("utf-8")) for path in site.rglob("*.html")}
     assert len(pages) > len(PAGES)
@@ -82,6 +83,7 @@ def test_every_link_inside_leads_somewhere_and_nothing_is_loaded_from_elsewhere(
                 assert unquote(parts.fragment) in pages[target].places, f"{path.name}: {link}"
 
 
+@pytest.mark.slow
 def test_every_key_of_a_job_is_in_the_reference_with_its_meaning(site: Path) -> None:
     schema = job_json_schema()
     text = re.sub(r"<[^>]+>", "", (site / "reference" / "job.html").read_text("utf-8"))

@@ -15,8 +15,10 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, dm, sum_of_squares
 from core.persons.crowd import RECORDS, Crowd
 from core.recoding.ends import Ends
+from core.recoding.generalisation import generalise
 from core.recoding.labels import STAR, QidLabels, Sets, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
+from schemas.job.mondrian import Generalisation
 from schemas.job.suppression import SUPPRESSIONS
 
 
@@ -52,12 +54,14 @@ class Publication:
         treatment: ``drop`` or ``mask`` for suppressed records.
         style: How labels are written.
         ends: Where ranges of each QID may end, None for the values of a class; empty where that goes for all.
+        ways: How each QID is published, None for the usual way; empty where the style goes for all.
     """
 
     k: int
     treatment: Treatment = "drop"
     style: Style = field(default_factory=Style)
     ends: tuple[Ends | None, ...] = ()
+    ways: tuple[Generalisation | None, ...] = ()
 
 
 def recode_records(
@@ -83,10 +87,13 @@ def recode_records(
         crowd: Whose the records are: C_avg is of persons where they are named.
     """
     sets = Sets.of(classes)
-    found = [
-        label_qid(records[:, qid], sets, domain, hierarchy, how.style, least, how.ends[qid] if how.ends else None)
-        for qid, (domain, hierarchy) in enumerate(zip(domains, hierarchies, strict=True))
-    ]
+    found = []
+    for qid, (domain, hierarchy) in enumerate(zip(domains, hierarchies, strict=True)):
+        ends, codes = how.ends[qid] if how.ends else None, records[:, qid]
+        if how.ways:
+            found.append(generalise(how.ways[qid], codes, sets, domain, hierarchy, how.style.intervals, ends))
+        else:
+            found.append(label_qid(codes, sets, domain, hierarchy, how.style, least, ends))
     # Who reads a release cannot tell classes of the same labels apart.
     numbers, firsts = same_labels(found)
     sizes = np.bincount(numbers, weights=sets.sizes, minlength=len(firsts)).astype(np.int64)

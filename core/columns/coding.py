@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
 from core.columns.domains import Domain
 from core.columns.kernels import add_weighted, find_cells, place_cells, unpack_cells
+from core.columns.places import place_finder
 
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
@@ -53,6 +53,7 @@ class Coder:
         self._origin = 0
         self._table: Codes | None = None
         values = domain.values
+        self._places = place_finder(values, domain.size)
         if pa.types.is_integer(values.type) and len(values):
             whole = to_numpy(values)
             low, high = int(whole[0]), int(whole[-1])
@@ -94,7 +95,7 @@ class Coder:
             # A null stands in for the least value, which is surely in the table, until it gets its own code below.
             codes: Codes = self._looked_up(filled(column, self._origin))
         else:
-            codes = self._out[filled(pc.index_in(column, value_set=self._domain.values), self._domain.size)]
+            codes = self._out[self._places(column)]
         if missing is not None:
             codes[missing] = self._null
         return codes

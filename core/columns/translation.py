@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.arrays import to_numpy
 from core.columns.coding import Packing, Words
 from core.columns.domains import Domain
+from core.columns.places import place_finder
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +63,5 @@ class Translation:
 
 def codes_in(own: Domain, whole: Domain) -> NDArray[np.int64]:
     """Returns the code in one domain of each code of another, shape (own size,); -1 for a value that is not there."""
-    found = pc.fill_null(pc.index_in(own.values, value_set=whole.values), -1)
-    codes = to_numpy(found).astype(np.int64)
+    codes = place_finder(whole.values, -1)(own.values).astype(np.int64)
     return np.append(codes, len(whole.values) if whole.nulls else -1) if own.nulls else codes

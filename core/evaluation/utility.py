@@ -21,6 +21,7 @@ from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
+from core.losses.losses import group_penalties
 
 STAR = "*"
 BOUND = "|"
@@ -38,11 +39,13 @@ class Meaning:
         labels: Shape (pairs,), ascending: number of the label.
         codes: Shape (pairs,): a code of the domain that it may be.
         size: Codes of the domain.
+        costs: Shape (labels,), NCP of each label as it is published: a group or range whole, whatever occurs in it.
     """
 
     labels: NDArray[np.int64]
     codes: NDArray[np.int64]
     size: int
+    costs: Floats
 
     @cached_property
     def members(self) -> NDArray[np.int64]:
@@ -66,7 +69,7 @@ class Meaning:
 
 def itself(size: int) -> Meaning:
     """Returns the meaning of values that are published as they are, each label the code of the same number."""
-    return Meaning(np.arange(size), np.arange(size), size)
+    return Meaning(np.arange(size), np.arange(size), size, np.zeros(size))
 
 
 def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Domain, hierarchy: Hierarchy, level: int | None) -> Meaning:
@@ -86,16 +89,18 @@ def meaning_of(texts: Sequence[str | None], exact: NDArray[np.int64], domain: Do
     places = {} if level is not None else _places(domain)
     numbers = None if level is not None else as_numbers(domain.values)
     found = [
-        np.array([code]) if code >= 0 else _codes(text, known, places, numbers, domain)
+        (np.array([code]), 0.0) if code >= 0 else _codes(text, known, places, numbers, domain)
         for text, code in zip(texts, exact.tolist(), strict=True)
     ]
-    if lost := sum(not len(codes) for codes in found):
+    if lost := sum(not len(codes) for codes, _ in found):
         raise LookupError(lost)
-    labels = np.repeat(np.arange(len(found)), [len(codes) for codes in found])
-    return Meaning(labels, np.concatenate([np.zeros(0, np.int64), *found]).astype(np.int64), domain.size)
+    labels = np.repeat(np.arange(len(found)), [len(codes) for codes, _ in found])
+    codes = np.concatenate([np.zeros(0, np.int64), *(codes for codes, _ in found)]).astype(np.int64)
+    return Meaning(labels, codes, domain.size, np.array([cost for _, cost in found], np.float64))
 
 
-Known = dict[str | None, NDArray[np.int64]]
+Known = dict[str | None, tuple[NDArray[np.int64], float]]
+"""By text, which codes it may be and its NCP."""
 
 
 def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> Known:
@@ -104,11 +109,13 @@ def _known(domain: Domain, hierarchy: Hierarchy, level: int | None) -> Known:
     for one in range(hierarchy.levels) if level is None else [level]:
         order = np.argsort(hierarchy.groups[one], kind="stable")
         groups = np.split(order, np.cumsum(np.bincount(hierarchy.groups[one]))[:-1])
+        costs = group_penalties(hierarchy, domain, one).tolist()
         for texts in _written(hierarchy, one):
-            for text, codes in zip(texts, groups, strict=True):
-                known.setdefault(text, codes)
-    known.setdefault(STAR, np.arange(domain.size))
-    known.setdefault(None, np.array([len(domain.values)]) if domain.nulls else np.arange(domain.size))
+            for text, codes, cost in zip(texts, groups, costs, strict=True):
+                known.setdefault(text, (codes, cost))
+    withheld = np.arange(domain.size), float(domain.size > 1)
+    known.setdefault(STAR, withheld)
+    known.setdefault(None, (np.array([len(domain.values)]), 0.0) if domain.nulls else withheld)
     return known
 
 
@@ -131,17 +138,22 @@ def _places(domain: Domain) -> dict[str, int]:
     return {text: place for place, text in enumerate(as_text(domain.values).to_pylist())}
 
 
-def _codes(text: str | None, known: Known, places: dict[str, int], numbers: Floats | None, domain: Domain) -> NDArray[np.int64]:
+def _codes(
+    text: str | None, known: Known, places: dict[str, int], numbers: Floats | None, domain: Domain
+) -> tuple[NDArray[np.int64], float]:
     if text in known:
         return known[text]
     assert text is not None
     if numbers is not None:
-        for low, high in _ends(text):
-            first = int(np.searchsorted(numbers, _number(low, domain), "left")) if low else 0
-            return np.arange(first, int(np.searchsorted(numbers, _number(high, domain), "right")) if high else len(numbers))
+        for ends in _ends(text):
+            low, high = (_number(end, domain) if end else far for end, far in zip(ends, (numbers[0], numbers[-1]), strict=True))
+            first, last = int(np.searchsorted(numbers, low, "left")), int(np.searchsorted(numbers, high, "right"))
+            reach = min(high, numbers[-1]) - max(low, numbers[0])
+            return np.arange(first, last), float(reach / (numbers[-1] - numbers[0])) if len(numbers) > 1 else 0.0
     if text.startswith("{") and all(part in places for part in text[1:-1].split(", ")):
-        return np.array([places[part] for part in text[1:-1].split(", ")])
-    return np.zeros(0, np.int64)
+        codes = np.array([places[part] for part in text[1:-1].split(", ")])
+        return codes, len(codes) / domain.size if len(codes) > 1 else 0.0
+    return np.zeros(0, np.int64), 0.0
 
 
 def _ends(text: str) -> list[tuple[str, str]]:
@@ -162,24 +174,9 @@ def _number(text: str, domain: Domain) -> float:
     return float("nan") if found is None else float(found[0])
 
 
-def generalised(meaning: Meaning, counts: NDArray[np.int64], domain: Domain) -> float:
-    """Returns the mean NCP of the released records."""
-    return float(np.dot(penalties(meaning, domain), counts) / counts.sum())
-
-
-def penalties(meaning: Meaning, domain: Domain) -> Floats:
-    """Returns NCP of each label (Xu et al. 2006), shape (labels,): 0 where a value is published as it is, 1 for the whole domain.
-
-    Numbers and dates: range over range; other types: values covered over values, 0 for one.
-    """
-    numbers, members = as_numbers(domain.values), meaning.members
-    if numbers is None or len(numbers) < 2:
-        return np.where(members > 1, members / max(domain.size, 1), 0.0)
-    ends = np.append(numbers, np.nan)[: domain.size][meaning.codes]
-    starts = np.flatnonzero(np.diff(meaning.labels, prepend=-1))
-    # fmax and fmin pass over the null's NaN, which max would spread over its label.
-    spans = np.fmax.reduceat(ends, starts) - np.fmin.reduceat(ends, starts)
-    return np.where(members > 1, np.nan_to_num(spans) / (numbers[-1] - numbers[0]), 0.0)
+def generalised(meaning: Meaning, counts: NDArray[np.int64]) -> float:
+    """Returns the mean NCP of the released records (Xu et al. 2006)."""
+    return float(np.dot(meaning.costs, counts) / counts.sum())
 
 
 def total_variation(before: NDArray[np.int64], after: Floats) -> float:

@@ -11,11 +11,13 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.hierarchies.levels import Ladder, Level, numbered
+from core.hierarchies.levels import Extent, Ladder, Level, numbered
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import DateHierarchy
 
 _EPOCH = 1970
+DAYS_ALONE = {1, 86_400_000}
+"""Numbers per day of the types that hold days and no time of day."""
 
 
 def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | None = None) -> Ladder:
@@ -30,7 +32,8 @@ def dates_ladder(qid: str, domain: Domain, spec: DateHierarchy, _folder: Path | 
     moments = _local(qid, domain.values)
     days = moments.astype("datetime64[D]")
     daily = spec.date[0] == "day" and not spec.hides and bool(np.all(days == moments))
-    levels = tuple(_level(days, unit, spec) for unit in spec.date[daily:])
+    scale = _numbers_per_day(domain.values.type)
+    levels = tuple(_level(days, unit, spec, scale) for unit in spec.date[daily:])
     return Ladder(levels, len(moments))
 
 
@@ -50,7 +53,16 @@ def _local(qid: str, values: pa.Array) -> NDArray[np.datetime64]:
         raise HierarchyError.unknown_zone(qid, kind.tz) from None
 
 
-def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy) -> Level:
+def _numbers_per_day(kind: pa.DataType) -> int | None:
+    """Returns how many units a day has where dates are numbers; None with a time zone, whose days are not all alike."""
+    if pt.is_date32(kind):
+        return 1
+    if pt.is_date64(kind):
+        return 86_400_000
+    return None if kind.tz else 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+
+
+def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy, scale: int | None) -> Level:
     months = days.astype("datetime64[M]").astype(np.int64)
     keys = {
         "day": days.astype(np.int64),
@@ -67,7 +79,31 @@ def _level(days: NDArray[np.datetime64], unit: str, spec: DateHierarchy) -> Leve
     for beyond, label in zip((below, above), spec.end_labels, strict=True):
         if label is not None:
             labels = pc.if_else(pa.array(beyond[firsts]), pa.scalar(label, labels.type), labels)
-    return Level(groups, labels, len(firsts))
+    extent = None if scale is None else _extent(days[firsts], unit, scale, spec)
+    return Level(groups, labels, len(firsts), extent=extent)
+
+
+def _extent(days: NDArray[np.datetime64], unit: str, scale: int, spec: DateHierarchy) -> Extent:
+    """Returns from where to where the calendar units of some days reach, the last day included; open beyond the ends of the job."""
+    if unit == "day":
+        first = last = days.astype(np.int64)
+    else:
+        months = {"month": 1, "quarter": 3, "year": 12, "decade": 120}[unit]
+        # Counted from the year 0, so that decades begin where their names say.
+        begun = (days.astype("datetime64[M]").astype(np.int64) + _EPOCH * 12) // months * months - _EPOCH * 12
+        first, after = (month.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64) for month in (begun, begun + months))
+        last = after - 1
+    below, above = _beyond(days, spec)
+    # What an end cuts off a unit belongs to the group beyond it.
+    if spec.last_below is not None:
+        bottom = int(np.datetime64(spec.last_below, "D").astype(np.int64))
+        first, last = np.where(below, first, np.maximum(first, bottom + 1)), np.where(below, bottom, last)
+    if spec.first_above is not None:
+        top = int(np.datetime64(spec.first_above, "D").astype(np.int64))
+        first, last = np.where(above, top, first), np.where(above, last, np.minimum(last, top - 1))
+    # A moment may be any of its last day: the unit ends where the next begins.
+    ends = last * scale if scale in DAYS_ALONE else (last + 1) * scale
+    return np.where(below, -np.inf, first * float(scale)), np.where(above, np.inf, ends.astype(np.float64))
 
 
 def _beyond(days: NDArray[np.datetime64], spec: DateHierarchy) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.disclosing_labels import telling
-from core.hierarchies.levels import Bounds, Ladder, Level
+from core.hierarchies.levels import Bounds, Extent, Ladder, Level
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
@@ -32,6 +32,9 @@ class Hierarchy:
         bounds: The published low and high of each group, each of length ``g``, for numerical kinds; null at ``*``. None for others.
         axes: Bins of the level as the paper counts them (papers/skald.txt, eq. 1), a null included.
         least: The finest level that may be published; an int, not one per level.
+        extents: From where to where what is published of each group reaches (``core.hierarchies.levels.Level``), one entry per level; empty
+            if that is the range of the values in it.
+        height: The number of the last level of the whole hierarchy, where coarse ones were left out (:meth:`within`); else None.
     """
 
     qid: str
@@ -40,6 +43,8 @@ class Hierarchy:
     bounds: tuple[Bounds | None, ...]
     axes: tuple[int, ...]
     least: int = 0
+    extents: tuple[Extent | None, ...] = ()
+    height: int | None = None
 
     @property
     def levels(self) -> int:
@@ -48,8 +53,27 @@ class Hierarchy:
 
     @property
     def top(self) -> int:
-        """The last level, ``*``."""
+        """The last level, ``*`` if none was left out."""
         return len(self.groups) - 1
+
+    @property
+    def steps(self) -> int:
+        """The levels above the first of the whole hierarchy, at least 1: what a level's share is a share of."""
+        return max(self.top if self.height is None else self.height, 1)
+
+    def is_star(self, level: int) -> bool:
+        """Tells whether a level is that of ``*``."""
+        return level > 0 and level == (self.top if self.height is None else self.height)
+
+    def within(self, least: int, most: int) -> Hierarchy:
+        """Returns the same hierarchy without the levels above ``most``, none below ``least`` being published; numbers stay the same."""
+        end = most + 1
+        groups, labels, bounds, axes = self.groups[:end], self.labels[:end], self.bounds[:end], self.axes[:end]
+        height = self.top if self.height is None else self.height
+        return replace(
+            self, groups=groups, labels=labels, bounds=bounds, axes=axes, least=max(self.least, least), height=height,
+            extents=self.extents[:end],
+        )  # fmt: skip
 
     def rolled(self, level_from: int, level_to: int) -> NDArray[np.uint32]:
         """Maps each group at one level to its group at the same or a coarser level.
@@ -96,6 +120,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         tuple(level.bounds for level in levels),
         tuple(level.axis for level in levels),
         _least(qid, levels, folder),
+        tuple(level.extent for level in levels),
     )
 
 
@@ -119,7 +144,9 @@ def check_static(qid: QuasiIdentifier, folder: Path) -> None:
 def _with_null(level: Level) -> Level:
     groups = np.append(level.groups, np.uint32(len(level.labels)))
     bounds = (_ended(level.bounds[0]), _ended(level.bounds[1])) if level.bounds else None
-    return Level(groups, _ended(level.labels), level.axis + 1, bounds)
+    # The group of the null has no numbers.
+    extent = (np.append(level.extent[0], np.nan), np.append(level.extent[1], np.nan)) if level.extent else None
+    return Level(groups, _ended(level.labels), level.axis + 1, bounds, extent)
 
 
 def _ended(column: pa.Array) -> pa.Array:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 Bounds = tuple[pa.Array, pa.Array]
+
+
+Extent: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +24,15 @@ class Level:
         labels: Length ``g``: what is published for each group.
         axis: Bins of the level in the paper's eq. 1; at least ``g``.
         bounds: Low and high of each group, each of length ``g``, where the level has numeric bounds.
+        extent: From where to where what is published reaches, each of shape ``(g,)``, float64 in the unit of
+            ``core.columns.numbers.as_numbers``, infinite at an open end; where that is not what ``bounds`` say.
     """
 
     groups: NDArray[np.uint32]
     labels: pa.Array
     axis: int
     bounds: Bounds | None = None
+    extent: Extent | None = None
 
 
 @dataclass(frozen=True, eq=False)

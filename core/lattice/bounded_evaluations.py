@@ -87,7 +87,7 @@ class Evaluations:
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
-        self.lattice = Lattice(tuple(sizes), self.root.node)
+        self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
         self.levels = [_differing(hierarchy, first) for hierarchy, first in zip(self.hierarchies, self.root.node, strict=True)]
         objective = objective_of(self.objective)
         # Prices are asked first wherever an objective has them.
@@ -119,7 +119,7 @@ class Evaluations:
     def measured(self) -> dict[str, float]:
         """The best value by the name of its objective, as ``core.lattice.search.Found`` has it."""
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
-        return {self.objective: self.value / values} if measured_by_name(self.objective) else {}
+        return measured_by_name(self.objective, self.value, values, self.prices)
 
     def node(self, steps: Steps) -> Node:
         """Returns the level of each QID."""

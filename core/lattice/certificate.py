@@ -75,7 +75,7 @@ class Examination:
     visits_to: VisitsTo = lambda root: None
 
     def __post_init__(self) -> None:
-        self.lattice = Lattice.whole([hierarchy.levels for hierarchy in self.hierarchies])
+        self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
         self.roots: list[Node] = []
         allowed = Lattice.allowed(self.hierarchies)
         self._nodes, self._allowed = allowed.nodes, self.lattice.above(allowed.root)

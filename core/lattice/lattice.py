@@ -26,10 +26,12 @@ class Lattice:
     Attributes:
         levels: Number of levels of each QID's hierarchy.
         root: The finest node; (0, …, 0) unless memory forces a coarser one.
+        highest: The last level of each whole hierarchy, where the coarsest of them are left out; precision is a share of these.
     """
 
     levels: tuple[int, ...]
     root: Node
+    highest: tuple[int, ...] = ()
 
     @classmethod
     def whole(cls, levels: Sequence[int]) -> Lattice:
@@ -39,7 +41,12 @@ class Lattice:
     @classmethod
     def allowed(cls, hierarchies: Sequence[Hierarchy]) -> Lattice:
         """Returns the lattice of the nodes that may be published."""
-        return cls(tuple(hierarchy.levels for hierarchy in hierarchies), tuple(hierarchy.least for hierarchy in hierarchies))
+        return cls.above_root(hierarchies, tuple(hierarchy.least for hierarchy in hierarchies))
+
+    @classmethod
+    def above_root(cls, hierarchies: Sequence[Hierarchy], root: Node) -> Lattice:
+        """Returns the lattice of the nodes at or above a root."""
+        return cls(tuple(hierarchy.levels for hierarchy in hierarchies), root, tuple(hierarchy.steps for hierarchy in hierarchies))
 
     @cached_property
     def top(self) -> Node:
@@ -98,12 +105,12 @@ class Lattice:
     @cached_property
     def unit(self) -> int:
         """The least common multiple of the highest levels."""
-        return lcm(*(max(highest, 1) for highest in self.top))
+        return lcm(*(max(highest, 1) for highest in self.highest or self.top))
 
     @cached_property
     def steps(self) -> tuple[int, ...]:
         """What one level of each QID adds to ``imprecision``; kept, because with hundreds of QIDs a node would take as many divisions."""
-        return tuple(self.unit // max(highest, 1) for highest in self.top)
+        return tuple(self.unit // max(highest, 1) for highest in self.highest or self.top)
 
     def precision(self, node: Node) -> Fraction:
         """Returns Sweeney's Prec = 1 − mean(level / highest level), exactly; a QID with one level counts as not generalised."""

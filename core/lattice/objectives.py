@@ -125,8 +125,8 @@ C_AVG = Counting(
 
 
 def _steps(hierarchies: Sequence[Hierarchy]) -> list[Floats]:
-    unit = Lattice.whole([hierarchy.levels for hierarchy in hierarchies]).unit
-    return [np.arange(hierarchy.levels, dtype=np.float64) * (unit // max(hierarchy.top, 1)) for hierarchy in hierarchies]
+    steps = Lattice.allowed(hierarchies).steps
+    return [np.arange(hierarchy.levels, dtype=np.float64) * step for hierarchy, step in zip(hierarchies, steps, strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,18 +136,30 @@ class Prices:
     Attributes:
         base: Per axis, shape (levels,): the cost of all records if none is suppressed.
         extra: Per axis and level, shape (groups,): what suppressing a record of the group adds; empty if nothing.
+        weights: Of each QID; empty if they all count alike.
     """
 
     base: tuple[Floats, ...]
     extra: tuple[tuple[Floats, ...], ...] = ()
+    weights: tuple[float, ...] = ()
 
     def floor(self, lattice: Lattice) -> Floats:
         """Returns the lower bound of every node, in the lattice's shape, rounded down a little: a node that could win is never cut."""
         total = np.zeros((1,) * len(self.base))
-        for costs in np.ix_(*(cost[first:] for cost, first in zip(self.base, lattice.root, strict=True))):
+        spans = zip(self.base, lattice.root, lattice.levels, strict=True)
+        for costs in np.ix_(*(cost[first:levels] for cost, first, levels in spans)):
             total = total + costs
         # A factor below 1 would lift what is negative.
         return np.where(total > 0, total * ROUNDING, total)
+
+    def weighted(self, weights: Sequence[float]) -> Prices:
+        """Returns the same prices with those of each QID times its weight, shape (QIDs,); axes after them cost nothing anyway."""
+        if not weights:
+            return self
+        each = (*weights, *(1.0,) * (len(self.base) - len(weights)))
+        base = tuple(cost * weight for cost, weight in zip(self.base, each, strict=True))
+        extra = tuple(tuple(more * weight for more in levels) for levels, weight in zip(self.extra, each, strict=False))
+        return Prices(base, extra, tuple(weights))
 
     def cost(self, node: Node, codes: NDArray[np.unsignedinteger], lost: NDArray[np.int64]) -> float:
         """Returns the cost of a node.
@@ -167,8 +179,9 @@ class Prices:
 
 
 def prices_of(
-    objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None
-) -> Prices | None:
+    objective: str, hierarchies: Sequence[Hierarchy], domains: Sequence[Domain], others: int = 0, left: Histogram | None = None,
+    weights: Sequence[float] = (),
+) -> Prices | None:  # fmt: skip
     """Returns the prices of an objective, or None for one that needs counts.
 
     Args:
@@ -177,13 +190,14 @@ def prices_of(
         domains: One per QID, with the counts of all records.
         others: Axes of sensitive columns, which cost nothing.
         left: Cells of the records whose cost is asked for, all of them if left out. Nodes below theirs have no cost.
+        weights: What a QID's cost is multiplied by, one per QID; empty if they all count alike.
     """
     priced = objective_of(objective)
     if not isinstance(priced, Pricing):
         return None
     free, nothing = np.zeros(1), tuple((np.zeros(0),) for _ in range(others))
     if priced.levels is not None:
-        return Prices((*priced.levels(hierarchies), *(free,) * others))
+        return Prices((*priced.levels(hierarchies), *(free,) * others)).weighted(weights)
     assert priced.groups is not None
     base: list[Floats] = []
     extra: list[tuple[Floats, ...]] = []
@@ -199,7 +213,7 @@ def prices_of(
             costs = [cost - costs[first] for cost in costs]
         base.append(np.array(costs))
         extra.append(tuple(more))
-    return Prices((*base, *(free,) * others), (*extra, *nothing))
+    return Prices((*base, *(free,) * others), (*extra, *nothing)).weighted(weights)
 
 
 def covered(hierarchy: Hierarchy, domain: Domain, level: int) -> Floats:
@@ -239,7 +253,22 @@ def objective_of(name: str) -> Counting | Pricing:
     return found
 
 
-def measured_by_name(name: str) -> bool:
-    """Tells whether a release tells the objective's value under its own name."""
+WEIGHTED = "weighted"
+"""Under which a release tells what was minimised where QIDs have weights."""
+
+
+def measured_by_name(name: str, value: float, values: int, prices: Prices | None) -> dict[str, float]:
+    """Returns what a release tells of an objective beside the losses of every release: per record and QID, by its name.
+
+    Args:
+        name: Of the objective.
+        value: The cost of the node.
+        values: Records times QIDs.
+        prices: Of the objective, if it has any; with weights their mean is told, under a name of its own.
+    """
     objective = objective_of(name)
-    return isinstance(objective, Pricing) and objective.told
+    if not isinstance(objective, Pricing) or objective.groups is None:
+        return {}
+    if prices and prices.weights:
+        return {WEIGHTED: value * len(prices.weights) / (values * sum(prices.weights))}
+    return {name: value / values} if objective.told else {}

@@ -88,4 +88,4 @@ def extended(lattice: Lattice, size: Callable[[Node], int], budget: int) -> Node
 
 def _levels(lattice: Lattice, node: Node, finer: Node) -> int:
     """Returns the levels of the axis on which two nodes differ: a step along it gains a precision of one over that."""
-    return next(highest for highest, high, low in zip(lattice.top, node, finer, strict=True) if high != low)
+    return next(highest for highest, high, low in zip(lattice.highest or lattice.top, node, finer, strict=True) if high != low)

@@ -108,7 +108,7 @@ class Search:
         self._counting = objective if isinstance(objective, Counting) else None
         if self._counting is None and not self.prices:
             raise ValueError(f"{self.objective} has prices")
-        self.lattice = Lattice(tuple(hierarchy.levels for hierarchy in self.hierarchies), self.root.node)
+        self.lattice = Lattice.above_root(self.hierarchies, self.root.node)
         self._allowed = Lattice.allowed(self.hierarchies).root
         self.tags = np.full(self.lattice.shape, UNKNOWN) if self.known is None else self.known.copy()
         self.bounds = self.prices.floor(self.lattice) if self.prices else np.zeros(self.lattice.shape)
@@ -143,7 +143,7 @@ class Search:
 
     def _measured(self, node: Node) -> dict[str, float]:
         values = self.root.records * (len(self.hierarchies) - len(self.sensitive))
-        return {self.objective: self.values[node] / values} if measured_by_name(self.objective) else {}
+        return measured_by_name(self.objective, self.values[node], values, self.prices)
 
     def statuses(self) -> Statuses:
         """Returns what was found out about each node, in the lattice's shape."""

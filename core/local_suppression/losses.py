@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
-from core.lattice.objectives import Pricing, objective_of
+from core.lattice.objectives import WEIGHTED, Pricing, objective_of
 from core.local_suppression.recoding import Part
 from core.losses.losses import c_avg, dm, group_penalties, sum_of_squares
 
@@ -103,21 +103,23 @@ def part_charge(
 
 
 def measured(
-    objective: str, parts: Sequence[Part], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int
-) -> dict[str, float]:
+    objective: str, parts: Sequence[Part], domains: Sequence[Domain], hierarchies: Sequence[Hierarchy], dropped: int,
+    weights: Sequence[float] = (),
+) -> dict[str, float]:  # fmt: skip
     """Returns the value of an objective that is none of the losses that every release tells, per record and QID, by its name."""
     records = domains[0].records
     priced = objective_of(objective)
-    if not isinstance(priced, Pricing) or not priced.told or priced.groups is None:
+    if not isinstance(priced, Pricing) or priced.groups is None or not (priced.told or weights):
         return {}
     total = 0.0
-    for qid, domain in enumerate(domains):
+    for qid, (domain, weight) in enumerate(zip(domains, weights or (1.0,) * len(domains), strict=True)):
         star = priced.withheld(domain)
-        total += part_charge(parts, qid, priced.groups, star, domains, hierarchies) + dropped * star
+        cost = part_charge(parts, qid, priced.groups, star, domains, hierarchies) + dropped * star
         if priced.relative:
             values = np.append(domain.counts, domain.nulls)[: domain.size]
-            total -= float(np.dot(values, priced.groups(hierarchies[qid], domain, 0)))
-    return {objective: total / (records * len(domains))}
+            cost -= float(np.dot(values, priced.groups(hierarchies[qid], domain, 0)))
+        total += weight * cost
+    return {WEIGHTED if weights else objective: total / (records * (sum(weights) if weights else len(domains)))}
 
 
 def _precision(parts: Sequence[Part], masks: NDArray[np.bool_], hierarchies: Sequence[Hierarchy]) -> float:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
+from core.hierarchies.spelling import as_text
 
 # Σ c² is at most (Σ c)², and the square of this is the last round one below 2^63.
 INT64_SAFE_RECORDS = 3_000_000_000
@@ -73,21 +76,59 @@ def united(sizes: Mapping[int, int], by_unit: Mapping[int, int], k: int) -> dict
 
 
 def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray[np.float64]:
-    """Returns NCP of each group at a level (Xu et al. 2006), shape (groups,), from 0 (one value) to 1 (the whole domain).
+    """Returns NCP of each group at a level (Xu et al. 2006), shape (groups,), from 0 (the value) to 1 (the whole domain).
 
-    Numbers and dates: range of the observed values in the group over the range of the domain. Other types: distinct values in the group
-    over distinct values in the domain, 0 where there is one.
+    What is published counts whole, whatever occurs in it: of numbers and dates the length of the interval, as far as it lies within the
+    range of the domain, over that range (of groups that have names and no ends, the range of their values); of other types the distinct
+    values that a group stands for over those of the domain, one at least where it is not the value itself.
     """
     groups = hierarchy.groups[level]
     sizes = np.bincount(groups, minlength=len(hierarchy.labels[level]))
     numbers = as_numbers(domain.values)
     if numbers is None or len(numbers) < 2 or numbers[-1] == numbers[0]:
-        return np.where(sizes > 1, sizes / max(domain.size, 1), 0.0)
-    # The group of the null has no numbers and stays at minus infinity, which becomes 0 below.
-    low, high = np.full(len(sizes), np.inf), np.full(len(sizes), -np.inf)
-    np.minimum.at(low, groups[: len(numbers)], numbers)
-    np.maximum.at(high, groups[: len(numbers)], numbers)
-    return np.where(sizes > 1, np.maximum(high - low, 0) / (numbers[-1] - numbers[0]), 0.0)
+        return np.where(sizes > 1, sizes, _named(hierarchy, domain, level, sizes)) / max(domain.size, 1)
+    low, high = _reach(hierarchy, level, numbers, len(sizes))
+    reach = np.minimum(high, numbers[-1]) - np.maximum(low, numbers[0])
+    # The group of the null has no numbers; the last level is that of all values.
+    reach = np.where(np.isfinite(reach), np.maximum(reach, 0), 0) / (numbers[-1] - numbers[0])
+    return np.where(hierarchy.is_star(level), float(domain.size > 1), reach)
+
+
+def _named(hierarchy: Hierarchy, domain: Domain, level: int, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Returns 1 for each group of a single value that is published under another name, else 0; shape (groups,)."""
+    named = np.zeros(len(sizes))
+    if level == 0 or domain.size < 2:
+        return named
+    alone = np.flatnonzero(sizes[hierarchy.groups[level][: len(domain.values)]] == 1)
+    own = as_text(domain.values.take(pa.array(alone)))
+    told = hierarchy.labels[level].take(pa.array(hierarchy.groups[level][alone]))
+    named[hierarchy.groups[level][alone]] = np.asarray(pc.not_equal(own, told.cast(own.type)), np.float64)
+    return named
+
+
+def _reach(hierarchy: Hierarchy, level: int, numbers: NDArray[np.float64], groups: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Returns from where to where each group reaches, shapes (groups,): as published, or as far as its values do."""
+    if hierarchy.extents and (extent := hierarchy.extents[level]) is not None:
+        return extent
+    if level and (bounds := hierarchy.bounds[level]) is not None:
+        ends = [_floats(bound) for bound in bounds]
+        known = [np.isfinite(end) for end in ends]
+        low, high = (np.where(there, end, far) for there, end, far in zip(known, ends, (-np.inf, np.inf), strict=True))
+        # Neither end: the null, or all values.
+        neither = ~known[0] & ~known[1]
+        return np.where(neither, np.nan, low), np.where(neither, np.nan, high)
+    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
+    inside = hierarchy.groups[level][: len(numbers)]
+    np.minimum.at(low, inside, numbers)
+    np.maximum.at(high, inside, numbers)
+    return low, high
+
+
+def _floats(bounds: pa.Array) -> NDArray[np.float64]:
+    found = as_numbers(bounds.fill_null(bounds.drop_null()[0])) if bounds.null_count < len(bounds) else None
+    if found is None:
+        return np.full(len(bounds), np.nan)
+    return np.where(np.asarray(bounds.is_valid()), found, np.nan)
 
 
 def certainty_penalty(

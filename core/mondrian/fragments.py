@@ -156,26 +156,29 @@ def _balanced(qid: int, ranks: Sequence[int]) -> _Node:
     return _Node(qid, ranks[middle], (_balanced(qid, ranks[:middle]), _balanced(qid, ranks[middle + 1 :])))
 
 
-def merge_thin(tree: Tree, keeps: Callable[[Group], bool]) -> list[Group]:
-    """Merges leaves that fail by themselves with their siblings, and returns the leaves of each fragment, from left to right.
+def merge_thin(tree: Tree, is_large: Callable[[Group], bool], keeps: Callable[[Group], bool] | None = None) -> list[Group]:
+    """Merges leaves that are too thin with their siblings, and returns the leaves of each fragment, from left to right.
 
-    The sibling of a leaf that stands beside a subtree is the nearest fragment of that subtree. Under a model by which safe records beside
-    unsafe ones can become unsafe, the next one may be needed too.
+    Who is merged with whom follows from quasi-identifiers: the sibling of a thin leaf that stands beside a subtree is the nearest fragment
+    of that subtree. Sensitive values decide one thing alone: a cut on one side of which any fragment breaks the model is not made, and all
+    that lies on both sides is one fragment. So nobody learns more by it than that of a cut that was not made.
 
     Args:
         tree: The cuts.
-        keeps: Tells whether the records of some leaves together keep the privacy model; those of all leaves do.
+        is_large: Tells whether some leaves together have k people; all leaves do.
+        keeps: Tells whether they keep what is asked of sensitive values; all leaves do. Without it nothing is asked.
     """
 
     def walk(node: int) -> list[Group]:
         if tree.qids[node] == LEAF:
             return [(tree.lefts[node],)]
         left, right = walk(tree.lefts[node]), walk(tree.lefts[node] + 1)
-        # Of several fragments none fails: only a single one can, which had nothing to be merged with yet.
-        while right and not keeps(left[0]):
+        # Of several fragments none is thin: only a single one can be, which had nothing to be merged with yet.
+        while right and not is_large(left[0]):
             left = [(*left[0], *right.pop(0))]
-        while left and right and not keeps(right[0]):
+        while left and right and not is_large(right[0]):
             right = [(*left.pop(), *right[0])]
-        return [*left, *right]
+        found = [*left, *right]
+        return found if keeps is None or all(map(keeps, found)) else [tuple(leaf for group in found for leaf in group)]
 
     return walk(0)

@@ -40,10 +40,9 @@ def generalise(
     Raises:
         ValueError: intervals of values that are neither numbers nor dates.
     """
-    numerical = is_numerical(domain)
-    match way or ("interval" if numerical and not hierarchy.least else "hierarchy"):
+    match way or usual_way(domain, hierarchy):
         case "interval":
-            if not numerical:
+            if not is_numerical(domain):
                 raise ValueError(domain.qid)
             return ranges(codes, sets, domain, hierarchy, intervals, ends)
         case "set":
@@ -52,6 +51,11 @@ def generalise(
             return prefixes(codes, sets, domain)
         case _:
             return ancestors(codes, sets, domain, hierarchy, None)
+
+
+def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:
+    """Returns how a QID is published of which the job does not say it."""
+    return "interval" if is_numerical(domain) and not hierarchy.least else "hierarchy"
 
 
 def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> QidLabels:

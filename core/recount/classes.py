@@ -67,6 +67,11 @@ class Recount:
         """Number of classes by size, in the unit of k."""
         return self.persons.sizes if self.persons else self.sizes
 
+    @property
+    def nothing_but_stars(self) -> frozenset[str]:
+        """The columns of quasi-identifiers that hold nothing but ``*``."""
+        return frozenset(name for name, records in self.withheld.items() if records == self.records)
+
     def starred(self, masked: int) -> tuple[int, int]:
         """Returns who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
         if self.persons is None:
@@ -158,7 +163,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest's risk in the population is not that of the classes in the files")
     # Numbers and dates are told by their hierarchy, or else by the manifest itself.
     ranged = {qid.name: qid.name in manifest.endpoints or qid.hierarchy.kind in RANGED for qid in job.columns.quasi_identifiers}
-    if manifest.endpoints != endpoints_of(job, ranged, manifest.node):
+    if manifest.endpoints != endpoints_of(job, ranged, manifest.node, recount.nothing_but_stars):
         faults.append("the manifest does not say truly where ranges end")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")

@@ -51,7 +51,7 @@ def compare_command(
     counts, ks = _numbers(CHUNKS if chunks is None else chunks, "--chunks"), _numbers(KS if k is None else k, "--k")
     from flows.terminal.runs import progress_bars
 
-    with _flow("compare", direct, job, settings or ()) as flow, progress_bars(Console(stderr=True)):
+    with _flow("flows.compare:compare", direct, job, settings or ()) as flow, progress_bars(Console(stderr=True)):
         compared = flow(job, tuple(settings or ()), counts, ks, cut, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
@@ -66,7 +66,7 @@ def _compare_methods(
 ) -> None:
     from flows.terminal.runs import progress_bars
 
-    with _flow("compare_methods", direct, job, settings) as flow, progress_bars(Console(stderr=True)):
+    with _flow("flows.compare_methods:compare_methods", direct, job, settings) as flow, progress_bars(Console(stderr=True)):
         compared = flow(job, settings, methods, ks, to)
     if as_json:
         sys.stdout.write(compared.comparison.model_dump_json(indent=2) + "\n")
@@ -97,18 +97,18 @@ def _numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 @contextmanager
-def _flow(name: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
-    from importlib import import_module
+def _flow(path: str, direct: bool, job: Path, settings: Sequence[str]) -> Iterator[Callable[..., Any]]:
+    from pkgutil import resolve_name
 
     from schemas.job.run_parameters import RunParameters
     from tasks.engine.flows import SWITCH, without_prefect
 
     if direct or without_prefect():
         os.environ[SWITCH] = "1"
-        yield getattr(import_module(f"flows.{name}"), name)
+        yield resolve_name(path)
         return
     RunParameters.of(job, settings)  # refuses what Prefect must not keep
     from flows.server.local_api import api, prepare
 
     with api(prepare()):
-        yield getattr(import_module(f"flows.{name}"), name)
+        yield resolve_name(path)

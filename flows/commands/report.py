@@ -27,24 +27,15 @@ def report(
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
     from tasks.report.again import report_again
+    from tasks.store.files import open_folder
 
     made = report_again(release, load_job(job, settings or ()) if job else None)
     written = []
     if to or not as_json:
-        written = write_report(_folder(to), made) if to else restore_report(release, made)
+        written = write_report(open_folder(to), made) if to else restore_report(release, made)
     if as_json:
         sys.stdout.write(made.model_dump_json(indent=2) + "\n")
     else:
         Console(soft_wrap=True, highlight=False).print(
             f"Made again from manifest.json and the data files: {' and '.join(map(str, written))}", markup=False
         )
-
-
-def _folder(path: Path) -> Path:
-    from schemas.errors.base import StorageError
-
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StorageError.not_writable(str(path), error.strerror or "unknown reason") from None
-    return path

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from operator import attrgetter
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -10,6 +13,7 @@ from flows.terminal.runs import fact_table, passed_words, risk_words
 from schemas.errors.base import counted
 from schemas.release.passthrough import passthrough_warnings
 from tasks.planning.local_plan import LocalPlan
+from tasks.planning.outlook import WRITE, Outlook
 from tasks.planning.plan import Plan
 from tasks.report.units import Unit
 
@@ -52,7 +56,7 @@ def plan_summary(plan: Plan) -> RenderableType:
         table.add_row("pseudonyms", Text(", ".join(f"{column} ({words})" for column, words in plan.pseudonyms.items())))
     for name, one in plan.passthrough.items():
         table.add_row("untreated", Text(f"{name}: {passed_words(one)}"))
-    for sentence in passthrough_warnings(plan.passthrough):
+    for sentence in (*plan.warnings, *passthrough_warnings(plan.passthrough)):
         table.add_row("warning", Text(sentence))
     if plan.exposed:
         table.add_row(f"unique {plan.unit}s", _share(plan.exposed.unique, plan))
@@ -64,7 +68,20 @@ def plan_summary(plan: Plan) -> RenderableType:
         table.add_row("risk before", risk_words(plan.risk, unit))
     if said := unit.warning():
         table.add_row("warning", said)
+    for name, text in outlook_rows(plan.outlook):
+        table.add_row(name, Text(text))
     return Group(table, "", _planned_qids(plan), *(["", said] if (said := plan.not_counted or driver_words(plan)) else []))
+
+
+def outlook_rows(outlook: Outlook | None) -> Iterator[tuple[str, str]]:
+    """Yields what several ways to anonymise would lose, and the line that asks for the one that loses least."""
+    if outlook is None:
+        return
+    lost = (f"{one.way} {one.gcp:.3f}{'' if outlook.whole else f' ± {one.error:.3f}'}" for one in outlook.ways)
+    of = "all records" if outlook.whole else f"samples of about {outlook.records:,} records; of all it is less"
+    yield "would lose", f"GCP by k alone, of {of}: {' · '.join(lost)}"
+    best = min(outlook.ways, key=attrgetter("gcp"))
+    yield "least", f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods skald,mondrian"
 
 
 def _counted(plan: Plan) -> bool:

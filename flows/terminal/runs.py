@@ -18,6 +18,7 @@ from schemas.release.passthrough import PassedColumn, unclaimed_because
 from schemas.release.population import population_sentences
 from tasks.engine.progress import STEPS, listening
 from tasks.publication.manifests import risk_after
+from tasks.report.advice import advice_sentences
 from tasks.report.linked import linked_sentences
 from tasks.report.sentences import increment_sentences, warning_sentences
 from tasks.report.units import Unit
@@ -74,18 +75,25 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
         table.add_row("pseudonymous", f"{columns}: linkable to every release with the same key or vault")
-    for sentence in linked_sentences(manifest):
-        table.add_row("linked", sentence)
-    for sentence in increment_sentences(manifest):
-        table.add_row("source", sentence)
-    for sentence in warning_sentences(manifest):
-        table.add_row("warning", sentence)
+    for name, text in said_rows(manifest):
+        table.add_row(name, text)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
     table.add_row("verified", "recounted from the written files")
     # Outside the table, which would break a path where the terminal ends.
     paths = [f" {'release':<13} {folder}", *([f" {'report':<13} {report}"] if (report := Path(folder, "report.html")).is_file() else [])]
     said = Group(table, *(Text(path) for path in paths))
     return said if new else Group("Already published: the same job on the same data. Nothing was done.", said)
+
+
+def said_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """Yields what is said in sentences: of linked records, of the source since the last release, warnings, and what to do next."""
+    said = {
+        "linked": linked_sentences(manifest),
+        "source": increment_sentences(manifest),
+        "warning": warning_sentences(manifest),
+        "next": advice_sentences(manifest, manifest.asked.objective if manifest.asked else None),
+    }
+    yield from ((name, sentence) for name, sentences in said.items() for sentence in sentences)
 
 
 def passed_words(one: PassedColumn) -> str:

@@ -53,7 +53,8 @@ class HierarchyError(SkaldError):
         """Observed values that the hierarchy does not list."""
         return cls(
             f"Column '{qid}': {values:,} of {counted(total, 'value')} {'is' if total == 1 else 'are'} not in {where}; "
-            "add each of them with its labels, and check spelling, spaces and the delimiter if most are missing."
+            "add each of them with its labels ('skald hierarchy complete' does it in a CSV file), and check spelling, spaces and the "
+            "delimiter if most are missing."
         )
 
     @classmethod
@@ -89,3 +90,30 @@ class HierarchyError(SkaldError):
     def not_recounted(cls, name: str, kind: str) -> Self:
         """The recount has no reading of its own of a kind of hierarchy."""
         return cls(f"Column '{name}': the recount cannot group values by {kind}, so that nothing is proved; use another kind of hierarchy.")
+
+    @classmethod
+    def no_level(cls, qid: str, where: str, level: int, top: int) -> Self:
+        """The job names a level that the hierarchy has not over these data."""
+        return cls(f"{where}: column '{qid}' has levels 0 to {top} over this source, and none of number {level}. Name another one.")
+
+    @classmethod
+    def tells(cls, qid: str, where: str, level: int, least: int) -> Self:
+        """The job names a level at which the column would tell what the job hides."""
+        return cls(f"{where}: at level {level} column '{qid}' tells what the job hides; the finest level that may be published is {least}.")
+
+    @classmethod
+    def unlisted_type(cls, qid: str, kind: str) -> Self:
+        """Values of this type cannot be listed in a file."""
+        return cls(f"Column '{qid}' is of type {kind}, whose values cannot be listed in a file; convert it to text in the source.")
+
+    @classmethod
+    def no_qid(cls, qid: str, known: str) -> Self:
+        """A command was given a column that is no quasi-identifier of the job."""
+        return cls(f"Column '{qid}' is no quasi-identifier of the job{known}; give the name of one with --column.")
+
+    @classmethod
+    def no_file(cls, qid: str, kind: str) -> Self:
+        """A hierarchy that stands in the job itself was to be completed."""
+        return cls(
+            f"Column '{qid}' has a hierarchy of {kind}, which is written in the job; 'complete' adds to CSV files alone. Change the job."
+        )

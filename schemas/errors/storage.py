@@ -40,6 +40,15 @@ class MachineError(StorageError):
         )
 
     @classmethod
+    def no_room(cls, limit: int, least: int) -> MachineError:
+        """The address space is limited to less than the libraries map."""
+        return cls(
+            f"The system allows this process {limit / 1e9:,.1f} GB of address space, and the libraries of every command map up to "
+            f"{least / 1e9:,.0f} GB, most of which they never use. Raise the limit (ulimit -v), or limit resident memory instead (a "
+            "container's, or a control group's); nothing was read or published."
+        )
+
+    @classmethod
     def no_files(cls) -> MachineError:
         """No further file could be opened."""
         return cls(

@@ -5,7 +5,7 @@ from typing import Any
 
 from schemas.errors.base import listed, nearest
 from schemas.job.columns import hidden, names
-from schemas.job.method import METHODS, one_level
+from schemas.job.method import METHODS, has_ways, one_level
 from schemas.job.person import NONE
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
@@ -42,7 +42,7 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
     faults = [
         f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"
         for name, way in chosen.items()
-        if method.get("name") == "mondrian" and way not in {None, "hierarchy"}
+        if has_ways(method) and way not in {None, "hierarchy"}
     ]
     if intervals == "bounds":
         faults += [f"intervals: '{name}' may not be published exactly; bounds of it need method: {{name: skald}}" for name in concerned]
@@ -124,7 +124,7 @@ def rank_faults(endpoints: object, quasi_identifiers: object, method: Mapping[st
         hierarchy = qid.get("hierarchy") if isinstance(qid, Mapping) else getattr(qid, "hierarchy", None)
         encoded = hierarchy.get("encode") if isinstance(hierarchy, Mapping) else getattr(hierarchy, "encode", False)
         way = ways.get(name) if isinstance(ways, Mapping) else ways
-        if encoded is True and (one_level(method) or (way == "hierarchy" and method.get("name") == "mondrian")):
+        if encoded is True and (one_level(method) or (way == "hierarchy" and has_ways(method))):
             faults.append(
                 f"endpoints: '{name}' is published in bins of ranks, which end at values of the source whoever has them; use observed, "
                 "widths of the values themselves (no encode), or a method with ranges of its own"

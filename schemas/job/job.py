@@ -22,6 +22,7 @@ from schemas.job.suppression import Suppression
 from schemas.privacy.kinds import DISTANCE_SCHEMAS
 from schemas.pseudonyms.identifiers import Identifier, subject_faults
 from schemas.reading.faults import fault_lines
+from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
 from schemas.reading.overrides import apply_overrides
@@ -128,6 +129,11 @@ class Job(StrictModel):
         return self.endpoints != "observed"
 
     @property
+    def tries_next(self) -> bool:
+        """Whether cuts are chosen by what l or t refused, which tells those who know the algorithm of sensitive values."""
+        return bool(self.privacy.columns) and getattr(self.method, "refused", "stop") == "next"
+
+    @property
     def target_path(self) -> Path:
         """The folder that gets the releases, absolute; for an object store the one in which they are made before they are copied."""
         return self.work_path / "outbox" if isinstance(self.target, str) else self.resolve(self.target)
@@ -204,17 +210,17 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
+def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
     """Returns the job of a YAML file, with single settings replaced.
 
     Args:
-        path: the job file.
+        path: the job file, or what a program gives in its place.
         overrides: settings such as ``privacy.k=10`` or ``columns.quasi_identifiers.0.name=age``; the value is read as YAML.
 
     Raises:
         JobError: anything wrong with the file or the overrides, all faults at once.
     """
-    text, faults = read_text(path)
+    text, faults = (path.text, []) if isinstance(path, GivenJob) else read_text(path)
     data, unread = parse(text) if not faults else (None, [])
     faults += unread
     if not isinstance(data, dict):
@@ -225,7 +231,7 @@ def load_job(path: Path, overrides: Sequence[str] = ()) -> Job:
     faults += fit_faults(data)
     job = None
     try:
-        job = Job.model_validate(data, context={"folder": path.parent})
+        job = Job.model_validate(data, context={"folder": path.folder if isinstance(path, GivenJob) else path.parent})
     except ValidationError as error:
         faults += fault_lines(error.errors(include_url=False), Job, data)
     if faults or job is None:

@@ -1,22 +1,50 @@
 """The algorithms that a job can ask for, one model each, told apart by their name."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from schemas.job.mondrian import MondrianMethod, mondrian_faults
+from schemas.errors.base import counted, nearest
+from schemas.job.columns import names
+from schemas.job.mondrian import MondrianMethod, mondrian_faults, ways_faults
 from schemas.job.objectives import OBJECTIVES
-from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
-from schemas.reading.model import Choice, MethodSpec
+from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod
+from schemas.reading.model import Choice, ExactDecimal, MethodSpec, alternatives, fault
 from schemas.reading.registry import Code, Loadable, OneOf, Registry, Schemas
+
+MOST_WEIGHT = 1_000_000
+Level = Annotated[int, Field(ge=0)]
+
+
+def level_range(levels: list[int]) -> list[int]:
+    """Returns the least and the most level of a QID.
+
+    Raises:
+        PydanticCustomError: not two numbers, or the first is the larger.
+    """
+    if len(levels) != 2 or levels[0] > levels[1]:
+        raise fault("must be the least and the most level, as in [0, 3]")
+    return levels
+
+
+def weight(value: Decimal) -> Decimal:
+    """Returns the weight of a QID.
+
+    Raises:
+        PydanticCustomError: negative, or beyond what makes a difference.
+    """
+    if not 0 <= value <= MOST_WEIGHT:
+        raise fault(f"must be a number from 0 to {MOST_WEIGHT:,}")
+    return value
 
 
 class SkaldMethod(MethodSpec):
     """The optimal full-domain node under a memory budget (papers/skald.txt)."""
 
-    counted_if_set: ClassVar[frozenset[str]] = frozenset({"linked"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"linked", "node", "levels", "weights"})
     name: Literal["skald"] = "skald"
     """Chooses this algorithm."""
     root: Literal["occupied", "dense"] = "occupied"
@@ -24,6 +52,13 @@ class SkaldMethod(MethodSpec):
     objective: Annotated[str, OneOf(OBJECTIVES)] = "dm_star"
     """What is best: eq. 4 of the paper, the sum over all cells as El Emam and ARX have it, mean class size, precision, certainty penalty
     (range over range, or values covered), non-uniform entropy."""
+    weights: dict[str, Annotated[ExactDecimal, AfterValidator(weight)]] = Field(default_factory=dict)
+    """How much a QID counts in an objective that adds up what each of them loses (certainty penalty, precision, entropy): a number by
+    name, 1 for those that are not named. Losses of the release are told without weights, and what was minimised beside them."""
+    levels: dict[str, Annotated[list[Level], AfterValidator(level_range)]] = Field(default_factory=dict)
+    """The least and the most level of a QID, both included, by its name, as in ``age: [0, 3]``: only nodes within are looked at."""
+    node: Annotated[list[Level], Field(min_length=1)] | None = None
+    """Takes this node, a level for each QID in job order, instead of a search; refused if it does not keep the promise."""
     roots: Annotated[int, Field(ge=1, le=100)] = 3
     """Root histograms that are counted at most where the finest does not fit the memory; 1 is the paper's, more examine more nodes."""
     effort: Annotated[int, Field(ge=1, le=100_000_000)] = 20_000
@@ -31,6 +66,38 @@ class SkaldMethod(MethodSpec):
     linked: Literal["tell", "keep"] = "tell"
     """What becomes of records that pseudonyms show to be one person's: it is told how many people share the set of combinations that they
     are in, or that is kept at k: records are suppressed until it is, and levels are coarser if these were more than the limit allows."""
+
+    def weights_of(self, qids: Sequence[str]) -> tuple[float, ...]:
+        """Returns the weight of each QID; empty where the job names none."""
+        return tuple(float(self.weights.get(name, 1)) for name in qids) if self.weights else ()
+
+
+def full_domain_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Returns what does not fit between settings of a full-domain recoding and the columns, read or not yet read, each with its place."""
+    known, faults = list(names(qids)), []
+    for setting in ("weights", "levels"):
+        named = method.get(setting)
+        strange = [str(name) for name in named if name not in known] if isinstance(named, Mapping) else []
+        faults += [f"method.{setting}: '{name}' is no quasi-identifier{nearest(name, known)}" for name in strange]
+    weights, node = method.get("weights"), method.get("node")
+    if isinstance(weights, Mapping) and weights:
+        faults += _weight_faults(weights, known, method)
+    if isinstance(node, list):
+        if known and len(node) != len(known):
+            there = counted(len(known), "quasi-identifier")
+            faults.append(f"method.node: has {counted(len(node), 'level')} for {there}; give one for each")
+        chosen = [setting for setting in ("weights", "levels") if method.get(setting)]
+        faults += [f"method.{setting}: a node that is named is not looked for; leave {setting} or node out" for setting in chosen]
+    return faults
+
+
+def _weight_faults(weights: Mapping[str, Any], known: Sequence[str], method: Mapping[str, Any]) -> list[str]:
+    faults, weighed = [], [name for name, objective in OBJECTIVES.items() if objective.weighed]
+    if method.get("objective", "dm_star") not in weighed:
+        faults.append(f"method.weights: the objective counts classes and not columns; use objective: {alternatives(weighed)}")
+    if set(known) <= set(weights) and not any(weights.values()):
+        faults.append("method.weights: all are 0, so that every node would be as good as any; give one a weight")
+    return faults
 
 
 @dataclass(frozen=True)
@@ -47,6 +114,7 @@ class MethodEntry:
         replays: Whether its releases can be applied to other data.
         counts_persons: Whether k is of persons where the job names them.
         compiled: Whether privacy models are asked in compiled code alone, so that it takes those that are known there and no others.
+        ways: Whether the job says of each QID how the values of a class are published.
         partition: Of a method that recodes single records, what makes classes of them: ``(job, codes, coding)`` to a
             `tasks.records.partitions.Partitioned`; if it counts persons, ``(job, codes, coding, crowd)``, a `core.persons.crowd.Crowd`.
         faults: What does not fit between its settings and the rest of a job: ``(method, quasi_identifiers, intervals)`` to sentences.
@@ -61,6 +129,7 @@ class MethodEntry:
     replays: bool = False
     counts_persons: bool = False
     compiled: bool = False
+    ways: bool = False
     partition: Callable[..., Any] | None = None
     faults: Callable[[Mapping[str, Any], object, object], list[str]] = lambda method, qids, intervals: []
 
@@ -76,6 +145,7 @@ METHODS = Registry(
         one_level=True,
         replays=True,
         counts_persons=True,
+        faults=full_domain_faults,
     ),
     MethodEntry(
         "mondrian",
@@ -85,7 +155,19 @@ METHODS = Registry(
         replays=True,
         counts_persons=True,
         compiled=True,
+        ways=True,
         faults=mondrian_faults,
+    ),
+    MethodEntry(
+        "kmember",
+        KMemberMethod,
+        Code("flows.records:kmember"),
+        "k-member clustering: classes of k records or few more that cost least as they are published, bettered by moves and swaps.",
+        ALONE,
+        counts_persons=True,
+        ways=True,
+        partition=Code("tasks.records.partitions:partition_by_kmember"),
+        faults=ways_faults,
     ),
     MethodEntry(
         "rayden",
@@ -133,6 +215,12 @@ def one_level(method: Mapping[str, Any]) -> bool:
     """Tells whether a method, read or not yet read, publishes one level for each whole column; one that is not known might."""
     entry = METHODS.get(str(method.get("name", "skald")))
     return entry is None or entry.one_level
+
+
+def has_ways(method: Mapping[str, Any]) -> bool:
+    """Tells whether a job says of each quasi-identifier how a method, read or not yet read, publishes the values of a class."""
+    entry = METHODS.get(str(method.get("name", "skald")))
+    return entry is not None and entry.ways
 
 
 def full_domain(method: MethodSpec) -> SkaldMethod:

@@ -51,6 +51,17 @@ Ways = Annotated[
 ]
 
 
+class Generalising(MethodSpec):
+    """How a method publishes the values of a class, quasi-identifier by quasi-identifier."""
+
+    generalisation: Ways | None = None
+    """How the values of a class are published. If left out: numbers with widths as intervals, everything else by its hierarchy."""
+
+    def way_of(self, qid: str) -> Generalisation | None:
+        """Returns how a quasi-identifier is published; None if the job leaves it open."""
+        return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
+
+
 class Fragments(StrictModel):
     """How the records are shared out before they are anonymised, each share by itself."""
 
@@ -64,7 +75,7 @@ class Fragments(StrictModel):
     """Which records are in the sample."""
 
 
-class MondrianMethod(MethodSpec):
+class MondrianMethod(Generalising):
     """Multidimensional local recoding by recursive cuts (papers/distributed-mondrian.txt)."""
 
     counted_if_set: ClassVar[frozenset[str]] = frozenset({"refused"})
@@ -79,24 +90,24 @@ class MondrianMethod(MethodSpec):
     the next best cut is tried (the paper), which makes more classes and can tell."""
     spans: Literal["dataset", "fragment"] = "dataset"
     """Whether a score is relative to the whole dataset or, to the paper's letter, to the worker's fragment."""
-    generalisation: Ways | None = None
-    """How the values of a class are published. If left out: numbers with widths as intervals, everything else by its hierarchy."""
     fragments: Fragments = Field(default_factory=Fragments)
     """How the records are shared out before they are anonymised; in one piece unless it is said or the memory asks for it."""
-
-    def way_of(self, qid: str) -> Generalisation | None:
-        """Returns how a quasi-identifier is published; None if the job leaves it open."""
-        return self.generalisation.get(qid) if isinstance(self.generalisation, dict) else self.generalisation
 
 
 def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
     """Returns what does not fit between Mondrian's settings and the rest of a job, read or not yet read, each with its place."""
+    faults = ways_faults(method, qids, intervals)
+    if method.get("score") == "ncp" and method.get("mode", "strict") != "strict":
+        faults.append("method.mode: score: ncp chooses cuts off the median too, so that only mode: strict goes with it")
+    return faults
+
+
+def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:
+    """Returns where what a method publishes does not fit the quasi-identifiers or how intervals are written, each with its place."""
     ways, known, faults = method.get("generalisation"), list(names(qids)), []
     if isinstance(ways, Mapping):
         strange = [str(name) for name in ways if name not in known]
         faults += [f"method.generalisation: '{name}' is no quasi-identifier{nearest(name, known)}" for name in strange]
-    if method.get("score") == "ncp" and method.get("mode", "strict") != "strict":
-        faults.append("method.mode: score: ncp chooses cuts off the median too, so that only mode: strict goes with it")
     if intervals == "bounds":
         other = [name for name in _with_bounds(qids) if (ways.get(name) if isinstance(ways, Mapping) else ways) not in {None, "interval"}]
         faults += [f"method.generalisation: '{name}' is published as bounds (intervals: bounds), so it must be interval" for name in other]

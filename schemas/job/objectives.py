@@ -16,6 +16,7 @@ class Objective:
         code: A `core.lattice.objectives.Counting` or `core.lattice.objectives.Pricing`.
         measure: What it measures, for plan, report and certificate; it follows "a smaller loss by".
         loss: Title and meaning of a loss that releases tell only where it is minimised, for the report.
+        weighed: Whether it adds up what each QID loses, so that these can have weights.
         of_classes: Whether it is a sum over classes, so that what chunks lose alone can be compared with what they lose together.
     """
 
@@ -23,6 +24,7 @@ class Objective:
     code: Loadable
     measure: str
     loss: tuple[str, str] | None = None
+    weighed: bool = False
     of_classes: bool = False
 
 
@@ -31,19 +33,21 @@ OBJECTIVES = Registry(
     Objective("dm_star", Code("core.lattice.objectives:DM_STAR"), "DM* (eq. 4 of the SKALD paper)", of_classes=True),
     Objective("dm_all", Code("core.lattice.objectives:DM_ALL"), "DM over all cells (El Emam; ARX)", of_classes=True),
     Objective("c_avg", Code("core.lattice.objectives:C_AVG"), "mean class size (C_avg)"),
-    Objective("precision", Code("core.lattice.objectives:PRECISION"), "lack of precision (Sweeney's 1 - Prec)"),
-    Objective("gcp", Code("core.lattice.objectives:GCP"), "certainty penalty (GCP, range over range)"),
+    Objective("precision", Code("core.lattice.objectives:PRECISION"), "lack of precision (Sweeney's 1 - Prec)", weighed=True),
+    Objective("gcp", Code("core.lattice.objectives:GCP"), "certainty penalty (GCP, range over range)", weighed=True),
     Objective(
         "gcp_covered",
         Code("core.lattice.objectives:GCP_COVERED"),
         "certainty penalty (GCP, values covered)",
         loss=("GCP, values covered", "the same, of numbers too the share of distinct values that a group covers"),
+        weighed=True,
     ),
     Objective(
         "entropy",
         Code("core.lattice.objectives:ENTROPY"),
         "non-uniform entropy",
         loss=("Entropy", "non-uniform entropy per value, in bits: what a value can no longer tell"),
+        weighed=True,
     ),
 )
 """The known objectives by name. A further one is one more entry."""

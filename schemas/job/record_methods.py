@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from schemas.job.mondrian import Fragments
+from schemas.job.mondrian import Fragments, Generalising
 from schemas.reading.model import ExactDecimal, MethodSpec, StrictModel, fault
 
 
@@ -95,3 +95,17 @@ class ClusteringMethod(_Shared):
     generalisation: Literal["hierarchy", "set", "level"] = "hierarchy"
     """What a block publishes for values that are no numbers: their lowest common ancestor, the set of them, or, as in the listing, the
     group of the level that made the block."""
+
+
+class KMemberMethod(Generalising):
+    """Greedy k-member clustering (Byun et al. 2007) bettered by local exchange, priced by the labels that are published: least loss."""
+
+    name: Literal["kmember"] = "kmember"
+    """Chooses this algorithm."""
+    effort: Annotated[int, Field(ge=1, le=100)] = 1
+    """How much is tried: more lose less and take about so many times as long."""
+    block: Annotated[int, Field(ge=100, le=100_000)] | None = None
+    """About how many records are clustered together. Larger ones lose less; what they take grows with them. A size that fits the number
+    of records unless it is said."""
+    fragments: Fragments = Field(default_factory=Fragments)
+    """Fragments of the source that are anonymised alone; made where the memory asks for it, or for several workers."""

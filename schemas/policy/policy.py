@@ -7,11 +7,11 @@ theirs. So the policy is asked for there, in the process that runs the flow.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, ValidationError
 
@@ -20,6 +20,7 @@ from schemas.job.columns import REST, ColumnNames
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from schemas.job.suppression import share_of_records
+from schemas.policy.query_origins import origins
 from schemas.reading.faults import fault_lines
 from schemas.reading.model import ExactDecimal, FormatVersion, StrictModel, plain
 from schemas.reading.registry import OneOf, watch
@@ -130,6 +131,25 @@ def named_columns(job: Job) -> list[str]:
     insensitive = [] if columns.insensitive == REST else columns.insensitive
     qids = [qid.name for qid in columns.quasi_identifiers]
     return [*(one.name for one in columns.pseudonyms), *qids, *columns.sensitive, *insensitive]
+
+
+def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]:
+    """Returns why a query does not tell that nothing goes out which the policy never lets out, a sentence each.
+
+    Args:
+        policy: The policy.
+        syntax: The query, as ``origins`` takes it.
+    """
+    if not policy.never_published:
+        return []
+    found = origins(syntax, policy.banned)
+    faults = [
+        f"source.query makes a column of '{name}' that does not bear its name, and '{name}' is never to be published; select it as it is, "
+        "and list it under identifiers"
+        for name in found.renamed
+    ]
+    hidden = "source.query does not tell where its columns come from, and some are never to be published: select columns by name, without"
+    return faults + ([f"{hidden} {'; '.join(found.untold)}"] if found.untold else [])
 
 
 def banned_faults(policy: Policy, published: Sequence[str]) -> list[str]:

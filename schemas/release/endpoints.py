@@ -1,6 +1,6 @@
 """Which quasi-identifiers a release publishes in ranges that end at values of the data, and how a report says where they end."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
 from schemas.hierarchies.hierarchy import WidthsHierarchy
@@ -23,8 +23,8 @@ def in_ranges(job: Job, qid: QuasiIdentifier) -> bool:
         return False
     ways: Any = getattr(job.method, "generalisation", None)
     way = ways.get(qid.name) if isinstance(ways, dict) else ways
-    # What may not be published exactly goes by its hierarchy; only Mondrian can be told to do so of numbers too.
-    return way == "interval" or (not qid.hides and (job.method.name != "mondrian" or way is None))
+    # What may not be published exactly goes by its hierarchy; only some methods can be told to do so of numbers too.
+    return way == "interval" or (not qid.hides and (not METHODS[job.method.name].ways or way is None))
 
 
 def in_ranks(qid: QuasiIdentifier) -> bool:
@@ -32,16 +32,21 @@ def in_ranks(qid: QuasiIdentifier) -> bool:
     return isinstance(qid.hierarchy, WidthsHierarchy) and qid.hierarchy.encode
 
 
-def endpoints_of(job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] | None = None) -> dict[str, Endpoints]:
+def endpoints_of(
+    job: Job, numerical: Mapping[str, bool], node: tuple[int, ...] | None = None, withheld: Collection[str] = ()
+) -> dict[str, Endpoints]:
     """Returns where ranges end, by each quasi-identifier that is published in ranges which end at values of the data.
 
     Args:
         job: The job.
         numerical: By quasi-identifier, whether its values are numbers or dates.
         node: The level of each quasi-identifier; None where classes have labels of their own.
+        withheld: Columns in which the files hold nothing but ``*``: no range of theirs ends anywhere.
     """
     found: dict[str, Endpoints] = {}
     for place, qid in enumerate(job.columns.quasi_identifiers):
+        if qid.name in withheld:
+            continue
         if in_ranges(job, qid) and numerical[qid.name]:
             found[qid.name] = "shared" if job.shared_ends else "observed"
         elif in_ranks(qid) and (node is None or node[place]):

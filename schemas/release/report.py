@@ -180,6 +180,7 @@ class Report(_Part):
         maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
         optimal: As in the manifest.
         certificate: The same in plain words, a sentence each.
+        advice: What to do next where columns are withheld, a sentence each.
         lattice: What the search found out about the lattice, where it kept that.
         verified: How it was verified, a sentence each.
         increment: What was counted before this run, a sentence each.
@@ -206,6 +207,7 @@ class Report(_Part):
     maximum_risk: str
     optimal: str
     certificate: tuple[str, ...]
+    advice: tuple[str, ...] = ()
     lattice: LatticeFigures | None
     verified: tuple[str, ...]
     limits: tuple[Limit, ...]

@@ -49,6 +49,7 @@ class Terms(BaseModel):
         identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
         quasi_identifiers: In job order.
         memory: The budget in bytes.
+        tries_next: Whether another cut is tried where l or t refuse the best one (``method.refused: next``).
         source: What the source is, as in ``CSV files``; empty in older releases.
     """
 
@@ -63,6 +64,7 @@ class Terms(BaseModel):
     sensitive: tuple[str, ...]
     insensitive: tuple[str, ...] | Literal["rest"]
     memory: int
+    tries_next: bool = False
     source: str = ""
 
 

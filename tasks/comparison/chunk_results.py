@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.node import Node
 from core.evaluation.per_chunk_baseline import Spread, pooled, ratio
 from core.hierarchies.hierarchy import Hierarchy
-from schemas.errors.base import StorageError
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
@@ -21,7 +20,7 @@ from tasks.comparison.chunks import Optimum, Recounted
 from tasks.counting.coding import Coding
 from tasks.report.units import Unit
 from tasks.source.chunks import Source
-from tasks.store.files import USER_UMASK, write_whole
+from tasks.store.files import USER_UMASK, open_folder, write_whole
 
 
 class NodeShare(BaseModel):
@@ -206,15 +205,7 @@ def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
     Raises:
         StorageError: a folder, the disk or another run stands in the way.
     """
-    folder = path.parent
-    # Looked up before any is made: folders that were there keep the mode that their owner gave them.
-    missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for made in missing:
-            made.chmod(0o777 & ~USER_UMASK)
-    except OSError as error:
-        raise StorageError.not_writable(str(folder), error.strerror or "unknown reason") from None
+    open_folder(path.parent)
     write_whole(path, write, 0o666 & ~USER_UMASK)
     return path
 

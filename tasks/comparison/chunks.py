@@ -33,6 +33,7 @@ from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.visits import People
+from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought, below, examine, memory_for_cells
 from tasks.lattice.promises import most_suppressed
 from tasks.source.chunks import Chunk, Source
@@ -169,11 +170,13 @@ def root_of(job: Job, coding: Coding, records: int, *, bins: bool) -> Node:
 
     Raises:
         PrivacyError: not even the top fits.
+        HierarchyError: the job names levels that there are not, or that may not be published.
     """
+    axes = searched(job, coding)[: len(coding.hierarchies)]
     if bins and full_domain(job.method).root == "dense":
-        root = dense_root(coding.hierarchies, memory_for_cells(job))
+        root = dense_root(axes, memory_for_cells(job))
     else:
-        root = occupied_root(coding.hierarchies, memory_for_cells(job), records)
+        root = occupied_root(axes, memory_for_cells(job), records)
     if root is None:
         raise PrivacyError.memory_too_small(job.memory)
     return root
@@ -192,6 +195,7 @@ def search_portions(job: Job, domain: Artifact, ks: Sequence[int], store: Store,
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: artefacts are gone.
+        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     coding = load_coding(job, domain, store)
     keys = [optima_key(job, coding, portion, k) for k in ks]

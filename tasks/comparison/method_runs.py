@@ -37,7 +37,8 @@ from tasks.store.store import Artifact, Store
 from tasks.utility.gcp_of_values import held_gcp
 from tasks.utility.labels import published_gcp
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(str(sys.modules[__name__.partition(".")[0]].__file__)).resolve().parents[1]
+"""What holds the package that this module is in: the checkout, or where packages are installed."""
 MOST_REPEATED = 100.0
 """CPU seconds of a run above which it is not repeated for the few that its kernels took to compile."""
 

@@ -13,6 +13,7 @@ from core.histograms.projections import Crowd, Projection, SparseProjection
 from core.histograms.rollups import packing_of
 from core.lattice.roots import BYTES_PER_CELL
 from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
 from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
@@ -42,8 +43,9 @@ def add_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artif
     """
     coding = load_coding(job, domain, store)
     if root != coding.finest:
-        # A root was chosen because it fits; a node that is replayed need not.
-        most = packing_of(root, coding.axes).product if job.replay is None else job.memory // BYTES_PER_CELL
+        # A root was chosen because it fits; a node that is replayed, or that the job names, need not.
+        known = job.replay is not None or full_domain(job.method).node is not None
+        most = job.memory // BYTES_PER_CELL if known else packing_of(root, coding.axes).product
         return count_roots(coding, [root], parts, store, most)[0]
     packing = packing_of(root, coding.axes)
     schema = histogram_schema(len(packing.words))

@@ -11,11 +11,14 @@ from typing import Any
 
 from schemas.errors.base import JobError
 from schemas.job.job import load_job
+from schemas.reading.given import GivenJob
 from tasks.engine.calls import WORKERS
 from tasks.engine.guard import guarded
 from tasks.engine.runners import task_runner
 
 SWITCH = "SKALD_DIRECT"
+_CHECKED: dict[str, Callable[..., Any]] = {}
+"""The functions of job flows by the names of their methods."""
 
 
 def without_prefect() -> bool:
@@ -44,12 +47,25 @@ def as_job_flow(function: Callable[..., Any]) -> Any:
         JobError: the job file is wrong; carries every fault of the file, not only the first.
         RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
     """
-    checked = of_its_method(function)
-    if without_prefect():
-        return guarded(checked)
+    checked = _CHECKED[function.__name__] = of_its_method(function)
+    return guarded(checked) if without_prefect() else prefect_flow(function.__name__)
+
+
+def plain_flow(method: str) -> Callable[..., Any]:
+    """Returns the function of a method whose flow was made, without Prefect, however the process chose when it was made."""
+    return guarded(_CHECKED[method])
+
+
+def prefect_flow(method: str) -> Any:
+    """Returns the flow of Prefect of a method whose flow was made.
+
+    Raises:
+        JobError: the job file is wrong; carries every fault of the file, not only the first.
+        RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
+    """
     from tasks.engine.prefect_flows import job_flow  # noqa: PLC0415
 
-    return job_flow(checked)
+    return job_flow(_CHECKED[method])
 
 
 def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,7 +76,7 @@ def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @wraps(function)
-    def run(job_file: Path, settings: tuple[str, ...] = ()) -> Any:
+    def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
         asked = load_job(job_file, settings).method.name
         # A job file may have changed since its deployment was made, and a program may have taken the wrong flow.
         if asked != function.__name__:

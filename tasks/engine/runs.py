@@ -14,7 +14,7 @@ from typing import Any
 
 from schemas.errors.policy import PolicyError
 from schemas.job.job import Job
-from schemas.policy.policy import Policy, policy_faults, read_policy
+from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
 from tasks.engine.peak_memory import give_back
@@ -104,7 +104,12 @@ def policy_in_force(job: Job) -> Policy | None:
     if (path := os.environ.get(POLICY)) is None:
         return None
     policy = read_policy(path)
-    if faults := policy_faults(policy, job):
+    faults = policy_faults(policy, job)
+    if job.source.query is not None and policy.never_published:
+        from tasks.store.database import syntax_of  # noqa: PLC0415 - DuckDB, which most policies can do without
+
+        faults += origin_faults(policy, syntax_of(job.source.query))
+    if faults:
         raise PolicyError.below(job.name, path, faults)
     return policy
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.columns.kernels import add_numbers
 from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import places_in
 from core.lattice.lattice import Lattice
@@ -24,13 +25,15 @@ from core.losses.losses import Loss, sum_of_squares
 from core.persons.node_cells import NodeCells, cells_at
 from core.persons.pairs import Pairs
 from core.persons.set_tree import Settled, SetTree, lost
-from schemas.errors.base import PrivacyError
+from schemas.errors.levels import LevelsError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.visits import pairs_by_share
+from tasks.lattice.levels import is_taken, searched
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed
+from tasks.lattice.replay import fails_here
 
 Counts = NDArray[np.int64]
 WITHHELD = np.dtype([("person", np.uint64), ("class", np.int32)])
@@ -85,7 +88,8 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted:
         counted: Histogram of a root below it.
 
     Raises:
-        PrivacyError: a replayed node would suppress more than the limit.
+        PrivacyError: a replayed or named node would suppress more than the limit, or no level that is allowed suppresses less.
+        HierarchyError: the job names levels that there are not, or that may not be published.
         StorageError: an artefact is not what its step promises.
     """
     assert sought.people is not None
@@ -104,23 +108,28 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted:
         return at(node).dm_star, node
 
     best = found.node[: len(coding.hierarchies)]
-    if job.replay is not None and not allowed(best):
-        raise PrivacyError.replay_fails(job.replay.name, at(best).suppressed, sought.records, most)
-    better = at(best).suppressed > found.loss.suppressed and job.replay is None
-    # The top is one class of all, where everybody has the same set.
+    taken, axes = is_taken(job), searched(job, coding)[: len(best)]
+    if taken and not allowed(best):
+        raise fails_here(job, at(best).suppressed, sought.records, most)
+    better = at(best).suppressed > found.loss.suppressed and not taken
+    # The top is one class of all, where everybody has the same set, unless the job leaves it out.
     while not allowed(best):
-        best = min(_steps(coding, counted, best, 1), key=dearness)
+        best = min(_steps(axes, counted, best, 1) or [_none_within()], key=dearness)
     while better:
-        near = [node for step in (1, -1) for node in _steps(coding, counted, best, step) if allowed(node)]
+        near = [node for step in (1, -1) for node in _steps(axes, counted, best, step) if allowed(node)]
         nearest = min(near, key=dearness, default=best)
         better = at(nearest).dm_star < at(best).dm_star
         best = nearest if better else best
     return replace(linked_at(job, coding, sought, counted, best, shares), evaluated=len(known))
 
 
-def _steps(coding: Coding, counted: Histogram, node: Node, step: int) -> list[Node]:
+def _none_within() -> Node:
+    raise LevelsError.none_within()
+
+
+def _steps(axes: Sequence[Hierarchy], counted: Histogram, node: Node, step: int) -> list[Node]:
     """Returns the nodes one level above or below a node that may be published and lie above a root."""
-    lattice = Lattice.allowed(coding.hierarchies)
+    lattice = Lattice.allowed(axes)
     least = [max(pair) for pair in zip(lattice.root, counted.node, strict=False)]
     moved = [(*node[:axis], level + step, *node[axis + 1 :]) for axis, level in enumerate(node)]
     return [other for other in moved if all(low <= level <= top for low, level, top in zip(least, other, lattice.top, strict=True))]

@@ -29,6 +29,7 @@ from schemas.release.manifest import Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
 from tasks.counting.visits import People, Places, visits_among
+from tasks.lattice.levels import searched
 from tasks.lattice.node_recodings import Local, Made
 from tasks.lattice.optimum import Sought, examine_left
 from tasks.lattice.promises import most_suppressed
@@ -53,6 +54,7 @@ def recode_locally(
 
     Raises:
         StorageError: artefacts are gone.
+        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     leveller = Leveller(coding.hierarchies, coding.sensitive, sought.model)
     visits, all_of_it = sought.visits_to(counted), Rest(counted)
@@ -68,7 +70,8 @@ def recode_locally(
     persons = _persons(treated.parts, classes, len(recoding.sizes))
     costs = costs_of(treated.parts, classes, coding.domains, coding.hierarchies, job.privacy.k, treated.unpublished, persons)
     objective, dropped = full_domain(job.method).objective, costs.suppressed - costs.masked
-    costs.loss.update(measured(objective, treated.parts, coding.domains, coding.hierarchies, dropped))
+    weights = full_domain(job.method).weights_of([domain.qid for domain in coding.domains])
+    costs.loss.update(measured(objective, treated.parts, coding.domains, coding.hierarchies, dropped, weights))
     ncp = {hierarchy.qid: penalty for hierarchy, penalty in zip(coding.hierarchies, costs.ncp, strict=True)}
     local = Local(
         records=found.loss.suppressed,
@@ -115,7 +118,7 @@ def _left(
 ) -> tuple[Level, Rest]:
     """Returns the node and what it suppresses: where there are rounds, at the finest node that may be published, if the cells fit."""
     fits = most_suppressed(job, coding.records) * BYTES_PER_LEFT_CELL <= job.memory // 2
-    finest = Lattice.allowed(coding.axes).root
+    finest = Lattice.allowed(searched(job, coding)).root
     if not job.suppression.rounds or not fits or counted.cells.node == finest:
         return first, leveller.rest(counted, first)
     # A round may choose levels finer than the first root, so it starts from the chunks' own cells.

@@ -7,6 +7,7 @@ from math import floor
 from typing import NamedTuple
 
 from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
 from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
@@ -23,6 +24,7 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 from tasks.counting.histograms import count_roots, load_histogram, surely_crowded
 from tasks.counting.visits import People, visits_of
+from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
 from tasks.store.store import Artifact, Store
 
@@ -76,18 +78,20 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
 
     Raises:
         StorageError: artefacts are gone.
+        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     memory = memory_for_cells(job)
     limit, cells = most_suppressed(job, sought.records), memory // BYTES_PER_CELL
     method, objective = full_domain(job.method), full_domain(job.method).objective
-    prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive))
-    if _branches(coding, first.node):
+    axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
+    prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
+    if _branches(axes, first.node):
         kept, visits = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.visits_to(first)
         effort = _nodes_allowed(method.effort, coding)
-        return Branching(first, coding.axes, sought.model, limit, objective, effort, kept, coding.sensitive, prices, visits).run()
+        return Branching(first, axes, sought.model, limit, objective, effort, kept, coding.sensitive, prices, visits).run()
     if method.root == "dense":
         visits = sought.visits_to(first)
-        return Search(first, coding.axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits).run()
+        return Search(first, axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         for artifact, root in zip(count_roots(coding, roots, parts, store, cells), roots, strict=True):
@@ -97,7 +101,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         return surely_crowded(coding, nodes, parts, most, store)
 
     examination = Examination(
-        coding.axes,
+        axes,
         sought.model,
         sought.records,
         sought.k,
@@ -121,23 +125,27 @@ def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> F
         coding: Domains and hierarchies.
         model: What a class must satisfy.
         left: These records.
+
+    Raises:
+        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
-    prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells)
-    searched = left.cells, coding.axes, model, most, method.objective
-    if _branches(coding, left.cells.node):
+    axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
+    prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells, weights)
+    given = left.cells, axes, model, most, method.objective
+    if _branches(axes, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
-        return Branching(*searched, _nodes_allowed(method.effort, coding), kept, coding.sensitive, prices, left.visits).run()
+        return Branching(*given, _nodes_allowed(method.effort, coding), kept, coding.sensitive, prices, left.visits).run()
     cells = memory // BYTES_PER_CELL
-    return Search(*searched, cells, sensitive=coding.sensitive, prices=prices, visits=left.visits).run()
+    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, visits=left.visits).run()
 
 
-def _branches(coding: Coding, root: Node) -> bool:
+def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:
     """Tells whether the lattice is searched by branch and bound, which does not count the nodes that pass but takes a fraction of the time.
 
     Further roots are examined as long as the lattice can be held.
     """
-    lattice = Lattice.allowed(coding.axes)
+    lattice = Lattice.allowed(axes)
     return lattice.nodes > LARGEST or (lattice.nodes > BRANCHED and root == lattice.root)
 
 

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of, relaxed
 from schemas.errors.base import PrivacyError
+from schemas.errors.levels import LevelsError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
 
@@ -70,9 +72,11 @@ def check_promise(job: Job, coding: Coding) -> None:
 
 
 def nothing_left(job: Job, coding: Coding) -> PrivacyError:
-    """Returns why no class can be published: the promise is more than all records together keep, or the limit is too high."""
+    """Returns why no class can be published: all records together break the promise, levels are too fine, or the limit too high."""
     try:
         check_promise(job, coding)
     except PrivacyError as error:
         return error
+    if full_domain(job.method).levels:
+        return LevelsError.none_within()
     return PrivacyError.nothing_left(coding.records)

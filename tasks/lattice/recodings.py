@@ -26,6 +26,7 @@ from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.visits import People, visits_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
+from tasks.lattice.levels import is_taken, named_node, searched
 from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
@@ -99,10 +100,11 @@ def check_hierarchies(job: Job) -> None:
 
 
 def choose_root(job: Job, coding: Coding) -> Node:
-    """Returns the finest node whose histogram fits the job's memory; where an earlier release is replayed, its node.
+    """Returns the finest node whose histogram fits the job's memory; where one is replayed, or named by the job, that.
 
     Raises:
         ReplayError: the node does not mean the same over these data.
+        HierarchyError: the job names levels that there are not, or that may not be published.
         PrivacyError: there are fewer than k records, or memory is too small even for the top.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: the folder is not a release.
@@ -111,11 +113,11 @@ def choose_root(job: Job, coding: Coding) -> Node:
         raise PrivacyError.too_few(job.privacy.k, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
-    memory = memory_for_cells(job)
-    if full_domain(job.method).root == "dense":
-        root = dense_root(coding.axes, memory)
-    else:
-        root = occupied_root(coding.axes, memory, coding.records)
+    if node := named_node(job, coding):
+        return node
+    memory, axes = memory_for_cells(job), searched(job, coding)
+    dense = full_domain(job.method).root == "dense"
+    root = dense_root(axes, memory) if dense else occupied_root(axes, memory, coding.records)
     if root is None:
         raise PrivacyError.memory_too_small(job.memory)
     return root
@@ -148,7 +150,8 @@ def search(
         store: Gets the recoding.
 
     Raises:
-        PrivacyError: the best node would suppress everything, or the replayed one more than the limit allows.
+        PrivacyError: the best node would suppress everything, or one that is replayed or named more than the limit allows.
+        HierarchyError: the job names levels that there are not, or that may not be published.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: artefacts are gone.
     """
@@ -159,8 +162,8 @@ def search(
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
     people = People(coding, parts, pairs, store, job.memory) if job.columns.person else None
     sought, whose = Sought(model, coding.records, job.privacy.k, people), check_persons(job, people, counted)
-    found = applied(job, coding, sought, counted) if job.replay else examine(job, coding, sought, counted, parts, store)
-    # The top is one class of all, k persons or more, so a node is always found.
+    found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, parts, store)
+    # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
         raise nothing_left(job, coding)
     counted = below(job, coding, found, counted, parts, store)

@@ -9,10 +9,12 @@ from core.lattice.search import Found
 from core.losses.losses import loss_of
 from core.persons.node_cells import cells_at
 from schemas.errors.base import PrivacyError, StorageError
+from schemas.errors.levels import LevelsError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding
+from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed
 from tasks.release.keyed import hierarchies_as_in, is_of_job
@@ -67,7 +69,7 @@ def replayed_root(job: Job, coding: Coding) -> Node:
 
 
 def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Found:
-    """Returns what the replayed node does to these data.
+    """Returns what a node that is replayed, or named by the job, does to these data.
 
     Args:
         job: The job.
@@ -77,12 +79,19 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Fou
 
     Raises:
         PrivacyError: more records than the limit allows are in classes that fail.
+        HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
-    assert job.replay is not None
     at = cells_at(counted, counted.node, coding.hierarchies, coding.sensitive, sought.visits_to(counted))
     loss = loss_of(at.cells.counts, sought.model.fails(at.persons, at.spreads))
     most = most_suppressed(job, sought.records)
     if loss.suppressed > most:
-        raise PrivacyError.replay_fails(job.replay.name, loss.suppressed, sought.records, most)
-    nodes = Lattice.allowed(coding.hierarchies).nodes
+        raise fails_here(job, loss.suppressed, sought.records, most)
+    nodes = Lattice.allowed(searched(job, coding)).nodes
     return Found(counted.node, loss, None, nodes, 1, nodes - 1, (counted.node,))
+
+
+def fails_here(job: Job, suppressed: int, records: int, most: int) -> PrivacyError:
+    """Returns that a node which was not looked for would suppress more than the limit."""
+    if job.replay is None:
+        return LevelsError.node_fails(suppressed, records, most)
+    return PrivacyError.replay_fails(job.replay.name, suppressed, records, most)

@@ -67,6 +67,13 @@ class Census:
             made.append(sums.astype(np.int64).reshape(leaves, size))
         return cls(made[0][:, 0], tuple(made[1:]))
 
+    def is_large(self, job: Job, whose: Visits | None = None) -> Callable[[Group], bool]:
+        """Returns what tells whether some leaves together have k records, or k persons where they are named; as for ``keeps``."""
+        return lambda leaves: self._size(leaves, whose) >= job.privacy.k
+
+    def _size(self, leaves: Group, whose: Visits | None) -> int:
+        return int(self.records[list(leaves)].sum()) if whose is None else _persons(whose, leaves)
+
     def keeps(self, job: Job, coding: Coding, whose: Visits | None = None) -> Callable[[Group], bool]:
         """Returns what tells whether some leaves together keep the privacy model, as far as it holds for unions where persons count.
 
@@ -83,8 +90,7 @@ class Census:
                 counts = values[list(leaves)].sum(axis=0)
                 there = np.flatnonzero(counts)
                 spreads[domain.qid] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
-            size = int(self.records[list(leaves)].sum()) if whose is None else _persons(whose, leaves)
-            return not model.fails(np.array([size]), spreads)[0]
+            return not model.fails(np.array([self._size(leaves, whose)]), spreads)[0]
 
         return kept
 

@@ -136,7 +136,8 @@ def _grouped(
     job, store = run.job, run.store
     pairs = [part.pairs for part in parts if part.pairs]
     whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
-    groups = merge_thin(tree, census.keeps(job, coding, whose.visits if whose else None))
+    visits = whose.visits if whose else None
+    groups = merge_thin(tree, census.is_large(job, visits), census.keeps(job, coding, visits))
     if whose and len(groups) > 1 and not closed(privacy_model(job, coding)):
         raise FragmentsError.of_persons(job.method.name)
     largest = max(int(census.records[list(group)].sum()) for group in groups)

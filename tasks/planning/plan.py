@@ -28,15 +28,17 @@ from tasks.counting.phases import (
     merge_domains,
 )
 from tasks.engine.runs import Run, policy_in_force
+from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.recodings import check_hierarchies, choose_root
 from tasks.passthrough.phases import check_published, look_through
 from tasks.planning.local_plan import LocalPlan, make_local_plan
+from tasks.planning.outlook import Outlook
 from tasks.planning.uniqueness import Uniqueness, uniqueness_of
 from tasks.pseudonyms.pseudonyms import in_prefect, with_keys
 from tasks.publication.remote_target import any_release, is_published, recall
 from tasks.publication.staging import release_id
-from tasks.report.sentences import proofs
+from tasks.report.sentences import TRIED_NEXT, proofs
 from tasks.report.units import Unit
 from tasks.report.words import hierarchy_words
 from tasks.source.chunks import Source
@@ -96,6 +98,8 @@ class Plan(BaseModel):
         promises: What every class is to keep, with its bound.
         pseudonyms: What would be published in the place of identifiers, in words, by column.
         passthrough: What was found of each column that would be published as it is.
+        outlook: What one node and Mondrian would lose, measured on samples; null where it was not.
+        warnings: What the job's settings give away, in sentences.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -129,6 +133,8 @@ class Plan(BaseModel):
     pseudonyms: dict[str, str]
     suppression: str
     passthrough: dict[str, PassedColumn] = {}
+    outlook: Outlook | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def published_already(job: Job) -> Manifest | None:
@@ -196,6 +202,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             exposed=unique.drivers.whole if unique.drivers else None,
             risk=unique.risk,
             not_counted=unique.not_counted,
+            outlook=unique.outlook,
             repeats={} if quick else find_repeats(run, source),
             passthrough=passthrough,
             **method,
@@ -213,6 +220,7 @@ def _in_words(job: Job) -> dict[str, Any]:
         "source": FORMATS[job.source.format].words,
         "promises": tuple(f"{model}{of} {asked}{whose}" for model, of, asked, whose in promised),
         "pseudonyms": pseudonym_words(job),
+        "warnings": (TRIED_NEXT,) if job.tries_next else (),
         "suppression": SUPPRESSIONS[job.suppression.treatment].words,
     }
 
@@ -235,7 +243,8 @@ def _qids(job: Job, coding: Coding, unique: Uniqueness) -> tuple[PlannedQid, ...
 def aim_of(job: Job) -> str:
     """Returns what the job's method makes as small as can be, or how it works, in words."""
     if isinstance(job.method, SkaldMethod):
-        return f"the least {OBJECTIVES[job.method.objective].measure}"
+        weighed = ", QIDs by their weights" if job.method.weights else ""
+        return "the node that the job names" if job.method.node else f"the least {OBJECTIVES[job.method.objective].measure}{weighed}"
     return METHODS[job.method.name].words
 
 
@@ -244,7 +253,7 @@ def _of_lattice(run: Run, source: Source, coding: Coding) -> dict[str, Any]:
     root = choose_root(run.job, coding)
     return {
         "histograms_to_scan": _uncounted(run, source),
-        "nodes": Lattice.allowed(coding.hierarchies).nodes,
+        "nodes": Lattice.allowed(searched(run.job, coding)).nodes,
         # The axes of sensitive columns come after those of the QIDs and always stay at level 0: of no interest in a plan.
         "root": root[: len(coding.hierarchies)],
         "cells": most_cells(coding.axes, root, source.records),

@@ -63,14 +63,23 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def _format_of(path: Path) -> SourceFormat:
+def format_of(path: Path) -> SourceFormat:
     """Returns the format of a file that a job is drafted from; what its name does not tell is taken for Parquet."""
     entry = format_of_suffix(suffix(path.name))
     return entry if entry.sample else format_of_suffix("")
 
 
 def _is_sampled(path: Path) -> bool:
-    return suffix(path.name) in _format_of(path).suffixes
+    return suffix(path.name) in format_of(path).suffixes
+
+
+def planning_connection() -> duckdb.DuckDBPyConnection:
+    """Returns a database in memory for sources that have no job yet."""
+    # Nothing is spilt, because there is no private folder yet; and no extension is fetched on account of a file's content.
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
+    }  # fmt: skip
+    return duckdb.connect(config=settings)
 
 
 def profile(files: Sequence[Path]) -> Profiled:
@@ -79,18 +88,14 @@ def profile(files: Sequence[Path]) -> Profiled:
     Raises:
         SourceError: the files cannot be read, differ, or hold no record.
     """
-    entry = _format_of(files[0])
-    # Nothing is spilt, because there is no private folder yet; and no extension is fetched on account of a file's content.
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": "1GB", "temp_directory": "", "autoinstall_known_extensions": False, "autoload_known_extensions": False,
-    }  # fmt: skip
-    connection = duckdb.connect(config=settings)
+    entry = format_of(files[0])
+    connection = planning_connection()
     try:
         assert entry.sample is not None
         sample: Sample = entry.sample(connection, files)
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {sample.relation} LIMIT {MOST_RECORDS}")
         types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
-        kinds = _read_as(connection, list(types)) if sample.texts else {name: _kind(dtype) for name, dtype in types.items()}
+        kinds = read_as(connection, list(types)) if sample.texts else {name: _kind(dtype) for name, dtype in types.items()}
         counts = connection.execute(profile_sql(kinds)).fetchone()
     except duckdb.Error:
         # DuckDB's message would quote the value that it could not read.
@@ -108,10 +113,10 @@ def _kind(dtype: str) -> Kind:
     return "double" if dtype.startswith("DECIMAL") else KINDS.get(dtype, "other")
 
 
-def _read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
+def read_as(connection: duckdb.DuckDBPyConnection, names: Sequence[str]) -> dict[str, Kind]:
     """Returns the strictest kind that every text of each CSV column can be read as; text where it has no value."""
     tests = ", ".join(f"coalesce(bool_and({test.format(quote(name))}), false)" for name in names for test in READINGS.values())
-    found = connection.execute(f"SELECT {tests} FROM source").fetchone() or ()
+    (found,) = connection.execute(f"SELECT {tests} FROM source").fetchall()
     kinds: dict[str, Kind] = {}
     for number, name in enumerate(names):
         fits = found[number * len(READINGS) : (number + 1) * len(READINGS)]

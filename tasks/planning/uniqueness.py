@@ -12,16 +12,18 @@ from tasks.counting.source_sizes import MOST_ROWS
 from tasks.engine.runs import Run
 from tasks.lattice.recodings import choose_root
 from tasks.planning.local_plan import LocalPlan
+from tasks.planning.outlook import Outlook, outlook_of
 from tasks.source.chunks import Source
 from tasks.store.store import Artifact
 
 
 class Uniqueness(NamedTuple):
-    """Who stands out, the risk of that, and what was not counted of it."""
+    """Who stands out, the risk of that, what was not counted of it, and what ways to anonymise would lose."""
 
     drivers: Drivers | None
     risk: Figures
     not_counted: str
+    outlook: Outlook | None = None
 
 
 def uniqueness_of(run: Run, source: Source, domain: Artifact, local: LocalPlan | None) -> Uniqueness:
@@ -39,13 +41,14 @@ def uniqueness_of(run: Run, source: Source, domain: Artifact, local: LocalPlan |
     pairs = count_pairs(run, source)
     parts = count_histograms(run, source)
     # At a coarser root records that differ look alike, so that who stands out is counted from the chunks' own cells.
+    outlook = outlook_of(run.job, coding, parts, run.store)
     files = [merge_histograms(run, domain, root, parts)] if root == coding.finest and not pairs else parts
     sizes = count_sizes(run, domain, root, files[0], parts, pairs)
     if sizes is None:
-        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)))
+        return Uniqueness(None, {}, _too_many(sum(part.rows for part in pairs or parts)), outlook)
     drivers, risk = uniqueness(run.job, domain, files, pairs, sizes, run.store, run.spill)
     told = "" if drivers.without else "There are too many combinations to count them once more without each quasi-identifier."
-    return Uniqueness(drivers, risk, told)
+    return Uniqueness(drivers, risk, told, outlook)
 
 
 def _too_many(cells: int) -> str:

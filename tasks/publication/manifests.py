@@ -18,6 +18,7 @@ from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from schemas.errors.base import counted
 from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.release.endpoints import endpoints_of
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, PublishedFile, Remainder, pseudonym_words
 from schemas.release.population import PopulationRisk
@@ -33,6 +34,8 @@ from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import Source
 
+OWN_NODE = "node that the job names"
+"""How ``optimal`` begins where no node was looked for."""
 NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 
 
@@ -66,7 +69,7 @@ def make_manifest(
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
         loss=outcome.loss,
-        optimal=optimality(outcome) if job.replay is None else _replay(job, job.replay.name),
+        optimal=_taken(job) or optimality(outcome),
         search={
             "nodes": outcome.nodes,
             **({} if outcome.passing is None else {"passing": outcome.passing}),
@@ -149,7 +152,7 @@ def _manifest(
         linked=_linked(job, recount),
         one_value=_one_value(recount),
         population=_population(recount),
-        endpoints=endpoints_of(job, _numerical(job, source), outcome.node if isinstance(outcome, Outcome) else None),
+        endpoints=endpoints_of(job, _numerical(job, source), own["node"], recount.nothing_but_stars),
         **own,
     )
 
@@ -229,9 +232,12 @@ def optimality(outcome: Outcome) -> str:
     )
 
 
-def _replay(job: Job, release: str) -> str:
+def _taken(job: Job) -> str | None:
+    """Returns whose node it is where none was looked for."""
     first = " before its rounds" if job.suppression.rounds else ""
-    return f"replay of {release}{first}, and no other choice was examined"
+    if job.replay is not None:
+        return f"replay of {job.replay.name}{first}, and no other choice was examined"
+    return f"{OWN_NODE}{first}, and no other choice was examined" if full_domain(job.method).node is not None else None
 
 
 def _reached(outcome: Outcome) -> str:

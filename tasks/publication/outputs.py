@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +14,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import working, working_type
-from core.formats.spreadsheets import set_apart, set_apart_sql
+from core.formats.spreadsheets import header, set_apart_sql
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job
@@ -116,10 +114,8 @@ def _stage_csv(job: Job, part: Path, staging: Path, number: int, spill: Path) ->
             f"COPY (SELECT {columns} FROM read_parquet({literal(str(part))}, hive_partitioning = false)) TO {literal(str(body))} "
             f"(FORMAT csv, HEADER false, DELIMITER {literal(job.output.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
         ).fetchone()
-    header = io.StringIO()
-    csv.writer(header, delimiter=job.output.delimiter, lineterminator="\n").writerow([set_apart(name) for name in types])
     with path.open("wb") as whole, body.open("rb") as records:
-        whole.write(((BOM if job.output.bom else "") + header.getvalue()).encode())
+        whole.write(((BOM if job.output.bom else "") + header(list(types), job.output.delimiter)).encode())
         shutil.copyfileobj(records, whole, BLOCK)
     body.unlink()
     assert rows is not None

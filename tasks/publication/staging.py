@@ -28,7 +28,7 @@ from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.source.chunks import Source
-from tasks.store.files import USER_UMASK, file_digest, flush, open_up, write_whole
+from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
 from tasks.store.secret import secret_of
 from tasks.store.staging import clear_staging, staging_prefix
 from tasks.store.store import Artifact, Store
@@ -79,8 +79,9 @@ def staging_folder(job: Job, release: str) -> Path:
     """
     staging = job.target_path / f"{staging_prefix(job)}{release}"
     clear_staging(job)
+    # What goes to an object store is made in the run folder, which is for nobody else.
+    (private_folder if job.target_address else open_folder)(job.target_path)
     try:
-        job.target_path.mkdir(parents=True, exist_ok=True)
         # Each made by itself, so that a folder or a link that others laid there meanwhile is refused.
         staging.mkdir()
         (staging / "data").mkdir()

@@ -15,13 +15,17 @@ from core.clustering.outlier_step import Cut, Handled, OutlierStep, handle_outli
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.numbers import is_numerical
+from core.kmember.partition import Effort, Members
+from core.kmember.prices import Labels
 from core.mondrian.axes import axis_of
 from core.persons.crowd import RECORDS, Crowd
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
-from schemas.job.record_methods import CanonMethod, ClusteringMethod, MondrianCofMethod, RaydenMethod
+from schemas.job.mondrian import Generalisation, Generalising
+from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod
 from tasks.counting.coding import Coding
+from tasks.counting.endpoints import ends_of
 
 Codes = NDArray[np.unsignedinteger]
 
@@ -111,6 +115,28 @@ def partition_by_clustering(job: Job, codes: Codes, coding: Coding, crowd: Crowd
     blocks = clustering.blocks(codes, coding.domains, coding.hierarchies, crowd)
     least = blocks.levels if method.generalisation == "level" else None
     return Partitioned(blocks.classes, {"partitions": len(blocks.levels), "levels": int(blocks.levels.max()) + 1}, least)
+
+
+def partition_by_kmember(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
+    """Makes classes by greedy k-member clustering and local exchange, priced by what they publish.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    method, qids = job.method, job.columns.quasi_identifiers
+    assert isinstance(method, KMemberMethod)
+    axes = [axis_of(*qid, job.folder) for qid in zip(qids, coding.domains, coding.hierarchies, strict=True)]
+    ends = ends_of(job, coding) or (None,) * len(qids)
+    labels = [Labels(*label) for label in zip(ways_of(job), coding.domains, coding.hierarchies, ends, strict=True)]
+    members = Members(codes, axes, labels, job.privacy.k, crowd)
+    classes, figures = members.clustered(Effort.of(len(codes), job.privacy.k, method.effort, method.block))
+    return _counted(classes, figures)
+
+
+def ways_of(job: Job) -> tuple[Generalisation | None, ...]:
+    """Returns how each QID is published, None for the usual way; nothing where the method has one way for all."""
+    method = job.method
+    return tuple(method.way_of(qid.name) for qid in job.columns.quasi_identifiers) if isinstance(method, Generalising) else ()
 
 
 def _points(codes: Codes, coding: Coding, method: RaydenMethod | MondrianCofMethod) -> Points:

@@ -31,7 +31,7 @@ from tasks.counting.source_sizes import Sizes
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, most_suppressed, nothing_left, privacy_model
 from tasks.records.coding import Records, gather
-from tasks.records.partitions import Partitioned, partition
+from tasks.records.partitions import Partitioned, partition, ways_of
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
@@ -130,7 +130,7 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
     while True:
         if (found.classes < 0).all():
             raise nothing_left(job, coding)
-        how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding))
+        how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, crowd)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
         if crowd.people is None or criteria is None or not criteria.fails(published).any():

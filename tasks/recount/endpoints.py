@@ -23,7 +23,9 @@ from tasks.recount.reading import as_given, fetched
 from tasks.store.database import quote
 
 
-def endpoint_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original | None) -> list[str]:
+def endpoint_faults(
+    job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original | None, shared_by: int = 0
+) -> list[str]:
     """Counts the labels of ranges whose ends are not shared by k people; nothing without the source, or where these may be observed.
 
     Args:
@@ -31,21 +33,24 @@ def endpoint_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: st
         connection: The database.
         release: What it reads the data files as.
         original: The source.
+        shared_by: How many people the release says that its ends are shared by. If that is more than k, k share them a fortiori, though
+            not at the places that k would have.
 
     Raises:
         duckdb.Error: the files or the source cannot be read.
     """
     if original is None or not job.shared_ends:
         return []
-    faults = []
+    faults, k = [], max(job.privacy.k, shared_by)
     for qid in job.columns.quasi_identifiers:
         if not in_ranges(job, qid) or qid.name not in original.columns.names:
             continue
         values, people = _values(job, connection, original, qid.name)
         if not len(values) or value_scale(values) is None:
             continue
-        if strange := strange_ends(values, people, qid.hierarchy, job.privacy.k, _labels(job, connection, release, original, qid)):
-            faults.append(f"{counted(strange, 'range')} of '{qid.name}' {'ends' if strange == 1 else 'end'} where fewer than k people do")
+        if strange := strange_ends(values, people, qid.hierarchy, k, _labels(job, connection, release, original, qid)):
+            end = "ends" if strange == 1 else "end"
+            faults.append(f"{counted(strange, 'range')} of '{qid.name}' {end} where fewer than {k:,} people do")
     return faults
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from tasks.source.at_rest import source_digest
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
 from tasks.store.keys import fingerprint_of
-from tasks.store.secret import known_secrets
+from tasks.store.secret import Secret, known_secrets
 
 
 class Original(NamedTuple):
@@ -70,11 +71,11 @@ def unproved_reason(job: Job, manifest: Manifest | None, original: Original | No
     if not is_of_files(manifest, original.digests, known):
         least = "" if known else ", or is: the secret of its digests is not at hand"
         return f"the source is not what it was when the release was made{least}"
-    return "" if _same_hierarchies(job, manifest) else "the job's hierarchies are not those of the release"
+    return "" if _same_hierarchies(job, manifest, known) else "the job's hierarchies are not those of the release"
 
 
-def _same_hierarchies(job: Job, manifest: Manifest) -> bool:
+def _same_hierarchies(job: Job, manifest: Manifest, known: Iterable[Secret]) -> bool:
     try:
-        return manifest.hierarchies == hierarchies_as_in(manifest, job, known_secrets(job))
+        return manifest.hierarchies == hierarchies_as_in(manifest, job, known)
     except JobError:
         return False

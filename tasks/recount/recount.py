@@ -40,6 +40,7 @@ def recount(
     layout: Csv = TEXT,
     unproved: str = "",
     people: PeopleFiles | None = None,
+    shared_by: int = 0,
 ) -> Recount:
     """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
 
@@ -53,6 +54,7 @@ def recount(
         layout: How CSV files are read.
         unproved: Why the records are not to be held against the source, if they are not.
         people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
+        shared_by: How many people share the ends of ranges by what the release says, if that is more than k.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
@@ -68,7 +70,7 @@ def recount(
             source = _read_once(connection, files, layout)
             if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
                 raise VerificationError(what, faults)
-            classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=job.suppression.is_local)
+            classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=True)
             if people and job.columns.person:
                 classes = by_person(classes, count_people(connection, job, source, qids, people))
             classes = replace(
@@ -78,7 +80,7 @@ def recount(
             # Whoever is not counted has values that are not: then only which there are is known.
             spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
             hidden = _hidden_faults(job, connection, source)
-            hidden += [] if unproved else endpoint_faults(job, connection, source, original)
+            hidden += [] if unproved else endpoint_faults(job, connection, source, original, shared_by)
             hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
             records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
         # Says nothing of the files; where the database was opened it becomes an error of storage.
@@ -172,6 +174,20 @@ def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: s
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:
+    """Verifies a published release as ``verify_against`` does, with the source as it is at hand.
+
+    Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
+        PopulationError: the population is not as the job has it.
+        StorageError: the folder is not a release, or leads out of itself; or the work folder is somebody else's.
+        VerificationError: anything that does not hold, all at once where the files can be counted.
+    """
+    return verify_against(job, release, original_of(job), people)
+
+
+def verify_against(
+    job: Job, release: Path, original: Original | None, people: PeopleFiles | None = None
+) -> tuple[Recount, Manifest | None]:
     """Verifies a published release: its files against its manifest, its classes against the job, its records against the source.
 
     A folder without a manifest, such as another tool's release, is recounted all the same; only then nothing is known of suppression.
@@ -179,6 +195,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     Args:
         job: The job.
         release: The folder.
+        original: The source, if it is at hand.
         people: Where the run folder keeps its persons, if it does.
 
     Raises:
@@ -189,7 +206,6 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     """
     files, manifest = data_files(release), read_manifest(release)
     faults = file_faults(release, files, manifest) if manifest else []
-    original = original_of(job)
     unproved = unproved_reason(job, manifest, original)
     if original and manifest:
         # Another source has other shares, by which an honest release could seem to break its t.
@@ -197,7 +213,7 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
     try:
         with passing_folder(job, "verify") as spill:
-            found = recount(job, files, spill, f"'{release}'", original, layout, unproved, people)
+            found = recount(job, files, spill, f"'{release}'", original, layout, unproved, people, k_of(manifest))
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     if manifest:
@@ -206,6 +222,12 @@ def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -
     if faults := [*faults, *link_faults(job, found.linked)]:
         raise VerificationError(f"'{release}'", faults)
     return found, manifest
+
+
+def k_of(manifest: Manifest | None) -> int:
+    """Returns the k that a release was made for; 0 where nobody says so."""
+    said = manifest.privacy.get("k") if manifest else None
+    return said if isinstance(said, int) else 0
 
 
 def risk_faults(manifest: Manifest, found: Recount) -> list[str]:

@@ -52,6 +52,7 @@ def source_figures(job: Job, manifest: Manifest, files: Sequence[Path], layout: 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
         StorageError: the disk is full, or more memory is needed than there is.
+        VerificationError: a DuckDB file holds no plain table.
     """
     with connect(job, spill, last=True) as connection:
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)

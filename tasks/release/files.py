@@ -68,15 +68,36 @@ def relation_of(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], la
 
     Raises:
         duckdb.Error: a file cannot be opened.
+        VerificationError: a DuckDB file has something else than a plain table under the name of one.
     """
     match files[0].suffix:
         case ".csv":
             return _csv_relation(files, layout)
         case ".duckdb":
             connection.execute(f"ATTACH OR REPLACE {literal(str(files[0]))} AS written (READ_ONLY)")
+            _check_table(connection, files[0])
             return f"written.{TABLE}"
         case _:
             return relation([(str(path), partition_of(path)) for path in files])
+
+
+def _check_table(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Refuses what is no table, such as a view, and a table that is more than columns of types.
+
+    A view is what its statement makes when it is read, of whatever there is then; and in a column that takes no notice of capitals classes
+    would be counted as one that others, who copy the file, see apart.
+    """
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE {TABLE} (nothing INTEGER)")
+    own = "SELECT sql FROM duckdb_tables() WHERE database_name = '{}' AND schema_name = 'main' AND table_name = '{}'"
+    held = connection.execute(own.format("written", TABLE)).fetchall()
+    if held:
+        columns = connection.execute(f"DESCRIBE written.{TABLE}").fetchall()
+        # Said again as the plain table of the same columns: DuckDB spells both statements in one way.
+        connection.execute(f"CREATE OR REPLACE TEMP TABLE {TABLE} ({', '.join(f'{quote(name)} {dtype}' for name, dtype, *_ in columns)})")
+    [(plain,)] = connection.execute(own.format("temp", TABLE)).fetchall()
+    connection.execute(f"DROP TABLE temp.{TABLE}")
+    if held != [(plain.replace("CREATE TEMP TABLE", "CREATE TABLE", 1),)]:
+        raise VerificationError(f"'{path.parent.parent}'", [f"the DuckDB file holds no plain table '{TABLE}', of columns and nothing else"])
 
 
 def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = ",") -> Csv:

@@ -16,7 +16,7 @@ from tasks.report.charts import lattice_chart, loss_chart, risk_chart, size_char
 from tasks.report.terms import map_of_report
 from tasks.store.keys import code_of, fingerprint_of
 
-TEMPLATE = "report.html"
+TEMPLATE, SUMMARY = "report.html", "summary.html"
 SMALLEST_SHARE = 0.0001
 
 
@@ -27,6 +27,11 @@ def render(report: Report) -> str:
     return page(TEMPLATE, report=report, charts=charts, dark=Markup(DARK_STYLE), sizes=size_rows(report))
 
 
+def notebook_summary(report: Report) -> str:
+    """Returns the head of the page, verdict, warnings and counts, as a part of somebody else's page that is light or dark."""
+    return page("notebook.html", report=report)
+
+
 def page(template: str, **context: Any) -> str:
     """Returns a page of a template in ``templates``, escaped; what the template names and is not given is an error."""
     return _environment().get_template(template).render(**context)
@@ -35,8 +40,8 @@ def page(template: str, **context: Any) -> str:
 @cache
 def report_code() -> str:
     """Returns the fingerprint of all that makes a report of a manifest: where it is another, a report made again may look otherwise."""
-    template = (Path(__file__).parent / "templates" / TEMPLATE).read_text("utf-8")
-    return fingerprint_of(code_of("tasks.report.report"), code_of("tasks.report.page"), template)
+    texts = [(Path(__file__).parent / "templates" / name).read_text("utf-8") for name in (TEMPLATE, SUMMARY)]
+    return fingerprint_of(code_of("tasks.report.report"), code_of("tasks.report.page"), texts)
 
 
 @cache

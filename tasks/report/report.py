@@ -16,6 +16,7 @@ from schemas.release.passthrough import unclaimed_because
 from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
+from tasks.report.advice import advice_sentences
 from tasks.report.linked import linked_limits
 from tasks.report.remainder import remainder_words
 from tasks.report.sentences import (
@@ -59,6 +60,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         maximum_risk=unclaimed_because(manifest.passthrough) or _maximum_risk(manifest.risk, unit),
         optimal=manifest.optimal,
         certificate=certificate(manifest, terms.objective),
+        advice=advice_sentences(manifest, terms.objective),
         lattice=manifest.lattice,
         verified=verification(manifest),
         limits=(

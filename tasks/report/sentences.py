@@ -162,7 +162,7 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tu
     if privacy.get("l") and not privacy.get("t"):
         told.append(Limit(text="l-diversity counts values, not what they mean: different values may tell much the same.", source=CLOSENESS))
     if guarded:
-        told.append(Limit(text=LEFT_OUT, source=MINIMALITY))
+        told.append(Limit(text=TRIED_NEXT if terms.tries_next else LEFT_OUT, source=MINIMALITY))
     rest = terms.insensitive
     if rest:
         which = "All columns without another role" if rest == "rest" else counted(len(rest), "insensitive column")
@@ -214,6 +214,8 @@ def warning_sentences(manifest: Manifest) -> list[str]:
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
     told = [*passthrough_warnings(manifest.passthrough), *overlap_sentences(manifest)]
+    if manifest.asked and manifest.asked.tries_next:
+        told.append(TRIED_NEXT)
     return [*repeat_warnings(manifest), *(copies if equal else []), *told]
 
 
@@ -234,6 +236,10 @@ LEFT_OUT = (
     "Combinations that enough share and that are left out are told to break l-diversity or t-closeness, though not by which values. What "
     "is published, and how, follows from no sensitive value of single classes; how likely a value is for somebody who knows the method is "
     "not bounded."
+)
+TRIED_NEXT = (
+    "Where l or t refused a cut, the next best was tried (method.refused: next), so that cuts follow from sensitive values: who knows all "
+    "quasi-identifiers and the algorithm can learn from the classes whose values refused it. refused: stop, the default, tells nothing."
 )
 CLOSENESS = "Li, Li and Venkatasubramanian, t-Closeness, ICDE 2007"
 OTHER_COLUMNS = Limit(

@@ -40,6 +40,7 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
         sensitive=tuple(columns.sensitive),
         insensitive=columns.insensitive if isinstance(columns.insensitive, str) else tuple(columns.insensitive),
         memory=job.memory,
+        tries_next=job.tries_next,
         source=FORMATS[job.source.format].words,
     )
 

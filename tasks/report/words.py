@@ -25,6 +25,8 @@ LOSSES = {
 }
 """Titles and meanings of the losses that releases of every objective tell."""
 
+WEIGHTED = ("Weighted loss", "what was minimised: the objective's loss of a value on average, each column by its weight in the job")
+
 SOUGHT_AFTER = "gcp_set"
 """Where losses stand in the report that are told because they were minimised: behind this one."""
 
@@ -35,7 +37,7 @@ def losses(several: str = "records") -> dict[str, tuple[str, str]]:
     for name, (title, meaning) in LOSSES.items():
         told[name] = title, meaning.replace("{several}", several)
         if name == SOUGHT_AFTER:
-            told |= {objective: one.loss for objective, one in OBJECTIVES.items() if one.loss}
+            told |= {objective: one.loss for objective, one in OBJECTIVES.items() if one.loss} | {"weighted": WEIGHTED}
     return told
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 
@@ -37,6 +39,17 @@ def quote(name: str) -> str:
 def literal(text: str) -> str:
     """Returns a text as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def syntax_of(statement: str) -> dict[str, Any] | None:
+    """Returns a SELECT statement taken apart, as ``json_serialize_sql`` tells it; None where DuckDB cannot read it as one."""
+    with duckdb.connect(config={"autoinstall_known_extensions": False, "autoload_known_extensions": False}) as connection:
+        try:
+            [(text,)] = connection.execute("SELECT json_serialize_sql($statement)", {"statement": statement}).fetchall()
+        except duckdb.Error:
+            return None
+    found: dict[str, Any] = json.loads(text)
+    return None if found.get("error") else found
 
 
 def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextManager[duckdb.DuckDBPyConnection]:

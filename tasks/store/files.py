@@ -127,6 +127,24 @@ def open_up(*paths: Path) -> None:
         path.chmod((0o777 if path.is_dir() else 0o666) & ~USER_UMASK)
 
 
+def open_folder(path: Path) -> Path:
+    """Makes a folder for what is handed on, with those above it, in the mode that the user's umask asks for; returns it.
+
+    Folders that are there keep the mode that their owner gave them.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    # Looked up before any is made.
+    missing = [one for one in (path, *path.parents) if not one.exists()]
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        open_up(*missing)
+    except OSError as error:
+        raise StorageError.not_writable(str(path), error.strerror or "unknown reason") from None
+    return path
+
+
 def _user_umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from core.columns.arrays import filled
 from core.columns.domains import Domain
-from core.evaluation.utility import Meaning, bound_texts, meaning_of, penalties
+from core.evaluation.utility import Meaning, bound_texts, meaning_of
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from schemas.errors.base import StorageError, counted
@@ -112,7 +112,7 @@ def published_gcp(job: Job, coding: Coding, release: Path, manifest: Manifest, s
         bench = SideBySide(connection, "", relation_of(connection, files, layout_of(files, manifest.columns)))
         for labels in labels_of(bench, job, coding, manifest.levels_of_all):
             for first in range(0, len(labels.texts), BATCH):
-                wide = penalties(labels.meaning(release, first, first + BATCH), labels.domain)
+                wide = labels.meaning(release, first, first + BATCH).costs
                 lost += float(np.dot(wide, labels.counts[first : first + BATCH]))
     # Masked records are in the files, so that the loop has priced them already.
     dropped = manifest.suppressed - manifest.masked

@@ -122,7 +122,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
 
 
 def _column(one: Attribute) -> ColumnUtility:
-    wide = generalised(one.meaning, one.counts, one.domain)
+    wide = generalised(one.meaning, one.counts)
     return ColumnUtility(generalised=wide, marginal=total_variation(one.weights, one.meaning.spread(one.counts)))
 
 

@@ -5,14 +5,12 @@ Another way to quote, to end lines or to spell a number says the same to most re
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
 
-from core.formats.spreadsheets import set_apart, set_apart_sql
+from core.formats.spreadsheets import header, set_apart_sql
 from tasks.release.files import BOM, Csv, relation_of
 from tasks.store.database import literal, quote
 from tasks.verification.parquet_form import more_than_records, same_bytes
@@ -27,6 +25,9 @@ def csv_faults(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], lay
         layout: Their delimiter, and the types of their columns.
         spill: Folder for a copy of one of them at a time.
         bom: Whether they begin with the mark of UTF-8; None where no job says so.
+
+    Raises:
+        VerificationError: never of CSV; whoever reads DuckDB files the same way may.
     """
     copy = spill / "again.csv"
     hidden = 0
@@ -59,10 +60,8 @@ def _write_again(connection: duckdb.DuckDBPyConnection, path: Path, layout: Csv,
             f"COPY (SELECT {columns} FROM {relation_of(connection, [path], layout)}) TO {literal(str(body))} "
             f"(FORMAT csv, HEADER false, DELIMITER {literal(layout.delimiter)}, QUOTE '\"', ESCAPE '\"', NULLSTR ''{forced})"
         )
-        header = io.StringIO()
-        csv.writer(header, delimiter=layout.delimiter, lineterminator="\n").writerow([set_apart(name) for name in layout.types])
         with copy.open("wb") as whole, body.open("rb") as records:
-            whole.write(((BOM if marked else "") + header.getvalue()).encode())
+            whole.write(((BOM if marked else "") + header(list(layout.types), layout.delimiter)).encode())
             while block := records.read(1 << 20):
                 whole.write(block)
     finally:

@@ -9,8 +9,9 @@ from pydantic_core import to_jsonable_python
 
 from schemas.errors.base import JobError, listed
 from schemas.job.job import Job
+from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
-from tasks.publication.manifests import NOT_FOR_NODES
+from tasks.publication.manifests import NOT_FOR_NODES, OWN_NODE
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
 from tasks.store.secret import known_secrets
@@ -56,15 +57,32 @@ def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dic
         "method": manifest.method == job.method.name,
         "privacy": manifest.privacy == to_jsonable_python(job.privacy.summary()),
         "hierarchies": manifest.hierarchies == hierarchies,
-        "node": (manifest.node is not None) == levelled and (not levelled or list(manifest.levels or {}) == names == list(manifest.tops)),
+        "node": (manifest.node is not None) == levelled and (not levelled or _is_node_of(job, manifest, names)),
         "ncp": not manifest.ncp or list(manifest.ncp) == names,
         "asked": manifest.asked == terms_of(job, manifest.node, tops),
         "optimal": _is_worded(job, manifest.optimal),
         "masked": _masks_as_asked(job, manifest),
         "remainder": (manifest.remainder is not None) == (job.suppression.is_local and levelled),
-        "search.nodes": not whole or manifest.search.get("nodes") == prod(top + 1 for top in tops),
+        "search.nodes": not whole or manifest.search.get("nodes") == _nodes(job, names, tops),
         "replay_of": manifest.replay_of == replayed,
     }
+
+
+def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
+    """Tells whether a node is one that the job lets be taken."""
+    method, node = full_domain(job.method), list(manifest.node or ())
+    if list(manifest.levels or {}) != names or list(manifest.tops) != names or len(node) != len(names):
+        return False
+    within = (method.levels.get(name, [0, level]) for name, level in zip(names, node, strict=True))
+    kept = all(least <= level <= most for (least, most), level in zip(within, node, strict=True))
+    return kept and (method.node is None or job.replay is not None or node == method.node)
+
+
+def _nodes(job: Job, names: list[str], tops: list[int]) -> int:
+    """Returns how many nodes there are to choose from."""
+    levels = full_domain(job.method).levels
+    spans = [levels.get(name, [0, top]) for name, top in zip(names, tops, strict=True)] if len(names) == len(tops) else []
+    return prod(most - least + 1 for least, most in spans)
 
 
 def _is_worded(job: Job, optimal: str) -> bool:
@@ -72,6 +90,8 @@ def _is_worded(job: Job, optimal: str) -> bool:
         return optimal == NOT_FOR_NODES
     if job.replay is not None:
         return optimal.startswith(f"replay of {job.replay.name}")
+    if full_domain(job.method).node is not None:
+        return optimal.startswith(OWN_NODE)
     return optimal == "certified" or optimal.startswith("best of ")
 
 

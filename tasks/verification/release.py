@@ -20,15 +20,16 @@ from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.terms import Terms
 from tasks.engine.versions import versions
-from tasks.recount.original import original_of, unproved_reason
+from tasks.recount.original import Original, original_of
 from tasks.recount.people import PeopleFiles
-from tasks.recount.recount import file_faults, verify_release
+from tasks.recount.recount import file_faults, verify_against, verify_release
 from tasks.recount.source_figures import source_figures
 from tasks.release.files import Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.report.again import again_faults, count_again
 from tasks.report.report import bands
 from tasks.store.database import database
+from tasks.store.work_folder import passing_folder
 from tasks.verification.csv_form import csv_faults
 from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
 from tasks.verification.job_figures import job_faults
@@ -109,13 +110,15 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
     except StorageError:
         # Files that are gone or too many are no other kind of folder: the manifest says which belong here.
         raise VerificationError(what, [*faults, "data files are missing, or of several formats"]) from None
+    # Read once: its digest is that of every byte of the source.
+    original = original_of(job) if job is not None else None
     try:
-        recount = _counted(job, release, manifest, files, known, what)
+        recount = _counted(job, release, manifest, files, original, known, what)
     except VerificationError as error:
         raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
     if faults:
         raise VerificationError(what, faults)
-    return _held(job, release, manifest, files, recount, what)
+    return _held(job, release, manifest, files, original, recount, what)
 
 
 def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -> Verified:
@@ -128,7 +131,19 @@ def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -
         raise VerificationError(what, faults)
     if job is None:
         raise StorageError.not_a_release(str(release), "it has no manifest.json; without one, a job is needed")
-    return Verified(verify_release(job, release, known.people)[0], None)
+    found = verify_release(job, release, known.people)[0]
+    if faults := _foreign_faults(job, data_files(release)[0]):
+        raise VerificationError(what, faults)
+    return Verified(found, None)
+
+
+def _foreign_faults(job: Job, path: Path) -> list[str]:
+    """Returns what a DuckDB file of another tool holds beside its table; of other formats only our own form is known."""
+    if path.suffix != ".duckdb":
+        return []
+    with passing_folder(job, "verify") as spill, database(job.memory, spill) as connection:
+        relation_of(connection, [path])
+        return table_faults(connection, path)
 
 
 def _evidence_faults(job: Job | None, release: Path, manifest: Manifest, known: Known) -> list[str]:
@@ -145,10 +160,12 @@ def _evidence_faults(job: Job | None, release: Path, manifest: Manifest, known: 
     return faults + (["there is no signature of the key"] if known.key is not None else [])
 
 
-def _counted(job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], known: Known, what: str) -> Recount:
+def _counted(
+    job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, known: Known, what: str
+) -> Recount:
     """Recounts the files, against the job where there is one."""
     if job is not None:
-        return verify_release(job, release, known.people)[0]
+        return verify_against(job, release, original, known.people)[0]
     if manifest.asked is None:
         raise VerificationError(what, [])
     if faults := file_faults(release, files, manifest):
@@ -159,11 +176,14 @@ def _counted(job: Job | None, release: Path, manifest: Manifest, files: Sequence
     return recount
 
 
-def _held(job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], recount: Recount, what: str) -> Verified:
+def _held(
+    job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, recount: Recount, what: str
+) -> Verified:
     """Holds the figures of a manifest, its report and the form of its files against what was counted."""
     faults, notes = job_faults(job, manifest) if job is not None else ([], [NO_JOB])
     is_its_job = job is not None and not notes
-    faults += _source_faults(job, manifest, files) if job is not None and is_its_job and not recount.unproved else []
+    if job is not None and original is not None and is_its_job and not recount.unproved:
+        faults += _source_faults(job, manifest, files, original)
     faults += figure_faults(manifest, recount, proved=job is not None and not recount.unproved)
     if not faults:
         delimiter = job.output.delimiter if job is not None else ","
@@ -185,12 +205,10 @@ def _terms(manifest: Manifest) -> Terms:
     return manifest.asked
 
 
-def _source_faults(job: Job, manifest: Manifest, files: Sequence[Path]) -> list[str]:
-    original = original_of(job)
-    if original is None or unproved_reason(job, manifest, original):
-        return []
-    with TemporaryDirectory(prefix="skald-verify-") as spill:
-        found = source_figures(job, manifest, files, layout_of(files, manifest.columns, job.output.delimiter), original, Path(spill))
+def _source_faults(job: Job, manifest: Manifest, files: Sequence[Path], original: Original) -> list[str]:
+    # What is spilled here is of the source: it stays in the work folder, where what a killed command leaves is removed by the next.
+    with passing_folder(job, "verify") as spill:
+        found = source_figures(job, manifest, files, layout_of(files, manifest.columns, job.output.delimiter), original, spill)
     faults, before = list(found.faults), manifest.risk.get("before")
     if manifest.persons is None and before is not None and before != risk_of_files(found.sizes, 0, 0, 0):
         faults.append("the manifest's risk.before is not that of the source")

@@ -54,6 +54,7 @@ def test_record_i_depends_on_the_seed_and_on_i_only(
     assert short.equals(long.head(rows))
 
 
+@pytest.mark.slow
 def test_default_files_hold_a_million_records_and_do_not_depend_on_what_follows(tmp_path: Path) -> None:
     one = make_medical(tmp_path / "one", FILE_ROWS)
     two = make_medical(tmp_path / "two", FILE_ROWS + 1)

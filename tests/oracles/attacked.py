@@ -21,6 +21,8 @@ from core.clustering.pools import pool_classes
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.coding import Coder
+from core.kmember.partition import Effort, Members
+from core.kmember.prices import Labels
 from core.lattice.search import Search
 from core.local_suppression.local_transformation import LIMIT, Leveller, anonymise_again
 from core.local_suppression.recoding import recode_parts
@@ -147,6 +149,9 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
     points, tree = gower_points(records, example.domains), Tree(people.k)
     if method == "canon":
         classes = canon(records, example.domains, tree, crowd.people)
+    elif method == "kmember":
+        labels = [Labels(None, *of) for of in zip(example.domains, example.hierarchies, strict=True)]
+        classes, _ = Members(records, axes_of(example), labels, people.k, crowd).clustered(Effort.of(len(records), people.k, 1))
     elif method == "clustering":
         classes = Clustering(people.k).blocks(records, example.domains, example.hierarchies, crowd).classes
     else:

@@ -1,14 +1,20 @@
-"""Semantic clustering as papers/semantic-clustering.txt lists it, row by row, with the design's rulings."""
+"""Semantic clustering as papers/semantic-clustering.txt lists it, row by row, with the design's rulings; greedy k-member clustering.
+
+The latter is written out from Byun et al. 2007, with what a set of records costs worked out from the records themselves.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from tests.oracles.rayden import size
 from tests.oracles.records import Records
+
+UNIT = 1 << 20
+Cost = Callable[[Sequence[int]], int]
 
 
 def generate_clusters(records: Records, k: int, start: str, scaled: bool, people: Sequence[int] | None = None) -> list[list[int]]:
@@ -63,3 +69,83 @@ def distance(records: Records, row: int, scaled: bool) -> float:
 
 def is_number(domain: Any) -> bool:
     return bool(pa.types.is_integer(domain.values.type))
+
+
+def cost_of(records: Records, ways: Sequence[str | None], members: Sequence[int]) -> int:
+    """What a record of a class pays: eight parts for the label of each column, one for the values that are held."""
+    total = 0
+    for qid, given in enumerate(ways):
+        values = {records.rows[member][qid] for member in members}
+        numerical, size = records.numerical[qid], records.domains[qid].size
+        way = given or ("interval" if numerical and not records.hierarchies[qid].least else "hierarchy")
+        held = round(UNIT / size) * len(values) if len(values) > 1 else 0
+        if way == "set":
+            total += 9 * UNIT if None in values and len(values) > 1 else 9 * held
+            continue
+        published = round(UNIT * label_cost(records, qid, way, values, members))
+        counted = way == "prefix" or not (numerical or way == "interval")
+        total += 8 * published + held if counted else 9 * published
+    return total
+
+
+def label_cost(records: Records, qid: int, way: str, values: set[Any], members: Sequence[int]) -> float:
+    """The share of the domain that the label of some values covers, 0 for a single one."""
+    domain, hierarchy = records.domains[qid], records.hierarchies[qid]
+    known, size = domain.values.to_pylist(), domain.size
+    if len(values) == 1 and not (way == "hierarchy" and hierarchy.least):
+        return 0.0
+    if way != "hierarchy" and None in values:
+        return 1.0
+    if way == "interval":
+        return (max(values) - min(values)) / (known[-1] - known[0])
+    if way == "prefix":
+        texts = [str(value) for value in values]
+        shared = next((n for n in range(min(map(len, texts)), 0, -1) if len({text[:n] for text in texts}) == 1), 0)
+        return sum(str(value).startswith(texts[0][:shared]) for value in known) / size if shared else 1.0
+    codes = [records.codes[member, qid] for member in members]
+    level = next(n for n in range(hierarchy.least, hierarchy.levels) if len({hierarchy.groups[n][code] for code in codes}) == 1)
+    covered = [code for code in range(size) if hierarchy.groups[level][code] == hierarchy.groups[level][codes[0]]]
+    numbers = [known[code] for code in covered if code < len(known)]
+    if records.numerical[qid] and known[-1] != known[0]:
+        return (max(numbers) - min(numbers)) / (known[-1] - known[0]) if len(covered) > 1 else 0.0
+    return len(covered) / size if len(covered) > 1 else 0.0
+
+
+def k_member(rows: Sequence[int], k: int, cost: Cost) -> list[list[int]]:
+    """The greedy classes of some records: the last one left is a seed, and of the records that cost least the first joins it."""
+    left, classes = list(rows), []
+    while len(left) >= k:
+        made = [left.pop()]
+        while len(made) < k:
+            costs = [cost([*made, row]) for row in left]
+            best = costs.index(min(costs))
+            # The last one takes the place of the one that leaves.
+            left[best], left[-1] = left[-1], left[best]
+            made.append(left.pop())
+        classes.append(made)
+    for row in left:
+        rises = [cost([*made, row]) * (len(made) + 1) - cost(made) * len(made) for made in classes]
+        classes[rises.index(min(rises))].append(row)
+    return classes
+
+
+def fewest(rows: Sequence[int], k: int, cost: Cost) -> int:
+    """The least that classes of k or more can cost in all: every way to part a few records is tried, the dear ones not to the end."""
+    best = len(rows) * cost(rows)
+
+    def extend(classes: list[list[int]], place: int) -> None:
+        nonlocal best
+        # Classes only become dearer, and records that are to come can only add to what is paid.
+        paid = sum(len(made) * cost(made) for made in classes)
+        missing = sum(max(k - len(made), 0) for made in classes)
+        if paid >= best or missing > len(rows) - place:
+            return
+        if place == len(rows):
+            best = paid
+            return
+        for number in range(len(classes)):
+            extend([[*made, rows[place]] if at == number else made for at, made in enumerate(classes)], place + 1)
+        extend([*classes, [rows[place]]], place + 1)
+
+    extend([], 0)
+    return best

@@ -327,6 +327,7 @@ for name, statements in {
     "a record less": ["DELETE FROM release WHERE rowid = 0"],
     "a record twice": ["INSERT INTO release SELECT * FROM release LIMIT 1"],
     "a view in the place of the table": ["ALTER TABLE release RENAME TO other", "CREATE VIEW release AS SELECT * FROM other"],
+    "a column that takes no notice of capitals": ["ALTER TABLE release ALTER COLUMN sex TYPE VARCHAR COLLATE NOCASE"],
     "other types": ["ALTER TABLE release ALTER COLUMN visits TYPE VARCHAR"],
     "sensitive values exchanged": ["UPDATE release SET disease = CASE disease WHEN 'flu' THEN 'gout' ELSE 'flu' END"],
 }.items():

@@ -21,6 +21,7 @@ from core.mondrian.partition import Axis
 from core.persons.crowd import Crowd
 from core.privacy.models import DistinctDiversity, EntropyDiversity, KAnonymity, all_of
 from core.recoding.recoding import SUPPRESSED
+from tests.core.clustering.test_rayden import steps
 from tests.oracles import rayden as oracle
 from tests.oracles.clustering import generate_clusters
 from tests.oracles.persons import values_of
@@ -29,14 +30,6 @@ from tests.oracles.tables import observed
 
 trees = st.builds(
     Tree, st.integers(1, 5), st.sampled_from(["multiple", "median"]), st.sampled_from(["random", "farthest", "seed"]), st.integers(0, 3)
-)
-steps = st.builds(
-    OutlierStep,
-    st.integers(1, 5),
-    st.sampled_from([0.0, 0.5, 1.0, 2.0]),
-    st.sampled_from(["paper", "tang"]),
-    st.sampled_from(["bounded", "freely"]),
-    st.sampled_from(["join", "suppress"]),
 )
 
 

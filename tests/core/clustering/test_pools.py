@@ -13,7 +13,7 @@ from tests.laws import tried
 from tests.oracles.attacked import People, by_records
 from tests.oracles.minimality import told
 
-METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
+METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 TABLES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.sampled_from([0, 0, 1, 2])), min_size=4, max_size=6).map(sorted)
 
 

@@ -65,6 +65,7 @@ def test_concatenated_releases_are_counted_as_a_reader_would_count_them(data: st
     assert counted(example, chunks, nodes, k) == by_force(example, chunks, nodes, k)
 
 
+@pytest.mark.slow
 @given(st.data())
 @tried(40)
 def test_at_one_node_and_without_suppression_cutting_changes_the_sum_but_not_the_recount(data: st.DataObject) -> None:

@@ -188,6 +188,7 @@ def test_the_greatest_unsigned_integers_do_not_overflow() -> None:
     assert published(hierarchy, 2) == [closed_label(value, 2**40) for value in (2**63 - 1, 2**63, 2**64 - 1)]
 
 
+@pytest.mark.slow
 def test_a_million_integers_fall_into_the_bins_that_division_says() -> None:
     values = np.arange(1_000_000) * 3
     hierarchy = built({"widths": [2**power for power in range(12)]}, domain_of(values))

@@ -28,6 +28,7 @@ def model_of(name: str, null: int | None) -> PrivacyModel:
     return model
 
 
+@pytest.mark.slow
 @given(TABLES, st.sampled_from(sorted(MODELS)), st.sampled_from(["drop", "mask", "cell"]), st.integers(0, 2))
 @tried(12)
 def test_nobody_who_is_published_is_told_by_what_became_of_rare_records(

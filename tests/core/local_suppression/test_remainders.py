@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from math import floor, log2
@@ -182,7 +183,7 @@ def test_losses_are_those_of_every_published_value(case: Case) -> None:
             else:
                 label = ladder[node[qid]][value]
                 same = [one for one in column if ladder[node[qid]][one] == label]
-                price, wide = penalty(same, column), covered(same, column)
+                price, wide = penalty(label, value, same, column), covered(same, column)
             prices["gcp"][qid] += price / records
             prices["gcp_covered"][qid] += wide / records
             prices["entropy"][qid] += (log2(len(same)) - log2(column.count(value))) / records
@@ -193,15 +194,18 @@ def test_losses_are_those_of_every_published_value(case: Case) -> None:
         assert found == {objective: pytest.approx(np.mean(prices[objective]), abs=1e-9)}
 
 
-def penalty(same: list[Any], column: list[Any]) -> float:
-    """NCP of a group of values: range over range, or values over values where a null is among them or it is one value."""
-    numbers = [value for value in column if value is not None]
-    if len(set(same)) < 2:
-        return 0.0
+def penalty(label: Any, value: Any, same: list[Any], column: list[Any]) -> float:
+    """NCP of what a value is published as: an interval over the range, or values over values, one at least where it has another name."""
+    numbers = [one for one in column if one is not None]
+    if label == "*":
+        return float(len(set(column)) > 1)
     if len(set(numbers)) < 2:
-        return covered(same, column)
-    mine = [value for value in same if value is not None]
-    return (max(mine) - min(mine)) / (max(numbers) - min(numbers))
+        renamed = isinstance(label, str) and label != str(value) and len(set(column)) > 1
+        return 1 / len(set(column)) if renamed and len(set(same)) < 2 else covered(same, column)
+    mine = [one for one in same if one is not None]
+    if found := re.fullmatch(r"\[(-?\d+) - (-?\d+)\]", str(label)):
+        mine = [max(int(found[1]), min(numbers)), min(int(found[2]), max(numbers))]
+    return (max(mine) - min(mine)) / (max(numbers) - min(numbers)) if mine else 0.0
 
 
 def covered(same: list[Any], column: list[Any]) -> float:

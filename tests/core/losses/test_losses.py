@@ -94,38 +94,63 @@ def test_c_avg_is_the_mean_class_in_units_of_k(released: int, classes: int, k: i
 AGES = domain_of([20, 21, 24, 30], pa.int64())
 
 
-def test_penalties_of_numbers_are_the_observed_range_over_the_domain_s() -> None:
+def test_penalties_of_numbers_are_the_interval_within_the_domain_over_its_range() -> None:
     hierarchy = built({"widths": [5]}, AGES)
     assert group_penalties(hierarchy, AGES, 0).tolist() == [0, 0, 0, 0]
     assert group_penalties(hierarchy, AGES, 1).tolist() == [4 / 10, 0]
     assert group_penalties(hierarchy, AGES, 2).tolist() == [1]
+    assert group_penalties(built({"widths": [2, 4]}, AGES), AGES, 1).tolist() == [1 / 10, 1 / 10, 0]
+    assert group_penalties(built({"widths": [4], "top": 24}, AGES), AGES, 1).tolist() == [3 / 10, 6 / 10]
+
+
+def test_a_value_that_keeps_its_name_costs_nothing() -> None:
+    words = domain_of(["a", "b", "cc"], pa.string())
+    assert group_penalties(built({"tree": {"a": ["a"], "bs": ["b"], "c": ["cc"]}}, words), words, 1).tolist() == [0, 1 / 3, 1 / 3]
 
 
 def test_penalties_of_words_are_the_values_covered_over_all_values() -> None:
     words = domain_of(["a", "b", "c", "d", "e"], pa.string())
     hierarchy = built({"tree": {"first": ["a", "b", "c"], "second": ["d"], "third": ["e"]}}, words)
     assert group_penalties(hierarchy, words, 0).tolist() == [0] * 5
-    assert group_penalties(hierarchy, words, 1).tolist() == [3 / 5, 0, 0]
+    assert group_penalties(hierarchy, words, 1).tolist() == [3 / 5, 1 / 5, 1 / 5]
     assert group_penalties(hierarchy, words, 2).tolist() == [1]
 
 
+MOMENTS = [datetime(2020, 1, 1), datetime(2020, 1, 11), datetime(2021, 4, 10)]
+DAYS = [moment.date() for moment in MOMENTS]
+
+
 @pytest.mark.parametrize(
-    "values",
+    ("values", "year"),
     [
-        pa.array([date(2020, 1, 1), date(2020, 1, 11), date(2021, 4, 10)], pa.date32()),
-        pa.array([date(2020, 1, 1), date(2020, 1, 11), date(2021, 4, 10)], pa.date64()),
-        pa.array([datetime(2020, 1, 1), datetime(2020, 1, 11), datetime(2021, 4, 10)], pa.timestamp("ms", "UTC")),
+        (pa.array(DAYS, pa.date32()), 365),
+        (pa.array(DAYS, pa.date64()), 365),
+        (pa.array(MOMENTS, pa.timestamp("us")), 366),
+        # Days of a zone are not all of one length: there the range of the values counts.
+        (pa.array(MOMENTS, pa.timestamp("ms", "UTC")), 10),
     ],
-    ids=lambda values: str(values.type),
+    ids=lambda given: str(given.type) if isinstance(given, pa.Array) else "",
 )
-def test_penalties_of_dates_are_days_over_days(values: pa.Array) -> None:
+def test_penalties_of_dates_are_days_over_days(values: pa.Array, year: int) -> None:
     dates = domain_of(values)
-    assert group_penalties(built({"date": ["day", "year"]}, dates), dates, 1)[0] == pytest.approx(10 / 465)
+    assert group_penalties(built({"date": ["day", "year"]}, dates), dates, 1)[0] == pytest.approx(year / 465)
+
+
+@pytest.mark.parametrize(("unit", "days"), [("month", 28), ("quarter", 90), ("year", 365), ("decade", 3651)])
+def test_a_unit_of_the_calendar_is_as_long_as_it_is(unit: str, days: int) -> None:
+    dates = domain_of([date(1990, 1, 1), date(2012, 2, 7), date(2035, 1, 1)], pa.date32())
+    assert group_penalties(built({"date": [unit]}, dates), dates, 1)[1] == pytest.approx(days / 16436)
+
+
+def test_days_beyond_an_end_reach_to_the_end_of_the_domain() -> None:
+    dates = domain_of([date(1930, 1, 1), date(1930, 5, 1), date(1950, 1, 1)], pa.date32())
+    found = group_penalties(built({"date": ["year"], "bottom": 1936}, dates), dates, 1)
+    assert found[0] == pytest.approx((date(1936, 12, 31) - date(1930, 1, 1)).days / 7305)
 
 
 def test_penalties_of_decimals_are_range_over_range() -> None:
     prices = domain_of([Decimal("1.00"), Decimal("1.25"), Decimal("3.00")], pa.decimal128(9, 2))
-    assert group_penalties(built({"widths": [1]}, prices), prices, 1).tolist() == [0.125, 0]
+    assert group_penalties(built({"widths": [1]}, prices), prices, 1).tolist() == [0.5, 0]
 
 
 def test_a_null_costs_nothing_alone_and_everything_in_the_star() -> None:

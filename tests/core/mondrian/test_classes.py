@@ -80,6 +80,7 @@ def test_presence_alone_is_kept_by_unions(model: PrivacyModel, kept: bool) -> No
     assert closed(KAnonymity(3))
 
 
+@pytest.mark.slow
 def test_leaves_that_fail_together_are_merged_with_their_neighbours() -> None:
     """Three leaves keep the model; two of them publish the same, and share the two people of the value that is rare in both."""
     first = [*((person, 0, "red", 1) for person in (8, 9)), *((person, 1, "red", 0) for person in range(4))]

@@ -115,6 +115,40 @@ def test_fragments_keep_any_model_however_it_judges_unions_of_what_keeps_it(shap
     assert all(keeps(group) for group in groups)
 
 
+def leaves_below(tree: Tree) -> set[Group]:
+    """Returns the leaves below each node."""
+
+    def below(node: int) -> Group:
+        if tree.qids[node] == LEAF:
+            return (tree.lefts[node],)
+        return (*below(tree.lefts[node]), *below(tree.lefts[node] + 1))
+
+    return {below(node) for node in range(len(tree.qids))}
+
+
+@given(SHAPES, st.integers(0, 1 << 30), st.floats(0, 1), st.floats(0, 1))
+def test_sensitive_values_decide_only_which_cuts_are_made_and_not_who_is_merged_with_whom(
+    shape: Shape, seed: int, large: float, likely: float
+) -> None:
+    tree = tree_of(shape)
+
+    def told(what: str, group: Group, share: float) -> bool:
+        return len(group) == tree.leaves or Random(f"{seed} {what} {group}").random() < share
+
+    def is_large(group: Group) -> bool:
+        return told("large", group, large)
+
+    def keeps(group: Group) -> bool:
+        return told("keeps", group, likely)
+
+    by_size, groups = merge_thin(tree, is_large), merge_thin(tree, is_large, keeps)
+    assert [leaf for group in groups for leaf in group] == list(range(tree.leaves))
+    assert all(keeps(group) for group in groups)
+    # Whatever values there are: fragments are those that sizes alone make, or all that is below a cut.
+    assert all(group in by_size or group in leaves_below(tree) for group in groups)
+    assert merge_thin(tree, is_large, lambda _: True) == by_size
+
+
 @pytest.mark.parametrize(
     ("shape", "thin", "groups"),
     [
@@ -127,6 +161,19 @@ def test_fragments_keep_any_model_however_it_judges_unions_of_what_keeps_it(shap
 )
 def test_a_thin_leaf_is_merged_with_its_nearest_sibling_alone(shape: Shape, thin: int | None, groups: list[Group]) -> None:
     assert merge_thin(tree_of(shape), lambda group: group != (thin,)) == groups
+
+
+@pytest.mark.parametrize(
+    ("shape", "bad", "groups"),
+    [
+        (((), ((), ())), (0,), [(0, 1, 2)]),
+        ((((), ()), ((), ())), (1,), [(0, 1), (2,), (3,)]),
+        ((((), ()), ((), ())), (0, 1), [(0,), (1,), (2,), (3,)]),
+    ],
+    ids=["beside a subtree", "beside a leaf", "what is made of others is not asked"],
+)
+def test_a_cut_beside_what_breaks_the_model_is_not_made(shape: Shape, bad: Group, groups: list[Group]) -> None:
+    assert merge_thin(tree_of(shape), lambda _: True, lambda group: group != bad) == groups
 
 
 def test_quantiles_are_as_many_as_asked_where_values_suffice() -> None:

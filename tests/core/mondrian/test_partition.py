@@ -112,6 +112,7 @@ def test_every_privacy_model_holds_on_both_sides_of_every_cut(table: Table, k: i
         assert all(oracle.keeps(part) for part in found)
 
 
+@pytest.mark.slow
 @given(tables(), st.integers(1, 8), st.sampled_from(sorted(SCORES)), st.sampled_from(["strict", "median"]))
 def test_cells_are_partitioned_as_their_records_are(table: Table, k: int, score: Score, mode: Mode) -> None:
     records, columns, _ = table
@@ -126,6 +127,7 @@ def test_cells_are_partitioned_as_their_records_are(table: Table, k: int, score:
     assert len(set().union(*shared)) == len(plain)
 
 
+@pytest.mark.slow
 @given(tables(), st.integers(1, 8), st.sampled_from(sorted(SCORES)), st.randoms(use_true_random=False))
 def test_row_order_does_not_change_strict_classes(table: Table, k: int, score: Score, random) -> None:
     records, columns, _ = table

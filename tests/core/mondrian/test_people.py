@@ -88,6 +88,7 @@ def test_everybody_counts_once_for_each_value_on_both_sides_of_every_cut(
     assert found == [sorted(part) for part in oracle.classes(table[0])]
 
 
+@pytest.mark.slow
 @given(crowds(), st.integers(1, 5), MADE)
 @tried(100)
 def test_every_class_holds_k_people_and_no_allowed_cut_is_left(given: tuple[Table, Whose], k: int, score: Score) -> None:

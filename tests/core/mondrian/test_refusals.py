@@ -57,6 +57,7 @@ def test_nobodys_value_is_told_by_a_cut_that_was_not_made(table: list[tuple[int,
     assert not told(found, seen, [], release, least)
 
 
+@pytest.mark.slow
 def test_the_next_best_cut_tells_what_stopping_does_not() -> None:
     """Five people, the three youngest with different illnesses: that they were not set apart tells that the other two share one."""
     records, values = [(0, 0), (0, 0), (1, 0), (2, 0), (2, 0)], [0, 1, 2, 3, 3]

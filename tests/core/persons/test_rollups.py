@@ -6,6 +6,7 @@ from collections import Counter
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ def counted(table: People, node: tuple[int, ...], k: int) -> Counter[tuple[int, 
     return Counter((size, len(people[name]) >= k) for name, size in sizes.items())
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 8), st.integers(1, 3))
 @settings(max_examples=150)
 def test_a_class_has_k_people_or_not(data: st.DataObject, k: int, shares: int) -> None:

@@ -9,6 +9,7 @@ from math import floor, inf, log, prod
 from unittest.mock import patch
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -87,6 +88,7 @@ def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
     assert (whole and (whole.node, whole.loss)) == (branched and (branched.node, branched.loss))
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 8), LIMITS, OBJECTIVES, st.integers(0, 30))
 @settings(max_examples=150)
 def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit: Fraction, objective: str, cells: int) -> None:
@@ -122,6 +124,7 @@ def test_an_effort_that_ends_never_claims_more_than_it_knows(
         assert found.node == best
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 8), st.fractions(0, 1, max_denominator=8), OBJECTIVES, st.sampled_from([1, 2, 24]))
 @settings(max_examples=150)
 def test_a_certificate_over_several_roots_is_never_false(

@@ -174,6 +174,7 @@ LOCAL: dict[str, tuple[dict[str, Any], st.SearchStrategy[Any], pa.DataType]] = {
 }  # fmt: skip
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("kind", LOCAL)
 @pytest.mark.parametrize("way", WAYS)
 @given(data=st.data())

@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import signal
-import stat
 import subprocess
 import sys
 import threading
@@ -67,6 +66,7 @@ def with_terminal(skald: CommandLine, *arguments: object) -> tuple[int, str, str
     return process.returncode, out, b"".join(seen).decode()
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_standard_error(skald: CommandLine) -> None:
     people_job(skald.folder, TABLE)
@@ -98,6 +98,7 @@ def everything(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home(skald: CommandLine) -> None:
     folder = skald.folder
@@ -120,6 +121,7 @@ def test_nothing_is_written_outside_the_work_folder_the_target_and_prefects_home
     assert snapshot(folder / "people") == state
 
 
+@pytest.mark.slow
 def test_a_release_that_cannot_be_told_of_is_said_to_be_published(direct: CommandLine) -> None:
     command = direct.command("run", people_job(direct.folder))
     with Path("/dev/full").open("w") as full:
@@ -128,18 +130,6 @@ def test_a_release_that_cannot_be_told_of_is_said_to_be_published(direct: Comman
     assert "is published, verified and whole" in done.stderr
     assert (direct.folder / "releases" / "CURRENT").read_text().strip() in done.stderr
     assert direct.process("run", direct.folder / "job.yaml").returncode == 0
-
-
-def test_work_folder_is_private_and_a_release_has_the_users_mode(direct: CommandLine) -> None:
-    people_job(direct.folder, TABLE)
-    command = f"umask 022; exec {' '.join(direct.command('run', 'job.yaml'))}"
-    assert subprocess.run(["/bin/sh", "-c", command], **direct.options(), capture_output=True, check=False).returncode == 0
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in direct.folder.rglob("*")}
-    work, target = direct.folder / ".skald" / "people", direct.folder / "releases"
-    private = {path: mode for path, mode in modes.items() if path.is_relative_to(work)}
-    assert set(private.values()) == {0o700, 0o600}
-    public = {path: mode for path, mode in modes.items() if path.is_relative_to(target) and path != target}
-    assert {(path.is_dir(), mode) for path, mode in public.items()} == {(True, 0o755), (False, 0o644)}
 
 
 def test_help_imports_nothing_heavy(direct: CommandLine) -> None:
@@ -170,6 +160,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_of_the_job_and_a_missing_source_are_found_before_prefect_is_imported(prefect: CommandLine, fault: str) -> None:
     people_job(prefect.folder, TABLE)
@@ -181,6 +172,7 @@ def test_faults_of_the_job_and_a_missing_source_are_found_before_prefect_is_impo
     assert not (prefect.folder / ".skald").exists()
 
 
+@pytest.mark.slow
 def test_a_release_that_is_published_is_recognised_before_prefect_is_imported(prefect: CommandLine, anonymise: Anonymise) -> None:
     anonymise(people_job(prefect.folder, TABLE))
     made = snapshot(prefect.folder / "releases" / release(prefect.folder).name)
@@ -196,6 +188,7 @@ def test_a_release_that_is_published_is_recognised_before_prefect_is_imported(pr
     assert "prefect" not in modules
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:9/api", "nonsense"])
 def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefect: CommandLine, url: str) -> None:
     people_job(prefect.folder, TABLE)

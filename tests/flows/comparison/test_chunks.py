@@ -93,6 +93,7 @@ def parts_of(rows: Sequence[Any], count: int) -> list[Sequence[Any]]:
     return [rows[len(rows) * number // count : len(rows) * (number + 1) // count] for number in range(count)]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("cut", [False, True], ids=["growing", "cut"])
 @pytest.mark.parametrize(("files", "chunk_rows"), [(1, 1000), (8, 1000), (3, 17)])
 def test_every_figure_is_that_of_a_full_enumeration(compare, tmp_path: Path, cut: bool, files: int, chunk_rows: int) -> None:

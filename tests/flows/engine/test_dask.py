@@ -214,6 +214,7 @@ def test_a_cluster_that_cannot_work_is_told_in_one_sentence(prefect: CommandLine
     assert not (prefect.folder / "releases").exists()
 
 
+@pytest.mark.slow
 def test_the_extra_that_is_missing_is_named_before_anything_begins(direct: CommandLine) -> None:
     people_job(direct.folder)
     done = alone(direct, WITHOUT_DASK, "run", "job.yaml", "--runner", "dask")

@@ -29,12 +29,14 @@ def undisturbed(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) 
     return digests(made.folder), made.manifest.node
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("chunk_rows", "threads"), [(7, 2), (100, 1), (100, 2), (100_000, 2)])
 def test_release_is_identical_for_any_chunking_and_threads(anonymise, undisturbed, tmp_path: Path, chunk_rows: int, threads: int) -> None:
     made = anonymise(people_job(tmp_path, TABLE), *SETTINGS, f"chunk_rows={chunk_rows}", f"threads={threads}")
     assert (digests(made.folder), made.manifest.node) == undisturbed
 
 
+@pytest.mark.slow
 @QUICK
 @given(order=st.randoms(use_true_random=False), files=st.integers(1, 6), row_group=st.integers(20, 600), chunk_rows=st.integers(50, 600))
 def test_release_is_identical_for_any_order_of_rows_files_and_row_groups(
@@ -48,6 +50,7 @@ def test_release_is_identical_for_any_order_of_rows_files_and_row_groups(
         assert (digests(made.folder), made.manifest.node) == undisturbed
 
 
+@pytest.mark.slow
 @QUICK
 @given(rows=st.integers(1, 60), seed=st.integers(0, 1000), k=st.integers(1, 6), limit=st.sampled_from([0, 0.1, 0.5]), data=st.data())
 def test_any_small_table_gives_one_release_however_it_is_cut(anonymise, rows: int, seed: int, k: int, limit: float, data) -> None:
@@ -64,6 +67,7 @@ def test_any_small_table_gives_one_release_however_it_is_cut(anonymise, rows: in
     assert found[0] == found[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["people.csv", "people.csv.gz"])
 @pytest.mark.parametrize("delimiter", [",", ";"])
 def test_csv_gives_the_release_of_the_equivalent_parquet(anonymise, undisturbed, tmp_path: Path, name: str, delimiter: str) -> None:
@@ -106,6 +110,7 @@ def test_files_of_one_class_that_is_larger_than_a_file_do_not_depend_on_the_orde
     assert found[0] == found[1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("root", ["dense", "occupied"])
 def test_root_depends_on_the_set_of_records_and_memory_alone(anonymise, tmp_path: Path, root: str) -> None:
     # Four numbers make 64 ** 4 = 16.8 million bins: 64 MB hold 4 million of them, 640 MB hold all.

@@ -94,6 +94,7 @@ def test_what_other_code_kept_of_a_release_is_not_believed(anonymise: Anonymise,
     assert overlap.unmeasured.startswith("another version of this program made it")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("module", ["core/mondrian/cuts.py", "core/recoding/recoding.py", "core/columns/domains.py"])
 def test_cuts_are_not_found_again_by_other_code(tmp_path: Path, edit: Edit, module: str) -> None:
     run = flow_of("mondrian")
@@ -200,6 +201,7 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", JOBS)
 def test_what_a_step_runs_is_in_its_key(tmp_path: Path, ran: list[tuple[set[str], list[Artifact]]], name: str) -> None:
     job = people_job(tmp_path, TABLE, files=2, **JOBS[name])

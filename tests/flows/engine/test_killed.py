@@ -35,6 +35,7 @@ def undisturbed(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) 
     return digests(made.folder)
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_killed_in_every_phase_in_turn_a_run_continues_and_ends_in_the_same_bytes(
     skald: CommandLine, tmp_path: Path, undisturbed: list[str]
@@ -108,6 +109,7 @@ def swap(one: Path, other: Path) -> None:
     other.write_bytes(texts[0])
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_killed_after_the_rename_the_next_run_does_what_was_left_to_do(skald: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, TABLE, artifacts="delete")
@@ -136,6 +138,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 def test_killed_while_it_writes_the_pointer_it_leaves_nothing_beside_the_next_run(direct: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, TABLE)
     assert direct.ended([sys.executable, "-c", KILLED_WITHIN, "run", "job.yaml"]).returncode == -signal.SIGKILL
@@ -170,6 +173,7 @@ def test_a_run_that_is_told_to_end_ends_as_after_an_interrupt(skald: CommandLine
     assert skald("run", "job.yaml", *settings).returncode == 0
 
 
+@pytest.mark.slow
 def test_of_past_nights_only_what_can_be_used_again_is_kept(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     for night in range(MOST_KEPT + 2):

@@ -41,6 +41,7 @@ def current(folder: Path) -> str:
     return (folder / "releases" / "CURRENT").read_text()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("settings", "made"),
     [
@@ -127,6 +128,7 @@ def rewrite_alike(path: Path) -> None:
     path.write_bytes(content)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("phase", ["domains", "histograms", "rewrite", "files"])
 @pytest.mark.parametrize("change", [append, other_values, rewrite_alike, Path.unlink], ids=lambda change: change.__name__)
 def test_a_source_that_changes_while_it_is_read_is_refused(
@@ -193,6 +195,7 @@ def test_current_names_the_release_that_was_asked_for_last(anonymise: Anonymise,
     assert {path.name for path in (tmp_path / "releases").iterdir()} == {first.folder.name, second.folder.name, "CURRENT"}
 
 
+@pytest.mark.slow
 def test_a_reader_sees_whole_releases_only_and_current_always_names_one(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     anonymise(job)

@@ -55,6 +55,7 @@ def test_optimum_is_that_of_an_exhaustive_search(anonymise: Anonymise, job: Path
     assert manifest.loss["dm_star"] == sum(size * size for size in sizes.values()) + lost * lost
 
 
+@pytest.mark.slow
 def test_rare_records_need_one_star_each_and_fewer_than_k_are_left_out(anonymise: Anonymise, job: Path) -> None:
     made = anonymise(job, "privacy.k=10", "suppression={limit: 0.05, treatment: cell}")
     manifest, frame = made.manifest, released(made.folder)

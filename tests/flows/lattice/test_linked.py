@@ -105,6 +105,7 @@ def test_people_are_counted_whatever_else_links_their_records(anonymise: Anonymi
         anonymise(tmp_path / "job.yaml", "columns.linkable=person")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("fragments", [{}, {"fragments": {"count": 3}}])
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "skald"])
 def test_linked_records_of_every_method_are_counted(anonymise: Anonymise, tmp_path: Path, method: str, fragments: dict[str, Any]) -> None:
@@ -134,6 +135,7 @@ def test_a_key_of_three_columns_links_as_a_whole(anonymise: Anonymise, tmp_path:
     assert told(one) == told_by(frame.select(QIDS).rows(), both, both, K)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("parts", [{"output": {"format": "csv"}}, {"output": {"partition_by": ["sex"]}}, {"files": 3, "chunk_rows": 60}])
 def test_linked_records_are_counted_whatever_the_files_are(anonymise: Anonymise, tmp_path: Path, parts: dict[str, Any]) -> None:
     wanted = hashed("person", linkable="person")

@@ -102,6 +102,7 @@ def test_penalties_are_those_that_the_labels_in_the_files_cost(anonymise: Anonym
     assert manifest.ncp == pytest.approx(lost)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [0.05, 0.2])
 def test_less_is_lost_and_no_fewer_records_are_released_than_with_drop(anonymise: Anonymise, folder: Path, limit: float) -> None:
     dropped = anonymise(folder, f"suppression.limit={limit}", GCP).manifest
@@ -115,6 +116,7 @@ def test_less_is_lost_and_no_fewer_records_are_released_than_with_drop(anonymise
         assert manifest.loss["gcp"] < dropped.loss["gcp"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("chunk_rows", "threads"), [(7, 2), (400, 1)])
 def test_bytes_do_not_depend_on_how_the_work_is_cut(
     anonymise: Anonymise, folder: Path, tmp_path: Path, chunk_rows: int, threads: int
@@ -136,6 +138,7 @@ def test_a_coarse_root_leaves_rounds_the_finest_levels(anonymise: Anonymise, tmp
     assert digests(short.folder) == digests(free.folder)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize(("treatment", "rounds"), [("cell", 0), ("mask", 2)])
 def test_every_class_keeps_what_is_asked_of_sensitive_values(

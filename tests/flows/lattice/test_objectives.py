@@ -78,6 +78,7 @@ def job(folder: Path, **parts: Any) -> Path:
     return people_job(folder, TABLE, columns=columns, **parts)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("objective", [*PRICED, "c_avg"])
 @pytest.mark.parametrize("limit", ["0", "0.1", "0.4"])
 @pytest.mark.parametrize("small", [False, True], ids=["one root", "several roots"])

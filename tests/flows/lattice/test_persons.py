@@ -128,6 +128,7 @@ def test_without_persons_the_same_table_would_have_classes_of_one_person(anonymi
     assert min(len(people_in(made.manifest.node)[row]) for row, size in kept.items() if size >= K) < K
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("parts", [{"files": 3}, {"files": 2, "row_group": 50, "chunk_rows": 60}, {"threads": 1}])
 def test_files_chunks_and_threads_change_nothing(anonymise: Anonymise, tmp_path: Path, parts: dict[str, Any]) -> None:
     one, other = anonymise(job(tmp_path / "one")), anonymise(job(tmp_path / "other", **parts))

@@ -30,6 +30,7 @@ def grown(folder: Path, table: pa.Table) -> None:
     pq.write_table(table, folder / "people" / "zzz.parquet")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
     anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int
@@ -66,7 +67,8 @@ def test_old_files_are_not_read_again_for_their_people(anonymise: Anonymise, tmp
     anonymise(path)
     after = {file.name: file.stat().st_mtime_ns for file in pairs.iterdir()}
     assert before.items() < after.items()
-    assert len([name for name in after if name.endswith(".parquet")]) == 3
+    # The two small ones share a chunk, and the new one has its own.
+    assert len([name for name in after if name.endswith(".parquet")]) == 2
 
 
 def test_a_new_file_of_the_same_people_makes_no_class_of_more(anonymise: Anonymise, tmp_path: Path) -> None:
@@ -85,6 +87,7 @@ def test_a_new_file_of_the_same_people_makes_no_class_of_more(anonymise: Anonymi
     assert again.manifest.persons.released == first.manifest.persons.released
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
 def test_a_replayed_node_keeps_k_people_of_the_other_data(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int) -> None:
     path, asked = local_job(tmp_path, table_of(300, 1)), settings(treatment, rounds, 0.2)

@@ -92,6 +92,7 @@ def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct:
         (["columns.quasi_identifiers.1.hierarchy.widths=[1, 4]"], ReplayError, r"\('age'\), so its levels do not mean the same here"),
         (["method.name=mondrian"], ReplayError, "was made by method 'skald' and cannot be replayed by 'mondrian'"),
         (["method.name=rayden"], JobError, "replay: rayden recodes single records"),
+        (["method.name=kmember"], JobError, "replay: kmember recodes single records"),
         (["privacy.k=500"], PrivacyError, "do not hold here"),
         (["replay=nowhere"], StorageError, "'nowhere' is not a release"),
     ],

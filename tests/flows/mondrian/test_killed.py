@@ -60,6 +60,7 @@ def killed_in_the_queue(skald: CommandLine, worker: subprocess.Popen[bytes]) -> 
     return finished
 
 
+@pytest.mark.slow
 def test_a_killed_run_continues_with_the_fragments_that_were_not_done(direct: CommandLine, undisturbed: list[str]) -> None:
     people_job(direct.folder, TABLE, method=METHOD)
     direct.killed("losses/*.record", "run", "job.yaml", *SETTINGS)

@@ -68,6 +68,7 @@ def _within(value: int, label: str) -> bool:
     return (label.startswith("<=") or ends[0] <= value) and (label.startswith(">=") or value <= ends[-1])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", WAYS)
 def test_release_is_identical_for_any_chunking_and_order_of_records(cut: Cut, tmp_path: Path, method: dict) -> None:
     table = people(400)
@@ -94,6 +95,7 @@ def test_losses_count_classes_that_two_fragments_publish_alike_as_one(cut: Cut, 
     assert (loss["dm"], loss["dm_star"], loss["dm_partitions"], loss["c_avg"]) == (400**2, 400**2, 2 * 200**2, pytest.approx(400 / 150))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", WAYS)
 @pytest.mark.parametrize(
     "privacy", [{"l": {"disease": {"distinct": 3}}}, {"t": {"disease": {"t": 0.4}}}, {"l": {"disease": {"entropy": 2}}}]
@@ -114,6 +116,7 @@ def test_bounds_are_the_least_and_greatest_values_of_the_class(cut: Cut, tmp_pat
     assert (frame["age_low"] <= frame["age_high"]).all()
 
 
+@pytest.mark.slow
 def test_small_memory_shares_records_out_by_itself(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # As if a record took 100 kB: 3,000 are too many for 64 MB, and a fragment of two at a time may have 320.
     monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 100_000)
@@ -129,6 +132,7 @@ def alike() -> pa.Table:
     return table.set_column(table.column_names.index("disease"), "disease", some["disease"].take(pa.array([*rows, *rows, *rows[:500]])))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("privacy", [{"k": 5}, {"k": 5, "l": {"disease": {"distinct": 2}}}])
 def test_records_too_much_alike_to_be_cut_apart_are_held_in_lots(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: dict

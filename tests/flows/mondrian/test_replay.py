@@ -45,6 +45,7 @@ def classes(release: Published) -> dict[int, tuple[Any, ...]]:
     return dict(zip(frame["person"].to_list(), frame.select(QIDS).rows(), strict=True))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [[], ["privacy.l={disease: {distinct: 2}}"]])
 def test_on_its_own_data_a_partition_is_the_release_it_was(run: Run, job: Path, settings: list[str]) -> None:
     first = run(job, *settings)
@@ -54,6 +55,7 @@ def test_on_its_own_data_a_partition_is_the_release_it_was(run: Run, job: Path, 
     assert again.manifest.replay_of == first.manifest.release
 
 
+@pytest.mark.slow
 def test_records_that_shared_a_class_share_one_again_whatever_came(run: Run, job: Path, tmp_path: Path) -> None:
     first = run(job)
     pq.write_table(MORE.set_column(0, "person", [[*range(1000, 1150)]]), tmp_path / "people" / "zzz.parquet")

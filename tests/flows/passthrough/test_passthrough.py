@@ -26,6 +26,7 @@ def with_mails() -> pa.Table:
     return people(ROWS).append_column("contact", MAILS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("files", "chunk_rows"), [(1, 1_000_000), (7, 1_000_000), (3, 11)])
 def test_figures_are_those_of_a_plain_count_whatever_the_chunks(anonymise: Anonymise, tmp_path: Path, files: int, chunk_rows: int) -> None:
     table = people(ROWS)

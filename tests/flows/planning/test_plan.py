@@ -9,11 +9,13 @@ from typing import Any
 import polars as pl
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
-from flows.terminal.plans import driver_words
+from flows.terminal.plans import driver_words, plan_summary
 from schemas.job.job import load_job
 from tasks.counting import drivers
 from tasks.planning.plan import Plan, make_plan
+from tasks.report.sentences import TRIED_NEXT, warning_sentences
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import QIDS, class_sizes, job_of, people, people_job
 
@@ -35,6 +37,7 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
         assert (qid.without.unique, qid.without.below_k) == exposed([name for name in qids if name != qid.name], k), qid.name
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("word", [1 << 62, 2000], ids=["one word", "several words"])
 @pytest.mark.parametrize(
     "settings",
@@ -101,3 +104,18 @@ def test_the_column_that_makes_records_stand_out_is_named(direct: CommandLine) -
     made = Plan.model_validate_json(direct("plan", path, "--json").stdout)
     assert driver_words(made) in words
     assert json.loads(direct("plan", path, "--json", "--quick").stdout)["exposed"] is None
+
+
+def test_cuts_that_follow_from_sensitive_values_are_warned_of_before_and_after(anonymise: Anonymise, tmp_path: Path) -> None:
+    parts = {"privacy": {"k": 3, "l": {"disease": {"distinct": 2}}}, "method": {"name": "mondrian", "refused": "next"}}
+    job = people_job(tmp_path, TABLE, **parts)
+    plan = make_plan(load_job(job), quick=True)
+    assert plan.warnings == (TRIED_NEXT,)
+    shown = Console(width=400)
+    with shown.capture() as text:
+        shown.print(plan_summary(plan))
+    assert "method.refused: next" in text.get()
+    assert make_plan(load_job(job, ["method.refused=stop"]), quick=True).warnings == ()
+    made = anonymise(job)
+    assert TRIED_NEXT in warning_sentences(made.manifest)
+    assert "method.refused: next" in (made.folder / "report.html").read_text()

@@ -7,12 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 import yaml
 
 from schemas.errors.policy import PolicyError
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import job_of, people_job, write_job
+from tests.jobs import job_of, people, people_job, write_job
 
 POLICY: dict[str, Any] = {
     "version": 1,
@@ -104,6 +105,28 @@ def test_what_is_never_published_has_no_role_in_which_it_is(anonymise: Anonymise
     assert fault.startswith("column 'person' is never to be published")
 
 
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT *, person AS x FROM people", "source.query makes a column of 'person' that does not bear its name"),
+        ("SELECT *, people AS x FROM people", "without the name of a table in the place of a column"),
+        ("SELECT * FROM people WHERE person > 0", None),
+    ],
+)
+@pytest.mark.usefixtures("policy")
+def test_a_query_cannot_rename_what_is_never_published(anonymise: Anonymise, tmp_path: Path, query: str, said: str | None) -> None:
+    with duckdb.connect(tmp_path / "people.duckdb") as connection:
+        connection.register("given", people(300))
+        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    columns = job_of()["columns"] | ({"insensitive": [*job_of()["columns"]["insensitive"], "x"]} if said else {})
+    job = write_job(tmp_path, job_of(columns=columns, source={"path": "people.duckdb", "query": query}))
+    if said is None:
+        assert anonymise(job).new
+        return
+    (fault,) = refused(anonymise, job)
+    assert said in fault
+
+
 def test_persons_are_said_where_the_policy_asks_for_them(anonymise: Anonymise, policy: Path, tmp_path: Path) -> None:
     say(policy, person="required")
     (fault,) = refused(anonymise, people_job(tmp_path))
@@ -141,6 +164,7 @@ def test_an_empty_variable_is_not_taken_for_none(anonymise: Anonymise, tmp_path:
     assert "set and empty" in refused(anonymise, people_job(tmp_path))[0]
 
 
+@pytest.mark.few(1)
 def test_the_command_line_ends_with_code_2_and_so_do_plan_and_compare(skald: CommandLine, policy: Path, tmp_path: Path) -> None:
     write_job(tmp_path, job_of())
     people_job(tmp_path)

@@ -20,7 +20,7 @@ from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise
 from tests.jobs import people_job, released
 
-METHODS = ["skald", "mondrian", "rayden", "canon", "mondrian_cof", "clustering"]
+METHODS = ["skald", "mondrian", "rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 
 
 def patients(rows: int = 600) -> pa.Table:
@@ -58,6 +58,7 @@ def job(folder: Path, qids: Mapping[str, Mapping[str, Any]], name: str = "safe")
     return people_job(folder, patients(), name=name, columns=columns, privacy={"k": 2}, suppression={"limit": 0.1})
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_publishes_what_the_safe_harbour_hides(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     file = job(tmp_path, SAFE)
@@ -120,6 +121,7 @@ def test_ranges_of_hidden_values_are_refused_with_the_job(tmp_path: Path, settin
         load_job(job(tmp_path, SAFE), settings)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_births_of_people_over_89_are_one_group_whatever_the_method(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
     """A few years of birth lie beyond the end, in the midst of a decade; k alone would publish each of them."""

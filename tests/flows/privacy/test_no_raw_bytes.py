@@ -57,6 +57,7 @@ def values_of(frame: pl.DataFrame) -> set[Any]:
     return {value for column in frame for value in column.drop_nulls().to_list()}
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("treatment", ["drop", "mask", "cell"])
 @pytest.mark.parametrize(
     ("k", "limit", "node"),

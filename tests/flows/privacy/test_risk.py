@@ -31,6 +31,7 @@ def check(figures: Mapping[str, Any], sizes: list[int], suppressed: int) -> None
     assert figures["unique"] == sizes.count(1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "settings",
     [[], ["privacy.l={disease: {distinct: 2}}"], ["method.root=dense"]],

@@ -168,6 +168,7 @@ def test_k_of_all_records_makes_one_class(anonymise: Anonymise, tmp_path: Path) 
     assert (manifest.classes, manifest.min_class, manifest.suppressed) == (1, 400, 0)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("k", [2, 5, 20])
 @pytest.mark.parametrize("limit", [0, 0.1, 0.5])
 @pytest.mark.parametrize("objective", ["dm_star", "dm_all"])

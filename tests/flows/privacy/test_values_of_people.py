@@ -71,6 +71,7 @@ def keeps(rows: list[Row], everyone: list[Row], privacy: dict[str, Any]) -> bool
     )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("limit", [0.1, 0.4])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_optimum_is_that_of_a_full_enumeration_which_counts_people(
@@ -91,6 +92,7 @@ def test_the_optimum_is_that_of_a_full_enumeration_which_counts_people(
         verify_release(load_job(path), made.folder, people_of_release(made.manifest.release, store_of(path.parent)))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("model", OFTEN)
 @pytest.mark.parametrize("output", [{"format": "csv"}, {"format": "duckdb"}])
 def test_whatever_the_files_are_the_worst_class_is_the_same(
@@ -126,6 +128,7 @@ def store_of(folder: Path) -> Store:
     return Store(folder / ".skald" / "people" / "artifacts")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("model", MODELS)
 def test_values_of_other_people_are_not_believed(anonymise: Anonymise, tmp_path: Path, model: str) -> None:
     path = people_job(tmp_path, visits(0), MODELS[model], 0.2)
@@ -153,6 +156,7 @@ def test_people_who_are_taken_for_one_break_the_promise(anonymise: Anonymise, tm
         verify_release(load_job(path), made.folder, kept)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("model", OFTEN)
 def test_verify_says_which_values_it_cannot_count_without_people(
     anonymise: Anonymise, direct: CommandLine, tmp_path: Path, model: str

@@ -166,6 +166,7 @@ def test_every_treatment_publishes_what_it_says_with_types_kept_and_nulls_null(o
     assert published(release_of(original)) == expected(original)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("method", "settings"),
     [
@@ -221,6 +222,7 @@ def test_another_key_makes_another_release_that_cannot_be_linked_and_the_same_on
         assert not set(released(made.folder)[name].drop_nulls()) & set(released(release_of(original))[name].drop_nulls())
 
 
+@pytest.mark.slow
 def test_masked_records_carry_no_pseudonym(tmp_path: Path) -> None:
     rare = TABLE.set_column(6, "age", pa.array([98 + row % 2 if row % 100 < 2 else [None, 31, 32][row % 3] for row in range(len(TABLE))]))
     made = run(job_at(tmp_path, table=rare, suppression={"limit": 0.05, "treatment": "mask"}), "privacy.k=12", "rows_per_file=5")
@@ -245,6 +247,7 @@ def faults(folder: Path, path: Path, frame: pl.DataFrame, *settings: str) -> str
     return str(refused.value)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("column", PSEUDONYMS)
 def test_the_recount_refuses_originals_in_the_place_of_pseudonyms(original: Path, tmp_path: Path, column: str) -> None:
     folder = Path(shutil.copytree(original, tmp_path / "copy"))
@@ -346,6 +349,7 @@ def traces(folder: Path) -> list[Path]:
     return found
 
 
+@pytest.mark.slow
 def test_killed_after_tokens_were_given_a_run_ends_in_the_same_bytes_and_leaves_no_trace_of_key_or_originals(
     direct: CommandLine, tmp_path: Path
 ) -> None:

@@ -65,6 +65,7 @@ def job_to(folder: Path, prefix: str, **parts: Any) -> Path:
     return people_job(folder, TABLE, target=f"s3://bucket/{prefix}/", **parts)
 
 
+@pytest.mark.slow
 def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
     anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path
 ) -> None:
@@ -89,6 +90,7 @@ def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
     assert (told.returncode, told.stderr) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
     anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path
 ) -> None:
@@ -191,6 +193,7 @@ def test_a_key_that_leads_out_of_the_release_is_refused_and_nothing_is_written(
     assert not [path for path in (tmp_path / "temporary").rglob("*") if path.is_file()]
 
 
+@pytest.mark.slow
 def test_what_is_laid_removed_or_changed_in_a_bucket_is_noticed(
     anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.counting import endpoints
 from tasks.publication.verify_and_publish import Published
+from tasks.verification.release import Known, verify_published
 from tests.jobs import released, write_job, write_parquet
 
 RANGES = [name for name, entry in METHODS.items() if not entry.one_level]
@@ -50,6 +51,7 @@ def ends(labels: pl.Series) -> set[int]:
     return {int(number) for label in labels.unique() if not re.fullmatch(r"-?[0-9]+", label) for number in re.findall(r"[0-9]+", label)}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("person", [False, True])
 @pytest.mark.parametrize("method", RANGES)
 def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: bool) -> None:
@@ -63,7 +65,7 @@ def test_no_income_of_one_person_is_an_end(tmp_path: Path, method: str, person: 
     assert made.manifest.endpoints == {"income": "shared", "age": "shared"}
 
 
-@pytest.mark.parametrize("method", ["mondrian", "rayden"])
+@pytest.mark.parametrize("method", ["mondrian", "rayden", "kmember"])
 def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path, method: str) -> None:
     made = run(job_file(tmp_path, method, endpoints="observed"))
     assert max(incomes(600)["income"].to_pylist()) in ends(released(made.folder)["income"])
@@ -76,8 +78,35 @@ def test_observed_ends_are_published_where_the_job_asks_for_them(tmp_path: Path,
 def test_the_recount_refuses_observed_ends(tmp_path: Path, method: str, intervals: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if what makes releases had forgotten the promise."""
     monkeypatch.setattr(endpoints, "shared_ends", lambda domain, spec, k: observed_ends(domain))
-    with pytest.raises(VerificationError, match="ranges of 'income' end where fewer than k people do"):
+    with pytest.raises(VerificationError, match="ranges of 'income' end where fewer than 5 people do"):
         run(job_file(tmp_path, method, intervals=intervals))
+
+
+@pytest.mark.parametrize("person", ["person", "none"])
+@pytest.mark.parametrize("method", ["mondrian", "rayden"])
+def test_ends_that_more_people_share_are_verified_by_a_job_that_asks_for_fewer(tmp_path: Path, method: str, person: str) -> None:
+    job = job_file(tmp_path, method, columns={"person": person}, privacy={"k": 2 * K})
+    made = run(job)
+    strict, lax = (ends(released(run(job_file(tmp_path / str(k), method, privacy={"k": k})).folder)["income"]) for k in (2 * K, K))
+    assert strict - lax, "the same ends at both would show nothing"
+    found = verify_published(load_job(job, [f"privacy.k={K}"]), made.folder, Known(str(made.folder)))
+    assert found.recount.failing == 0
+    with pytest.raises(VerificationError, match=f"k = {3 * K}"):
+        verify_published(load_job(job, [f"privacy.k={3 * K}"]), made.folder, Known(str(made.folder)))
+
+
+def test_nothing_is_said_of_the_ends_of_a_column_that_is_withheld(tmp_path: Path) -> None:
+    qids = [{"name": "income", "hierarchy": {"widths": [50, 100], "encode": True}}, {"name": "age", "hierarchy": {"widths": [10, 20, 40]}}]
+    made = run(job_file(tmp_path / "one", "skald", columns={"quasi_identifiers": qids}, suppression={"limit": 0.2}))
+    assert released(made.folder)["income"].unique().to_list() == ["*"]
+    assert made.manifest.endpoints == {}
+    assert "'income': ranges end" not in (made.folder / "report.html").read_text()
+    # With so few people there is one step, open at both ends.
+    apart = run(job_file(tmp_path / "two", "mondrian", privacy={"k": 310}))
+    assert released(apart.folder)["income"].unique().to_list() == ["*"]
+    assert apart.manifest.endpoints == {}
+    for folder in (made.folder, apart.folder):
+        verify_published(None, folder, Known(str(folder)))
 
 
 def test_fragments_end_where_the_whole_does(tmp_path: Path) -> None:
@@ -91,7 +120,9 @@ def test_fragments_end_where_the_whole_does(tmp_path: Path) -> None:
 
 def test_bins_of_ranks_say_that_they_end_at_values(tmp_path: Path) -> None:
     qids = [{"name": "income", "hierarchy": {"widths": [50, 100], "encode": True}}, {"name": "age", "hierarchy": {"widths": [10, 20, 40]}}]
-    made = run(job_file(tmp_path, "skald", columns={"quasi_identifiers": qids}, suppression={"limit": 0.2}))
-    assert made.manifest.endpoints == ({"income": "observed"} if made.manifest.node[0] else {})
+    made = run(job_file(tmp_path, "skald", columns={"quasi_identifiers": qids}, suppression={"limit": 0.2}, privacy={"k": 2}))
+    assert made.manifest.node is not None
+    assert 0 < made.manifest.node[0] < made.manifest.tops["income"]
+    assert made.manifest.endpoints == {"income": "observed"}
     with pytest.raises(JobError, match="endpoints: 'income' is published in bins of ranks"):
         load_job(job_file(tmp_path, "skald", columns={"quasi_identifiers": qids}, endpoints="shared"))

@@ -27,7 +27,7 @@ from tests.jobs import QIDS, digests, job_of, people, people_job, released
 
 pytestmark = pytest.mark.slow
 
-METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
+METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 K = 4
 UNPUBLISHED = ["person", "zip", "note", "score", "visits"]
 QUICK = settings(max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])

@@ -22,7 +22,7 @@ from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.oracles.hierarchies import first_appearance
 
-METHODS = ["rayden", "canon", "mondrian_cof", "clustering"]
+METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 TABLE = people(400)
 BEFORE = risk_of(ClassSizes.of(Counter(Counter(zip(*(TABLE[qid].to_pylist() for qid in QIDS), strict=True)).values())))
 """The risk of the source, counted record by record."""
@@ -42,9 +42,13 @@ OPTIONS = [
     ("mondrian_cof", {"alpha": 1, "outliers": "freely", "missing": "ignored"}),
     ("clustering", {"start": "parents", "distance": "raw", "generalisation": "level"}),
     ("clustering", {"generalisation": "set"}),
+    ("kmember", {"generalisation": "set", "effort": 2}),
+    ("kmember", {"generalisation": "prefix"}),
+    ("kmember", {"generalisation": {"age": "interval", "height": "hierarchy", "sex": "set"}, "block": 100}),
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("method", "options"), [*((method, {}) for method in METHODS), *OPTIONS])
 def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path: Path, method: str, options: dict[str, Any]) -> None:
     made = run(job_for(tmp_path, method, options=options), "privacy.k=4", "rows_per_file=100")
@@ -87,6 +91,7 @@ def undisturbed(request: pytest.FixtureRequest, run: Anonymise, tmp_path_factory
     return request.param, digests(made.folder)
 
 
+@pytest.mark.few(1)
 @QUICK
 @given(order=st.randoms(use_true_random=False), files=st.integers(1, 5), row_group=st.integers(20, 600), chunk_rows=st.integers(30, 600))
 def test_release_is_identical_for_any_order_of_rows_files_and_chunks(
@@ -109,6 +114,7 @@ def test_equal_files_in_one_source_do_not_take_each_others_classes(run: Anonymis
     assert min(class_sizes(released(made.folder), QIDS).values()) >= 5
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_finished_steps_are_not_done_again(run: Anonymise, tmp_path: Path, method: str) -> None:
     job = job_for(tmp_path, method)
@@ -179,6 +185,7 @@ ASKED = ["l={disease: {distinct: 3}}", "t={disease: {t: 0.4}}"]
 SHARED = ("privacy.k=4", "rows_per_file=100", "method.fragments={count: 4, sample: 1}")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, tmp_path: Path, method: str) -> None:
     options = {"alpha": 1} if method in {"rayden", "mondrian_cof"} else {}
@@ -199,6 +206,7 @@ def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, t
     assert digests(again.folder) == digests(made.folder)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
 def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:
@@ -218,6 +226,7 @@ def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_p
         run(job_for(tmp_path, "rayden"), "method.pool=suppress")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
 def test_other_privacy_models_are_kept(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:

@@ -17,6 +17,7 @@ from tests.conftest import Anonymise
 from tests.jobs import QIDS, people, people_job, released
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 @pytest.mark.parametrize("limit", [0.0, 0.3])
 def test_classes_of_one_value_are_counted(anonymise: Anonymise, tmp_path: Path, method: str, limit: float) -> None:

@@ -89,6 +89,7 @@ def faults(folder: Path, way: str, change: Change, scratch: Path) -> str:
     return "\n".join(refused.value.faults)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_release_is_of_its_source_in_whatever_order(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
     found = counted(made(way), way, lambda frame: frame.sample(fraction=1, shuffle=True, seed=1), tmp_path)
@@ -130,6 +131,7 @@ def with_one(name: str, value: Any) -> Change:
 CHANGES = [("note", "note of nobody"), ("visits", 99), ("disease", "plague"), ("note", None)]
 
 
+@pytest.mark.few(16)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("name", "value"), CHANGES)
 def test_one_altered_value_is_noticed(made: Callable[[str], Path], tmp_path: Path, way: str, name: str, value: Any) -> None:
@@ -157,6 +159,7 @@ def test_a_value_that_the_source_has_less_often_is_noticed_though_one_is_missing
     assert " records in 'visits' with a value that the source does not have, or not as often" in found
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("way", ["masked", "starred", "rounds", "mondrian, masked", "rayden", "clustering", "beginnings"])
 @pytest.mark.parametrize(("name", "label"), [("age", "[200 - 209]"), ("zip", "99999"), ("zip", "99***"), ("sex", "q"), ("sex", "{f, q}")])
 def test_labels_that_cover_nothing_are_noticed(made: Callable[[str], Path], tmp_path: Path, way: str, name: str, label: str) -> None:
@@ -289,6 +292,7 @@ def test_the_command_says_what_was_held_against_what(made: Callable[[str], Path]
     assert len(as_json["unproved"]) == 1
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("output", ["{format: csv}", "{format: duckdb}", "{partition_by: [sex]}", "{format: csv, delimiter: ;}"])
 @pytest.mark.parametrize("way", ["levels", "mondrian"])
 def test_releases_of_every_format_are_held_against_the_source(anonymise: Anonymise, tmp_path: Path, way: str, output: str) -> None:
@@ -316,6 +320,7 @@ def test_columns_of_the_rest_are_held_against_the_source(anonymise: Anonymise, t
         recount(job, [path], tmp_path / "spill", "it", original_of(job))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("way", ["levels", "mondrian", "mondrian, bounds", "sets", "rayden", "clustering"])
 def test_labels_that_stand_beside_those_of_others_are_noticed_though_nothing_else_is_published(
     anonymise: Anonymise, tmp_path: Path, way: str

@@ -64,6 +64,7 @@ def report_of(folder: Path) -> Report:
     return Report.model_validate_json((folder / "report.json").read_text())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -107,6 +108,7 @@ def test_risk_before_is_the_same_where_memory_holds_but_some_combinations(
     check(made.manifest.risk["before"], sizes_before())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "method",
     [

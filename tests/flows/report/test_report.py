@@ -105,6 +105,7 @@ def test_a_report_tells_what_the_files_hold(anonymise: Anonymise, tmp_path: Path
     assert_self_contained(made.folder)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("method", sorted(FLOWS))
 def test_every_method_writes_both_reports_before_it_publishes(tmp_path: Path, method: str) -> None:
     job = people_job(tmp_path, TABLE, method={"name": method}, suppression={"limit": 0.2})

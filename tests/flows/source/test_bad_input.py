@@ -255,6 +255,7 @@ def test_a_work_folder_that_is_no_folder(refuse: Refuse, tmp_path: Path) -> None
     assert "cannot be written" in refuse(people_job(tmp_path, TABLE, work="work"))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kilobytes", [0, 1, 3, 6])
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 def test_a_disk_that_is_full(direct: CommandLine, kilobytes: int, kind: str) -> None:
@@ -310,6 +311,7 @@ def test_a_second_run_while_one_is_at_work(direct: CommandLine) -> None:
     assert direct("run", "job.yaml").returncode == 0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("settings", "code", "sentence"),
     [

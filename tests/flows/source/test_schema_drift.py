@@ -40,6 +40,7 @@ WIDE = {"height": pa.decimal128(6, 2), "visits": pa.float64(), "born": pa.timest
 LACKING = ["zip", "note", "score"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden"])
 def test_files_that_differ_give_the_release_of_files_that_were_written_alike(tmp_path: Path, method: str) -> None:
     flow = METHODS[method].flow.load()

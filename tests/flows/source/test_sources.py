@@ -211,6 +211,7 @@ def postgres_source(address: str, **more: Any) -> dict[str, Any]:
     return {"connection": {"uri": address}, "table": "people", "types": {"height": "decimal(4,1)"}} | more
 
 
+@pytest.mark.slow
 def test_a_query_of_postgresql_gives_the_release_of_parquet(
     anonymise: Anonymise, expected: list[str], server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +249,7 @@ def test_a_query_is_asked_anew_at_every_run_and_the_same_rows_are_the_same_relea
     fill(server, TABLE)
 
 
+@pytest.mark.slow
 def test_a_run_that_was_cut_off_goes_on_with_the_rows_it_began_with(direct, anonymise: Anonymise, server: str, tmp_path: Path) -> None:
     fill(server, TABLE)
     job = write_job(tmp_path / "job", job_of(source=postgres_source(server)))

@@ -65,6 +65,7 @@ def test_an_unchanged_copy_answers_everything_exactly(tmp_path: Path) -> None:
     assert found.classifier.source == found.classifier.release
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "settings",
     [

@@ -150,6 +150,7 @@ def test_a_run_that_finds_its_release_leaves_the_signature_as_it_is(
     assert verify_published(load_job(job), second.folder, Known(str(second.folder), key=key)).notes == ()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("moment", ["manifest.sig", "CURRENT"])
 def test_a_run_killed_at_its_signature_publishes_it_with_the_release_or_not_at_all(direct: CommandLine, moment: str) -> None:
     key, job = private_key(direct.folder), people_job(direct.folder, people(200))

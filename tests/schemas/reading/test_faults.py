@@ -157,6 +157,7 @@ UNREADABLE = {
 }  # fmt: skip
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("case", UNREADABLE)
 def test_what_is_no_job_at_all_is_told_without_its_text(tmp_path: Path, case: str) -> None:
     text, expected = UNREADABLE[case]

@@ -22,11 +22,13 @@ WAYS = [
     ({"name": "mondrian", "fragments": PARTED}, "cells", "as the job asks"),
     ({"name": "mondrian", "mode": "relaxed"}, "records", "relaxed cuts part equal records, which takes the records themselves"),
     ({"name": "rayden"}, "records", "all fit the memory at once"),
+    ({"name": "kmember", "fragments": PARTED}, "records", "as the job asks"),
     ({"name": "clustering", "fragments": PARTED}, "records", "as the job asks"),
 ]
 
 
-@pytest.mark.parametrize(("method", "rows", "reason"), WAYS, ids=["cells", "fragments", "relaxed", "records", "records in fragments"])
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("method", "rows", "reason"), WAYS, ids=["cells", "fragments", "relaxed", "records", "members in fragments", "records in fragments"])
 def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows: str, reason: str) -> None:
     job = people_job(tmp_path, TABLE, method=method)
     plan = make_plan(load_job(job))

@@ -18,7 +18,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from tasks.report.page import percent
 from tasks.report.report import bands
-from tasks.report.sentences import limits, promises, proofs, round_to
+from tasks.report.sentences import TRIED_NEXT, limits, promises, proofs, round_to
 from tasks.report.terms import terms_of
 from tasks.report.words import level_words
 from tests.jobs import job_of
@@ -79,6 +79,17 @@ def test_promises_and_limits_follow_the_privacy_models() -> None:
     assert "2. most frequent" in told[1]
     assert "at most 0.3" in told[2]
     assert not any("'disease'" in limit.text for limit in limits(guarded.privacy.summary(), terms_of(guarded)))
+
+
+def test_cuts_that_follow_from_sensitive_values_are_warned_of() -> None:
+    models = {"k": 5, "l": {"disease": {"distinct": 2}}}
+    next_cut = Job.model_validate(job_of(privacy=models, method={"name": "mondrian", "refused": "next"}))
+    told = [limit.text for limit in limits(models, terms_of(next_cut))]
+    assert TRIED_NEXT in told
+    assert not any("follows from no sensitive value" in text for text in told)
+    for quiet in ({"method": {"name": "mondrian"}}, {"method": {"name": "mondrian", "refused": "next"}, "privacy": {"k": 5}}, {}):
+        job = Job.model_validate(job_of(**({"privacy": models} | quiet)))
+        assert TRIED_NEXT not in [limit.text for limit in limits(job.privacy.summary(), terms_of(job))]
 
 
 @pytest.mark.parametrize(

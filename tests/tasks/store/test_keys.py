@@ -75,6 +75,7 @@ REGISTRY = "schemas.reading.registry"
 COUNTING = {"tasks.counting.domains", "tasks.counting.chunk_histograms", "tasks.counting.histograms"}
 
 
+@pytest.mark.slow
 def test_the_scan_of_a_source_finds_what_its_syntax_tree_has() -> None:
     for module in MODULES:
         found = keys._read(module).imports
@@ -84,6 +85,7 @@ def test_the_scan_of_a_source_finds_what_its_syntax_tree_has() -> None:
     assert {module: set(keys._registered(module)) for module in MODULES} == {module: registered(module) for module in MODULES}
 
 
+@pytest.mark.slow
 def test_code_is_imported_by_a_path_in_the_registry_alone() -> None:
     below = [module for module in MODULES if not module.startswith("flows.")]
     tricks = [

@@ -1,0 +1,84 @@
+"""Where values stand among many others, found without looking at all of the others for every batch of them.
+
+Arrow hashes whatever it looks things up in each time that it is asked. For a domain of a million values and a file of small row groups that
+is a million values for every thousand records, so of a large domain something is made once, in which every batch is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.columns.arrays import filled, is_null, to_numpy
+
+SEARCHED = 1 << 12
+"""More values than these are searched; to hash fewer costs less than to read the batch."""
+Places = NDArray[np.integer]
+Finder = Callable[[pa.Array], Places]
+_WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def place_finder(values: pa.Array, other: int) -> Finder:
+    """Returns what finds the place of each value of an array among some values: ``other`` for what is not there, and for nulls.
+
+    Args:
+        values: Shape (m,), distinct, without null; floats have one zero and no NaN.
+        other: What stands for everything else.
+    """
+    if len(values) <= SEARCHED or pt.is_boolean(values.type):
+        return lambda column: filled(pc.index_in(column, value_set=values), other)
+    if pt.is_primitive(values.type):
+        return _among_numbers(values, other)
+    return _among_texts(values, other)
+
+
+def _among_numbers(values: pa.Array, other: int) -> Finder:
+    known = _bits(values)
+    # Bits do not ascend with their values: those of floats below zero fall.
+    order = np.argsort(known, kind="stable")
+    ascending = known[order]
+
+    def find(column: pa.Array) -> Places:
+        wanted = _bits(column)
+        places = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
+        return np.where((ascending[places] == wanted) & ~is_null(column), order[places], other)
+
+    return find
+
+
+def _bits(column: pa.Array) -> NDArray[np.integer]:
+    """Returns numbers, dates or times as whole numbers that are equal where they are; a null is any."""
+    words = column.view(_WORDS[column.type.bit_width])
+    return filled(words, 0)
+
+
+def _among_texts(values: pa.Array, other: int) -> Finder:
+    known = _texts(values)
+    order = None if known.is_sorted() else known.arg_sort()
+    ascending = known if order is None else known.gather(order)
+    places_of = np.arange(len(known)) if order is None else order.to_numpy()
+
+    def find(column: pa.Array) -> Places:
+        wanted = _texts(column)
+        places = np.minimum(to_numpy(ascending.search_sorted(wanted, "left").to_arrow()), len(ascending) - 1)
+        found = (ascending.gather(places) == wanted).fill_null(False).to_numpy()
+        return np.where(found, places_of[places], other)
+
+    return find
+
+
+def _texts(column: pa.Array) -> pl.Series:
+    """Returns text or bytes as they are, and what is of another type, such as decimals, as text: of one type, equal ones read alike."""
+    if pt.is_fixed_size_binary(column.type):
+        column = column.cast(pa.binary())
+    elif not (pt.is_string(column.type) or pt.is_large_string(column.type) or pt.is_binary(column.type) or pt.is_large_binary(column.type)):
+        column = column.cast(pa.string())
+    series = pl.from_arrow(column)
+    assert isinstance(series, pl.Series)
+    return series

@@ -1,0 +1,162 @@
+"""A first hierarchy for a column, from its values and how often they occur: what a person would edit rather than begin.
+
+Labels at the ends of ranges name no extreme value, which is somebody's: the outermost ranges are open.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.columns.domains import Domain
+from core.hierarchies.bands import band_of, merged_label
+from core.hierarchies.spelling import is_text, spellings
+from schemas.errors.hierarchies import HierarchyError
+
+OTHER, STAR = "other", "*"
+RARE = (0.01, 0.05, 0.2)
+"""Shares of all records below which values are folded, level by level."""
+MOST_BINS = 5
+"""The finest bins of numbers are 2 to this power."""
+LONGEST_CODE = 12
+FEWER = 0.75
+"""A level is worth having if it has at most so many groups for each of the level below."""
+SHARED = 0.6
+"""Share of the values that must have a word in common with another, for words to tell groups."""
+_WORD = re.compile(r"[^\W\d_]{3,}")
+
+Labels = list[str]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A hierarchy and how it came about.
+
+    Attributes:
+        rows: One per value, in the order of the domain: the value, then its labels, finest first; the last is ``*``.
+        how: What was seen in the values, in words that hold none of them.
+    """
+
+    rows: tuple[tuple[str, ...], ...]
+    how: str
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        """How many groups there are at each level, the values first."""
+        return tuple(len(set(column)) for column in zip(*self.rows, strict=True))
+
+
+def draft_hierarchy(domain: Domain) -> Draft:
+    """Drafts a hierarchy.
+
+    Args:
+        domain: The values and counts of the column; of numbers, dates, truth values or texts.
+
+    Raises:
+        HierarchyError: values of this type have no text.
+    """
+    texts = spellings(domain.values)
+    if not texts:
+        raise HierarchyError.unlisted_type(domain.qid, str(domain.values.type))
+    values = texts[0].to_pylist()
+    how, columns = _levels(values, domain.counts, domain.values.type)
+    kept: list[Labels] = []
+    for column in columns:
+        groups = len(set(column))
+        # What joins next to nothing is a step of the search for nothing.
+        if 1 < groups <= FEWER * len(set(kept[-1] if kept else values)):
+            kept.append(column)
+    return Draft(tuple(zip(values, *kept, [STAR] * len(values), strict=True)), how if kept else "too few values to group")
+
+
+def _levels(values: Sequence[str], counts: NDArray[np.int64], kind: pa.DataType) -> tuple[str, list[Labels]]:
+    """Returns what the values are, and their labels at each level that may be kept."""
+    if pt.is_date(kind) or pt.is_timestamp(kind):
+        return "dates, by month, quarter, year and decade", [[unit(text) for text in values] for unit in _CALENDAR]
+    if not is_text(kind) and not pt.is_boolean(kind):
+        return "numbers, in ranges of about equally many records", _quantiles(values, counts)
+    for how, levels in (
+        ("ranges, joined with their neighbours", _bands(values)),
+        ("codes, by what they begin with", _beginnings(values)),
+        ("texts, by a word that they share", _words(values, counts)),
+    ):
+        if levels:
+            return how, levels
+    return "texts, the rare ones joined", _frequencies(values, counts)
+
+
+_CALENDAR: tuple[Callable[[str], str], ...] = (
+    lambda day: day[:7],
+    lambda day: f"{day[:4]}-Q{(int(day[5:7]) + 2) // 3}",
+    lambda day: day[:4],
+    lambda day: f"{day[:3]}0s",
+)
+
+
+def _quantiles(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
+    """Returns bins of about equally many records, each level joining two of the one below."""
+    bins = min(MOST_BINS, max(int(np.log2(max(len(values), 1))) - 1, 0))
+    # By the middle of what a value has, so that one with half of all records is a bin of its own.
+    middle = np.cumsum(counts) - counts / 2
+    finest = np.minimum((middle * 2**bins / max(counts.sum(), 1)).astype(np.int64), 2**bins - 1)
+    return [_ranges(values, finest >> level) for level in range(bins)]
+
+
+def _ranges(values: Sequence[str], groups: NDArray[np.int64]) -> Labels:
+    starts = np.flatnonzero(np.concatenate([[True], groups[1:] != groups[:-1]]))
+    edges = [values[start] for start in starts[1:]]
+    if not edges:
+        return [STAR] * len(values)
+    labels = [f"< {edges[0]}", *(f"[{low} - {high})" for low, high in pairwise(edges)), f">= {edges[-1]}"]
+    return [labels[place] for place in np.searchsorted(starts, np.arange(len(values)), side="right") - 1]
+
+
+def _bands(values: Sequence[str]) -> list[Labels]:
+    """Returns ranges that stand in the data joined with their neighbours, two by two; what is no range is another group."""
+    read = [band_of(value) for value in values]
+    found = sorted({band for band in read if band is not None})
+    if len(found) < 3 or sum(band is None for band in read) > max(len(values) / 10, 1):
+        return []
+    place = {band: number for number, band in enumerate(found)}
+    levels = []
+    for power in range(1, len(found).bit_length() + 1):
+        size = 2**power
+        labels = [merged_label(found[start : start + size]) for start in range(0, len(found), size)]
+        levels.append([OTHER if band is None else labels[place[band] // size] for band in read])
+    return levels
+
+
+def _beginnings(values: Sequence[str]) -> list[Labels]:
+    """Returns the beginnings of codes: short texts without spaces, most of them with a digit."""
+    if any(len(value) > LONGEST_CODE or " " in value for value in values):
+        return []
+    if sum(any(letter.isdigit() for letter in value) for value in values) < 0.8 * len(values):
+        return []
+    return [[f"{value[:kept]}{STAR}" for value in values] for kept in range(max(map(len, values), default=0) - 1, 0, -1)]
+
+
+def _words(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
+    """Returns groups of texts that begin, or end, with the same word, where that is plain: most texts share one with another."""
+    for pick, shape in ((0, "{} …"), (-1, "… {}")):
+        heads = [words[pick].casefold() if (words := _WORD.findall(value)) else "" for value in values]
+        several = {head for head, many in Counter(heads).items() if head and many > 1}
+        covered = sum(head in several for head in heads)
+        if len(several) > 1 and covered >= SHARED * len(values):
+            labels = [shape.format(head) if head in several else OTHER for head in heads]
+            return [labels, *_frequencies(labels, counts)]
+    return []
+
+
+def _frequencies(values: Sequence[str], counts: NDArray[np.int64]) -> list[Labels]:
+    """Returns the frequent values as they are and all others as one group, ever fewer of the first."""
+    names, inverse = np.unique(np.asarray(values, dtype=object), return_inverse=True)
+    share = np.bincount(inverse, counts, len(names)) / max(counts.sum(), 1)
+    return [[value if share[place] >= least else OTHER for value, place in zip(values, inverse, strict=True)] for least in RARE]

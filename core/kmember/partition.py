@@ -1,0 +1,157 @@
+"""k-member clustering in blocks (Byun et al., DASFAA 2007), bettered by local exchange, and priced by the labels that are published.
+
+Blocks are what Mondrian's cuts make of the records, so that the work grows with their number alone. Their edges are what keeps records
+apart that belong together: so the classes are put into other blocks, by cuts of another score, and bettered there, as often as the effort
+says. Nothing depends on where a record stands, nor on time: a block's records are taken in the order of a digest of their values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.kmember.blocks import improve_blocks
+from core.kmember.hulls import Numbers, Places, Records
+from core.kmember.prices import Labels, label_prices
+from core.mondrian.partition import Axis, Rules, Score, partition, ranks_of
+from core.mondrian.people import RowPeople
+from core.persons.crowd import RECORDS, Crowd
+
+SCORES: tuple[Score, ...] = ("normalised_span", "ncp")
+"""By which classes are put into other blocks, in turn; each cuts elsewhere than the other."""
+USUAL, LARGE, FEW = 1_000, 2_000, 50_000
+"""Records of a block, and of one where there are few records."""
+LEAST_CLASSES = 20
+"""Classes of a block."""
+NONE: Places = np.empty(0, np.int32)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is tried.
+
+    Attributes:
+        block: About how many records a block has.
+        rounds: How often classes are put into blocks, the first time included.
+        passes: How often a block is looked through for steps, at most.
+    """
+
+    block: int
+    rounds: int
+    passes: int
+
+    @classmethod
+    def of(cls, records: int, k: int, effort: int, block: int | None = None) -> Effort:
+        """Returns what an effort means.
+
+        Args:
+            records: How many there are: few can be looked at in larger blocks for the same time.
+            k: Records of a class, of which a block has some.
+            effort: From 1.
+            block: Its records; left to the number of records if None.
+        """
+        usual = LARGE if records <= FEW else USUAL
+        return cls(max(block or usual, LEAST_CLASSES * k), 1 + 2 * effort, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """Records that become classes.
+
+    Attributes:
+        codes: Shape (n, QIDs), the code of each value, in an order that depends on nothing but the records.
+        axes: One per QID: how it is cut.
+        labels: One per QID: what classes publish.
+        k: Persons or records of a class.
+        crowd: Whose the records are.
+    """
+
+    codes: NDArray[np.integer[Any]]
+    axes: Sequence[Axis]
+    labels: Sequence[Labels]
+    k: int
+    crowd: Crowd = RECORDS
+
+    def clustered(self, effort: Effort) -> tuple[Places, dict[str, int]]:
+        """Makes classes of k persons or more; without persons of k to 2k - 1 records.
+
+        Args:
+            effort: How much is tried.
+
+        Returns:
+            The class of each record, shape (n,), int32, dense from 0, and how many steps of each kind there were.
+        """
+        prices, places, counted = label_prices(self.labels)
+        columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])
+        ranks, digests, figures = ranks_of(self.codes, self.axes), record_digests(self.codes), np.zeros(3, np.int64)
+        classes, blocks = NONE, self._blocks(ranks, effort.block)
+        for number in range(effort.rounds):
+            if number:
+                blocks = self._blocks_of_classes(ranks, classes, effort.block, SCORES[(number - 1) % len(SCORES)])
+            keys: tuple[NDArray[Any], ...] = (digests, classes, blocks) if number else (digests, blocks)
+            order = np.lexsort(keys)
+            owners = _ascending(classes[order]) if number else NONE
+            people = NONE if self.crowd.people is None else self.crowd.people[order]
+            records = Records(np.ascontiguousarray(columns[order]), np.empty((0, 0), np.int32), people)
+            starts = np.append(0, np.cumsum(np.bincount(blocks)))
+            found = improve_blocks(records, counted, starts, owners, self.k, prices, effort.passes, figures)
+            classes = np.empty(len(order), np.int32)
+            classes[order] = found
+        return classes, dict(zip(("steps", "dissolved", "split"), figures.tolist(), strict=True))
+
+    def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
+        """Cuts the records into blocks of their own; returns the block of each, shape (n,)."""
+        people = None if self.crowd.people is None else RowPeople.of_records(self.crowd.people)
+        ones = np.ones(len(ranks), np.int64)
+        made = partition(ranks.copy(), ones.copy(), self.axes, Rules(max(block // 2, self.k)), "ncp", people=people)
+        # Persons cannot be shared out by counting records.
+        most = block if people is None else len(ranks)
+        return _shared_out(made.of_rows(), ones, max(most, 2 * self.k), self.k)
+
+    def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: Places, block: int, score: Score) -> Numbers:
+        """Cuts classes, each where its first record is, into blocks; returns the block of each record, shape (n,)."""
+        _, firsts, sizes = np.unique(classes, return_index=True, return_counts=True)
+        made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(max(block // 2, self.k)), score)
+        found: Numbers = _shared_out(made.of_rows(), sizes, max(block, 2 * self.k), 1)[classes]
+        return found
+
+
+def record_digests(codes: NDArray[np.integer[Any]]) -> NDArray[np.uint64]:
+    """Returns a digest of each record's values, shape (n,): an order that has nothing to do with them."""
+    made = np.zeros(len(codes), np.uint64)
+    for column in codes.T:
+        # The finaliser of SplitMix64 (Steele, Lea and Flood 2014).
+        made = (made ^ column.astype(np.uint64)) + np.uint64(0x9E3779B97F4A7C15)
+        made = (made ^ (made >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        made = (made ^ (made >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        made ^= made >> np.uint64(31)
+    return made
+
+
+def _shared_out(leaves: NDArray[np.integer[Any]], weights: Numbers, most: int, least: int) -> Numbers:
+    """Cuts leaves that are much larger than a block, in which few values differ, into even parts; returns the part of each row.
+
+    Args:
+        leaves: Shape (rows,), dense from 0.
+        weights: Shape (rows,), records.
+        most: Records of a part, about; a leaf of up to twice as many is one.
+        least: Rows that each part must have.
+    """
+    totals, counts = np.bincount(leaves, weights=weights).astype(np.int64), np.bincount(leaves)
+    parts = np.clip(totals // most, 1, np.maximum(counts // least, 1))
+    parts = np.where(totals > 2 * most, parts, 1)
+    order = np.argsort(leaves, kind="stable")
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order)) - np.repeat(np.cumsum(counts) - counts, counts)
+    first = np.cumsum(parts) - parts
+    made: Numbers = first[leaves] + place * parts[leaves] // counts[leaves]
+    return made
+
+
+def _ascending(owners: Places) -> Places:
+    """Numbers classes, each of which stands together, in the order in which they stand."""
+    return np.concatenate([[0], np.cumsum(owners[1:] != owners[:-1])]).astype(np.int32)

@@ -1,0 +1,28 @@
+"""What is done where the system limits a process's address space (``ulimit -v``), before any library is loaded that takes much of it."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+
+from schemas.errors.storage import MachineError
+
+LEAST = 3_000_000_000
+"""Bytes of address space that libraries, their threads' stacks and a small run map, most of which they never touch."""
+
+
+def check_address_space() -> None:
+    """Refuses a limit below which libraries cannot be loaded: some of them end the process then, or wait for ever.
+
+    Raises:
+        MachineError: there is such a limit.
+    """
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    # What a program has loaded already has its room.
+    if limit == resource.RLIM_INFINITY or "duckdb" in sys.modules:
+        return
+    if limit < LEAST:
+        raise MachineError.no_room(limit, LEAST)
+    # Each thread of OpenBLAS, of which nothing here makes use, maps tens of megabytes as NumPy is loaded.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

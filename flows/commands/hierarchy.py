@@ -1,0 +1,105 @@
+"""``skald hierarchy``: a first one from the data, what is missing from one, a picture; counts on the screen, values in private files."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Column, Table
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+hierarchy = typer.Typer(no_args_is_help=True, help="Drafts, completes and shows hierarchies. Values go into private files.")
+ColumnName = Annotated[str, typer.Option("--column", metavar="NAME", help="The column.", show_default=False)]
+JobFile = Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in source.path=other.csv; may be repeated.")
+]
+
+
+@hierarchy.command("draft")
+def draft_hierarchy_file(
+    source: Annotated[
+        list[Path], typer.Argument(metavar="FOLDER|FILES", help="Parquet or CSV files, or their folder.", show_default=False)
+    ],
+    column: ColumnName,
+    out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The file to write; one that exists is not touched.", show_default=False)],
+) -> None:
+    """Writes a first hierarchy of a column from its values, to be edited: dates, ranges, codes, shared words, else what is rare."""
+    from schemas.errors.base import counted
+    from tasks.planning.listed_hierarchies import draft_file
+
+    drafted = draft_file(source, column, out)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console.print(_levels(drafted.draft.groups))
+    values = counted(len(drafted.draft.rows), "value")
+    console.print(f"\n{column}: {values} of {counted(drafted.records, 'record')}; {drafted.draft.how}.")
+    console.print(f"{out}: readable by you alone. Edit it, then say in the job: hierarchy: {{csv: {out}}}")
+
+
+@hierarchy.command("complete")
+def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings = None) -> None:
+    """Adds the values that a job's own CSV hierarchy lacks, each where its neighbours are or to a group of others."""
+    from flows.terminal.runs import progress_bars
+    from schemas.errors.base import counted
+    from schemas.job.job import load_job
+    from tasks.planning.listed_hierarchies import complete_file
+
+    with progress_bars(Console(stderr=True)):
+        done = complete_file(load_job(job, settings or ()), column)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    if not (added := len(done.placed.rows)):
+        console.print(f"{done.path}: has all {counted(done.values, 'value')} of '{column}'. Nothing was changed.")
+        return
+    table = Table(Column("", justify="right"), "", box=None, show_header=False)
+    for count, words in (
+        (done.placed.spelt, "where the same is with other capitals or spaces"),
+        (done.placed.between, "where the numbers on both sides are"),
+        (done.placed.beginning, "where codes are that begin alike"),
+        (done.placed.others, "in a group 'other'"),
+    ):
+        if count:
+            table.add_row(f"{count:,}", words)
+    console.print(table)
+    lines, records = counted(added, "line"), counted(done.records, "record")
+    console.print(f"\n{done.path}: {lines} added at the end, for {records}; readable by you alone. Read them.")
+
+
+@hierarchy.command("show")
+def show_hierarchy(
+    job: JobFile,
+    column: ColumnName,
+    to: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg", help="Where the picture goes; <job's name>-hierarchy.svg if left out.", show_default=False),
+    ] = None,
+    settings: Settings = None,
+) -> None:
+    """Draws a hierarchy over the values of the source: its levels, the groups of each and how many records they have."""
+    from core.charts.ladder import Rung, ladder_picture
+    from flows.terminal.runs import progress_bars
+    from schemas.job.job import load_job
+    from tasks.planning.listed_hierarchies import ladder_of
+    from tasks.store.files import write_whole
+
+    loaded = load_job(job, settings or ())
+    with progress_bars(Console(stderr=True)):
+        domain, ladder = ladder_of(loaded, column)
+    path = to or Path(f"{loaded.name}-hierarchy.svg")
+    size = len(domain.values)
+    rungs = [
+        Rung(groups[:size], [str(label) for label in labels.to_pylist()] if level else [])
+        for level, (groups, labels) in enumerate(zip(ladder.groups, ladder.labels, strict=True))
+    ]
+    picture = ladder_picture(f"The hierarchy of {column}", rungs, domain.counts)
+    write_whole(path, lambda part: part.write_text(picture.alone(), encoding="utf-8"))
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console.print(_levels(tuple(len(set(rung.groups.tolist())) for rung in rungs)))
+    console.print(f"\n{path}: readable by you alone, as its labels may be values.")
+
+
+def _levels(groups: tuple[int, ...]) -> Table:
+    table = Table("level", Column("groups", justify="right"), box=None, header_style="bold")
+    for level, count in enumerate(groups):
+        table.add_row(str(level), f"{count:,}")
+    return table

@@ -1,0 +1,78 @@
+"""``skald.anonymise``: a table in memory in, a verified table of the same kind out."""
+
+from __future__ import annotations
+
+import glob
+import re
+import secrets
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from flows.python.calls import run_job, within
+from flows.python.shown import Anonymised
+from schemas.errors.base import JobError
+from schemas.reading.given import GivenJob, setting_texts
+
+# ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
+
+LEFT = re.compile(r"skald-table-[0-9a-f]{16}")
+"""The folder of a table that is being anonymised, among temporary files; a killed process leaves it for the next to remove."""
+OF_THE_TABLE = ("source", "target", "work", "output")
+"""What a job for a table does not say."""
+
+
+def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...]) -> tuple[Any, Anonymised]:
+    """Anonymises a table as a run would: written as Parquet into a private folder of the moment, run, and read back.
+
+    Args:
+        frame: The table.
+        job: A job without source and target.
+        settings: What replaces settings of it.
+
+    Returns:
+        The released records, of the kind that was given, and what was proved of them.
+
+    Raises:
+        SkaldError: with one sentence.
+    """
+
+    def made() -> tuple[Any, Anonymised]:
+        from flows.python.frames import read_frame, write_frame
+        from tasks.store.passing import clear_passed, passing
+
+        _check_silent(job, settings)
+        clear_passed(Path(gettempdir()), LEFT)
+        with passing(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
+            kind = write_frame(frame, folder / "table.parquet")
+            published = run_job(job, (*settings, *_places(folder)), direct=True)
+            release = Path(published.folder)
+            documents = {name: (release / name).read_text("utf-8") for name in ("report.json", "report.html")}
+            return read_frame([release / file["path"] for file in published.manifest["files"]], kind), Anonymised(
+                published.manifest, documents
+            )
+
+    return within(made)
+
+
+def _check_silent(job: Path | GivenJob, settings: Sequence[str]) -> None:
+    """Refuses what the table decides, said in the job or in a setting.
+
+    Raises:
+        JobError: source, target, work or output is said.
+    """
+    from schemas.reading.yaml_reading import parse, read_text
+
+    text = job.text if isinstance(job, GivenJob) else read_text(job)[0]
+    data = parse(text)[0]
+    said = {*(data if isinstance(data, dict) else ()), *(setting.partition("=")[0].split(".")[0] for setting in settings)}
+    if strange := [key for key in OF_THE_TABLE if key in said]:
+        raise JobError(str(job), [f"{key}: the table is read and given back where it is; leave {key} out" for key in strange])
+
+
+def _places(folder: Path) -> tuple[str, ...]:
+    """Returns where the job's source and target are, and all that is counted: in a folder that goes."""
+    # In a path of a source brackets and stars would be a pattern.
+    source = {"path": glob.escape(str(folder / "table.parquet")), "format": "parquet"}
+    return setting_texts({"source": source, "target": folder / "releases", "work": folder / "work"})

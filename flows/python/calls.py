@@ -1,0 +1,163 @@
+"""``skald.run``, ``plan`` and ``verify``: what the commands of these names do, with exceptions in place of exit codes."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from flows.python.shown import Published
+from schemas.errors.base import JobError
+from schemas.reading.given import GivenJob, given_job, setting_texts
+
+if TYPE_CHECKING:
+    from schemas.job.job import Job
+
+# ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
+
+JobFile = str | os.PathLike[str] | Mapping[str, Any]
+"""A job: the path of its file, or what that would say."""
+Asked: TypeAlias = tuple[Path | GivenJob, tuple[str, ...]]
+Result = TypeVar("Result")
+
+
+def asked(job: JobFile, settings: Mapping[str, Any] | None) -> Asked:
+    """Returns a job and its settings as the flows take them.
+
+    Raises:
+        JobError: the content or a setting holds what no job can.
+    """
+    read = given_job(job, Path.cwd()) if isinstance(job, Mapping) else Path(job)
+    return read, setting_texts(settings or {})
+
+
+def run_job(job: Path | GivenJob, settings: tuple[str, ...], *, direct: bool) -> Published:
+    """Runs a job by its own method.
+
+    Args:
+        job: The job.
+        settings: What replaces settings of it.
+        direct: Whether to do without Prefect.
+
+    Raises:
+        SkaldError: with one sentence.
+    """
+
+    def made() -> Published:
+        from schemas.job.job import load_job
+
+        loaded = load_job(job, settings)
+        done = _flow(loaded, job, settings, direct)()
+        release = done.manifest.release
+        place = loaded.target_path / release if loaded.target_address is None else loaded.place_of(release)
+        return Published(done.manifest.model_dump(mode="json"), release, place, done.new)
+
+    return within(made)
+
+
+def plan_job(job: Path | GivenJob, settings: tuple[str, ...], *, quick: bool) -> dict[str, Any]:
+    """Returns the plan of a job as JSON can say it.
+
+    Args:
+        job: The job.
+        settings: What replaces settings of it.
+        quick: Leaves out how unique records are, which takes a scan.
+
+    Raises:
+        SkaldError: with one sentence.
+    """
+
+    def made() -> dict[str, Any]:
+        from schemas.job.job import load_job
+        from tasks.planning.plan import make_plan
+
+        return make_plan(load_job(job, settings), quick=quick).model_dump(mode="json")
+
+    return within(made)
+
+
+def verify_for(job: Path | GivenJob | None, settings: tuple[str, ...], release: str, key: Path | None) -> dict[str, Any]:
+    """Verifies a release and returns what was counted as JSON can say it.
+
+    Args:
+        job: The job whose promise is checked, if it is at hand.
+        settings: What replaced settings of it.
+        release: Folder or address.
+        key: File of the public key that must have signed it.
+
+    Raises:
+        SkaldError: anything is not as it was published.
+    """
+
+    def made() -> dict[str, Any]:
+        from flows.verification import figures_of, verified_release
+        from schemas.job.job import load_job
+
+        return figures_of(verified_release(load_job(job, settings) if job is not None else None, release, key))
+
+    return within(made)
+
+
+def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bool) -> Callable[[], Any]:
+    """Returns what runs a job, with Prefect or without, however the process has imported the flows."""
+    from schemas.job.method import METHODS
+    from tasks.engine.flows import SWITCH, plain_flow, prefect_flow, without_prefect
+
+    entry = METHODS[job.method.name]
+    if direct or without_prefect():
+        with _variable(SWITCH, "1"):
+            entry.flow.load()
+        return partial(plain_flow(entry.name), file, settings)
+    if not isinstance(file, Path):
+        raise JobError(str(file), ["Prefect keeps the parameters of a run, and there could be values in a job; write it into a file"])
+    from schemas.job.run_parameters import RunParameters
+
+    parameters = RunParameters.of(file.absolute(), settings)
+    _serve()
+    entry.flow.load()
+    return partial(prefect_flow(entry.name).with_options(flow_run_name=job.name), parameters)
+
+
+@cache
+def _serve() -> None:
+    """Keeps an API of Prefect to the end of the process: Prefect remembers the first that it met, and another would cost a second more."""
+    from flows.server.local_api import api, prepare
+
+    kept = ExitStack()
+    kept.enter_context(api(prepare()))
+    atexit.register(kept.close)
+
+
+@contextmanager
+def _variable(name: str, value: str) -> Iterator[None]:
+    """Sets a variable of the environment for the time of the block."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def within(make: Callable[[], Result]) -> Result:
+    """Makes something as a guest in somebody's process: every error is one of ours, and files that others make get their own mode.
+
+    Raises:
+        SkaldError: whatever went wrong.
+    """
+    # Imported before: the module asks which mode the user's files have.
+    from tasks.engine.guard import guarded
+    from tasks.store import files
+
+    files.owner_only()
+    try:
+        return guarded(make)()
+    finally:
+        os.umask(files.USER_UMASK)

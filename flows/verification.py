@@ -1,0 +1,55 @@
+"""A release verified with all that is at hand, for the command and for programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from core.recount.risk import risk_in
+from schemas.job.job import Job
+from tasks.publication.ledger import people_of_release, seal_of_release
+from tasks.publication.manifests import risk_after
+from tasks.publication.remote_target import at_hand
+from tasks.release.signatures import read_public_key
+from tasks.store.store import Store
+from tasks.verification.release import Known, Verified, verify_published
+
+
+def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
+    """Verifies a release.
+
+    Args:
+        job: The job whose promise is checked, if it is at hand.
+        release: Folder, or address in an object store.
+        key: File of the public key that must have signed it.
+
+    Raises:
+        SkaldError: anything is not as it was published, or cannot be read.
+    """
+    trusted = read_public_key(key) if key else None
+    with at_hand(release) as folder:
+        return verify_published(job, folder, _known(job, release, folder, trusted))
+
+
+def _known(job: Job | None, place: str, folder: Path, key: bytes | None) -> Known:
+    """Returns what is known of a release from elsewhere than its folder: the run folder keeps persons and the seal."""
+    if job is None:
+        return Known(place, key=key)
+    name, store = folder.resolve().name, Store(job.work_path / "artifacts")
+    return Known(place, people_of_release(name, store), seal_of_release(name, store), key)
+
+
+def figures_of(verified: Verified) -> dict[str, Any]:
+    """Returns what was counted, as JSON can say it."""
+    recount, manifest = verified.recount, verified.manifest
+    suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
+    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population"}}
+    persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
+    linked = [vars(one) for one in recount.linked]
+    population = risk_in(*recount.population) if recount.population else None
+    evidence = {"signed_by": manifest.signed_by if manifest else None, "notes": verified.notes}
+    return (
+        figures
+        | {"population": population, "persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)}
+        | evidence
+    )

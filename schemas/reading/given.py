@@ -1,0 +1,88 @@
+"""A job that a program gives instead of a file: the same text, so that it is read by the same rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+from schemas.errors.base import JobError
+
+
+@dataclass(frozen=True)
+class GivenJob:
+    """A job without a file.
+
+    Attributes:
+        text: YAML. Not in what the object shows of itself: there may be cell values in a tree.
+        folder: To which its paths are relative.
+    """
+
+    text: str
+    folder: Path
+
+    def __str__(self) -> str:
+        return "The job given"
+
+    def __repr__(self) -> str:
+        return "GivenJob(…)"
+
+
+def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
+    """Returns a job of plain data.
+
+    Args:
+        data: What the YAML would say.
+        folder: To which its paths are relative.
+
+    Raises:
+        JobError: it holds something that no job can.
+    """
+    return GivenJob(_written(data, "The job given"), folder.absolute())
+
+
+def setting_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    """Returns settings by their dotted keys, ``{"privacy.k": 10}``, as ``--set`` takes them.
+
+    Raises:
+        JobError: a value is nothing that a job can hold.
+    """
+    return tuple(f"{key}={_written(value, 'The settings given')}" for key, value in settings.items())
+
+
+def _written(data: object, where: str) -> str:
+    # JSON is YAML; its escapes of characters beyond the first plane are not, so that they stay as they are.
+    try:
+        return json.dumps(_plain(data), ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    raise JobError(where, ["it must hold mappings, lists, texts, numbers, true, false and None alone, and not itself"])
+
+
+def _plain(value: object) -> object:
+    """Returns data of which every part has a form in JSON; what has none is left for it to refuse."""
+    if isinstance(value, Mapping):
+        return {_key(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
+        return [_plain(part) for part in value]
+    if isinstance(value, Decimal):
+        # A number that only looks like another one would change a width; as text it is refused where a number is asked for.
+        return float(value) if Decimal(repr(float(value))) == value else str(value)
+    if isinstance(value, PathLike):
+        return fspath(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    # Numbers of NumPy.
+    return value.item() if hasattr(value, "item") and hasattr(value, "dtype") else value
+
+
+def _key(key: object) -> str:
+    # Whole numbers and texts: of what else a key could be, YAML's own spelling is no agreement.
+    if isinstance(key, bool) or not isinstance(key, str | int):
+        raise TypeError
+    return str(key)

@@ -1,0 +1,98 @@
+"""SKALD from Python: a job in, a verified k-anonymous release out.
+
+    import skald
+
+    published = skald.run("job.yaml", {"privacy.k": 10})
+    table, report = skald.anonymise(frame, job)
+
+A job is the path of its file or its content, with paths relative to the current folder; settings replace some of it by dotted keys.
+Whatever goes wrong is a `SkaldError`, whose text holds no value of the data. Nothing heavy is imported before it is used.
+"""
+
+import sys
+from collections.abc import Mapping
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+if not __package__:
+    # A checkout, where the floors are top-level names: these, before others of the same names. A wheel has them inside.
+    sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from flows.python.anonymising import anonymise_table
+from flows.python.calls import JobFile, asked, plan_job, run_job, verify_for
+from flows.python.shown import Anonymised, Published
+from schemas.errors.base import SkaldError
+
+__all__ = ["Anonymised", "Published", "SkaldError", "anonymise", "plan", "run", "verify"]
+
+
+def run(job: JobFile, settings: Mapping[str, Any] | None = None, *, direct: bool = True) -> Published:
+    """Anonymises, verifies and publishes, as ``skald run`` does. A run that was killed continues with the same call.
+
+    Args:
+        job: Path of the job file, or its content.
+        settings: What replaces settings of the job: ``{"privacy.k": 10}``.
+        direct: Runs the steps in this process; else as a flow of Prefect, whose records keep the path of the job.
+
+    Raises:
+        SkaldError: the job or the data are wrong, or the promise cannot be kept; nothing was published.
+    """
+    return run_job(*asked(job, settings), direct=direct)
+
+
+def plan(job: JobFile, settings: Mapping[str, Any] | None = None, *, quick: bool = False) -> dict[str, Any]:
+    """Tells sizes, lattice, memory, how unique the records are and which columns make them so: what ``skald plan --json`` prints.
+
+    Args:
+        job: Path of the job file, or its content.
+        settings: What replaces settings of the job.
+        quick: Leaves out how unique records are, which takes a scan.
+
+    Raises:
+        SkaldError: the job or the data are wrong.
+    """
+    return plan_job(*asked(job, settings), quick=quick)
+
+
+def verify(
+    release: str | PathLike[str],
+    job: JobFile | None = None,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    key: str | PathLike[str] | None = None,
+) -> dict[str, Any]:
+    """Recounts the files of a release and looks at every byte of it: what ``skald verify --json`` prints.
+
+    Args:
+        release: Its folder, or its address in an object store.
+        job: The job whose promise is checked; without one, that of the manifest.
+        settings: What replaced settings of the job.
+        key: File of the public key that must have signed it.
+
+    Raises:
+        SkaldError: anything is not as it was published, with a sentence for each fault.
+    """
+    read, texts = asked(job, settings) if job is not None else (None, ())
+    return verify_for(read, texts, fspath(release), None if key is None else Path(key))
+
+
+def anonymise(frame: Any, job: JobFile, settings: Mapping[str, Any] | None = None) -> tuple[Any, Anonymised]:
+    """Anonymises a table, and verifies what came out as every release is verified.
+
+    The table lies in a private temporary folder meanwhile, together with what is counted of it, and nothing of it stays.
+
+    Args:
+        frame: A table of Polars, pandas or Arrow, or whatever else gives a stream of Arrow's; an index of pandas is left out.
+        job: Content or path of a job without source, target, work and output; a content may leave out ``version``, ``name`` and ``memory``.
+        settings: What replaces settings of the job.
+
+    Returns:
+        The released records, of the kind that was given, and what was proved of them.
+
+    Raises:
+        SkaldError: the job or the data are wrong, or the promise cannot be kept.
+    """
+    if isinstance(job, Mapping):
+        job = {"version": 1, "name": "table", "memory": "1GB"} | dict(job)
+    return anonymise_table(frame, *asked(job, settings))

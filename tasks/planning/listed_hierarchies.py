@@ -1,0 +1,153 @@
+"""Files of hierarchies: a first one drafted from a source, and what a job's own lacks put into it. Private, for they hold values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from core.columns.domains import Domain, read_domains
+from core.hierarchies.drafts import Draft, draft_hierarchy
+from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
+from core.hierarchies.placements import Placed, placed
+from core.hierarchies.spelling import spellings
+from core.hierarchies.table import checked_table, read_table
+from schemas.errors.base import StorageError, nearest
+from schemas.errors.hierarchies import HierarchyError
+from schemas.hierarchies.hierarchy import CsvHierarchy
+from schemas.hierarchies.kinds import entry_of
+from schemas.job.columns import QuasiIdentifier
+from schemas.job.job import Job
+from tasks.counting.domains import axis_names
+from tasks.counting.phases import count_domains, merge_domains
+from tasks.planning.column_values import column_values
+from tasks.planning.profiles import source_files
+from tasks.pseudonyms.pseudonyms import with_keys
+from tasks.source.opening import open_run
+from tasks.source.sources import read_source
+from tasks.store.files import write_whole
+from tasks.store.tables import read_table as read_artifact
+
+DELIMITER = ";"
+
+
+class Drafted(NamedTuple):
+    """A hierarchy that was drafted, and of how many records."""
+
+    draft: Draft
+    records: int
+
+
+class Completed(NamedTuple):
+    """What was put into a hierarchy's file; how many values the column has, and how many records the missing ones."""
+
+    path: Path
+    placed: Placed
+    values: int
+    records: int
+
+
+def draft_file(paths: Sequence[Path], column: str, out: Path) -> Drafted:
+    """Writes a first hierarchy of a column, readable by its owner alone.
+
+    Args:
+        paths: Files of the source, or a folder of them.
+        column: Its name.
+        out: The file; one that exists stays as it is.
+
+    Raises:
+        SourceError: the source cannot be read, or lacks the column.
+        HierarchyError: values of the column's type cannot be listed.
+        StorageError: the file exists or cannot be written.
+    """
+    if out.exists():
+        raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
+    domain = column_values(source_files(paths), column)
+    draft = draft_hierarchy(domain)
+    if draft.rows:
+        checked_table(column, f"'{out}'", draft.rows)
+    text = _lines(draft.rows, DELIMITER, "\n")
+    write_whole(out, lambda part: part.write_text(text, "utf-8", newline=""))
+    return Drafted(draft, domain.records)
+
+
+def complete_file(job: Job, column: str) -> Completed:
+    """Adds the values that the source has and the job's file lacks to it, which becomes readable by its owner alone.
+
+    Args:
+        job: The job; its source is counted, and the counts stay for its run.
+        column: A quasi-identifier with a CSV hierarchy.
+
+    Raises:
+        HierarchyError: the column has no CSV hierarchy, or its file cannot be read or does not nest.
+        SkaldError: the source cannot be counted, or the file not written.
+    """
+    qid = _qid(job, column)
+    spec = qid.hierarchy
+    if not isinstance(spec, CsvHierarchy):
+        raise HierarchyError.no_file(column, entry_of(spec).name)
+    table = read_table(column, spec, job.folder)
+    domain = domain_of(job, column)
+    missing, records = _missing(domain, table.columns[0])
+    rows = list(zip(*(level.to_pylist() for level in table.columns), strict=True))
+    found = placed(missing, rows)
+    path = job.folder / spec.csv
+    if missing:
+        checked_table(column, f"'{spec.csv}'", [*rows, *found.rows])
+        before = spec.content(job.folder).decode("utf-8")
+        end = "\r\n" if "\r\n" in before else "\n"
+        text = before + ("" if before.endswith(("\n", "\r")) else end) + _lines(found.rows, spec.delimiter, end)
+        write_whole(path, lambda part: part.write_text(text, "utf-8", newline=""))
+    return Completed(path, found, len(domain.values), records)
+
+
+def ladder_of(job: Job, column: str) -> tuple[Domain, Hierarchy]:
+    """Returns the values of a quasi-identifier in the source and the levels of its hierarchy over them.
+
+    Raises:
+        HierarchyError: there is no such column, or its hierarchy does not fit the values.
+        SkaldError: the source cannot be counted.
+    """
+    qid = _qid(job, column)
+    domain = domain_of(job, column)
+    return domain, build_hierarchy(qid, domain, job.folder)
+
+
+def domain_of(job: Job, column: str) -> Domain:
+    """Counts the domains of a job, as its run would and for its run, and returns that of one column.
+
+    Raises:
+        SkaldError: the source cannot be counted.
+    """
+    with open_run(job) as run:
+        source = with_keys(job, read_source(job, run.store))
+        merged = merge_domains(run, source, count_domains(run, source))
+        names = axis_names(job)
+        return read_domains(read_artifact(run.store, merged), names)[names.index(column)]
+
+
+def _qid(job: Job, column: str) -> QuasiIdentifier:
+    known = {qid.name: qid for qid in job.columns.quasi_identifiers}
+    if column not in known:
+        raise HierarchyError.no_qid(column, nearest(column, known))
+    return known[column]
+
+
+def _missing(domain: Domain, listed: pa.Array) -> tuple[list[str], int]:
+    """Returns the values, as text, that are listed in none of their spellings, and how many records have them."""
+    texts = spellings(domain.values)
+    if not texts:
+        raise HierarchyError.unlisted_type(domain.qid, str(domain.values.type))
+    lacking = pc.and_(*(pc.invert(pc.is_in(text.cast(pa.large_string()), listed)) for text in (texts * 2)[:2]))
+    return texts[0].filter(lacking).to_pylist(), int(domain.counts[lacking.to_numpy(zero_copy_only=False)].sum())
+
+
+def _lines(rows: Sequence[Sequence[str]], delimiter: str, end: str) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=delimiter, lineterminator=end).writerows(rows)
+    return text.getvalue()

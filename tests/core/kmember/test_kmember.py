@@ -1,0 +1,185 @@
+"""Classes of k-member clustering are those of the rule, cost what they publish, and only become cheaper."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from core.kmember.blocks import improve_blocks
+from core.kmember.classes import Classes, measure, seated
+from core.kmember.hulls import UNIT, Prices, Records, price_with
+from core.kmember.partition import Effort, Members, record_digests
+from core.kmember.prices import Labels, label_prices
+from core.mondrian.partition import Axis
+from core.persons.crowd import Crowd
+from core.recoding.generalisation import generalise
+from core.recoding.labels import Sets
+from tests.laws import tried
+from tests.oracles import clustering as oracle
+from tests.oracles.records import Records as Table
+from tests.oracles.records import mixed_records
+
+WHOLE = Effort(1_000, 1, 0)
+"""One block, and nothing is bettered."""
+
+
+@st.composite
+def tables(draw: st.DrawFn, most: int = 40) -> tuple[Table, tuple[str | None, ...]]:
+    """Records, and how each of their columns is published."""
+    table = draw(mixed_records(most=most))
+    return table, tuple(draw(st.sampled_from(["interval", *ANY] if number else ANY)) for number in table.numerical)
+
+
+ANY = [None, "hierarchy", "set", "prefix"]
+
+
+def labels_of(table: Table, ways: tuple[str | None, ...]) -> list[Labels]:
+    return [Labels(*label) for label in zip(ways, table.domains, table.hierarchies, strict=True)]
+
+
+def members_of(table: Table, ways: tuple[str | None, ...], k: int, people: NDArray[np.int32] | None = None) -> Members:
+    axes = []
+    for domain, numerical in zip(table.domains, table.numerical, strict=True):
+        numbers = np.array(domain.values.to_pylist(), np.float64) if numerical else None
+        axes.append(Axis(domain.qid, np.arange(domain.size), numbers, domain.nulls > 0))
+    return Members(table.codes, axes, labels_of(table, ways), k, Crowd(people))
+
+
+def in_order(table: Table) -> list[int]:
+    """The records as they are taken: by digest, equal ones as they stand."""
+    return np.argsort(record_digests(table.codes), kind="stable").tolist()
+
+
+def sets_of(classes: NDArray[np.int32]) -> Counter[frozenset[int]]:
+    return Counter(frozenset(np.flatnonzero(classes == number).tolist()) for number in range(int(classes.max()) + 1))
+
+
+def total(table: Table, ways: tuple[str | None, ...], classes: NDArray[np.int32]) -> int:
+    return sum(len(made) * oracle.cost_of(table, ways, sorted(made)) for made in sets_of(classes))
+
+
+@given(tables(), st.integers(1, 6))
+def test_greedy_classes_are_those_of_the_rule_written_out(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
+    table, ways = drawn
+    k = min(k, len(table.rows))
+    classes, _ = members_of(table, ways, k).clustered(WHOLE)
+    expected = oracle.k_member(in_order(table), k, lambda made: oracle.cost_of(table, ways, made))
+    assert sets_of(classes) == Counter(map(frozenset, expected))
+
+
+@given(tables(), st.integers(1, 6), st.integers(1, 4), st.integers(4, 20))
+def test_classes_have_k_to_2k_records_and_steps_make_them_cheaper(
+    drawn: tuple[Table, tuple[str | None, ...]], k: int, rounds: int, block: int
+) -> None:
+    table, ways = drawn
+    k = min(k, len(table.rows))
+    members = members_of(table, ways, k)
+    costs = []
+    for effort in (Effort(block, 1, 0), Effort(block, 1, 2), Effort(block, rounds, 2)):
+        classes, _ = members.clustered(effort)
+        sizes = np.bincount(classes)
+        assert sizes.min() >= k
+        assert sizes.max() < 2 * k
+        costs.append(total(table, ways, classes))
+    assert costs == sorted(costs, reverse=True)
+
+
+@given(tables(), st.integers(1, 5), st.data())
+def test_classes_hold_k_persons_however_many_records_these_have(
+    drawn: tuple[Table, tuple[str | None, ...]], k: int, data: st.DataObject
+) -> None:
+    table, ways = drawn
+    rows = len(table.rows)
+    people = np.array(data.draw(st.lists(st.integers(-1, 9) | st.just(0), min_size=rows, max_size=rows)), np.int32)
+    k = min(k, len(set(people[people >= 0].tolist())))
+    if k < 1:
+        return
+    classes, _ = members_of(table, ways, k, people).clustered(Effort(12, 3, 2))
+    assert all(len({people[row] for row in made if people[row] >= 0}) >= k for made in sets_of(classes))
+
+
+def blocked(table: Table, ways: tuple[str | None, ...]) -> tuple[Records, Prices]:
+    """All records as one block."""
+    prices, places, counted = label_prices(labels_of(table, ways))
+    columns = np.ascontiguousarray(np.column_stack([place[table.codes[:, qid]] for qid, place in enumerate(places)]))
+    bits = np.full(columns.shape, -1, np.int32)
+    for column in np.flatnonzero(counted):
+        bits[:, column] = np.unique(columns[:, column], return_inverse=True)[1] + int(bits.max()) + 1
+    return Records(columns, bits, np.empty(0, np.int32)), prices
+
+
+def classes_in(table: Table, ways: tuple[str | None, ...], k: int) -> tuple[Records, Prices, Classes]:
+    records, prices = blocked(table, ways)
+    owners = (np.arange(len(table.rows)) % max(len(table.rows) // k, 1)).astype(np.int32)
+    return records, prices, seated(records, prices, owners, k)
+
+
+@given(tables(), st.integers(1, 5))
+def test_a_class_costs_what_its_labels_do(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
+    table, ways = drawn
+    _, _, made = classes_in(table, ways, min(k, len(table.rows)))
+    sets, expected = Sets.of(made.owners), np.zeros(int(made.owners.max()) + 1)
+    for qid, (way, domain, hierarchy) in enumerate(zip(ways, table.domains, table.hierarchies, strict=True)):
+        label = generalise(way, table.codes[:, qid], sets, domain, hierarchy, "text")
+        counted = way == "prefix" or not table.numerical[qid]
+        expected += 9 * label.penalties if way == "set" or not counted else 8 * label.penalties + label.covered
+    assert made.prices[: len(expected)] / UNIT == pytest.approx(expected, abs=1e-3)
+    assert made.prices[: len(expected)].tolist() == [
+        oracle.cost_of(table, ways, np.flatnonzero(made.owners == number).tolist()) for number in range(len(expected))
+    ]
+
+
+@given(tables(most=16), st.integers(2, 5))
+def test_no_record_that_leaves_makes_a_class_cheaper_than_its_core(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
+    table, ways = drawn
+    if len(table.rows) < 2 * k:
+        return
+    records, prices, made = classes_in(table, ways, k)
+    for leaves, comes in combinations(range(len(table.rows)), 2):
+        own = int(made.owners[leaves])
+        if made.owners[comes] != own:
+            left = [row for row in np.flatnonzero(made.owners == own).tolist() if row != leaves]
+            after = price_with(made.without, leaves, records, comes, prices, 1 << 60)
+            assert after == oracle.cost_of(table, ways, [*left, comes])
+            assert price_with(made.cores, own, records, comes, prices, 1 << 60) <= after
+
+
+@given(tables(), st.integers(1, 4))
+def test_what_is_kept_of_classes_is_what_a_fresh_look_finds(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
+    table, ways = drawn
+    k = min(k, len(table.rows))
+    records, prices, made = classes_in(table, ways, k)
+    kept = made.prices.copy(), made.spared.copy()
+    for number in range(len(made.sizes)):
+        measure(records, prices, made, number)
+    assert np.array_equal(made.prices, kept[0])
+    assert np.array_equal(made.spared, kept[1])
+
+
+@tried(30)
+@given(tables(most=8), st.integers(1, 3))
+def test_nothing_costs_less_than_the_best_of_all_partitions(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
+    table, ways = drawn
+    k = min(k, len(table.rows))
+    classes, _ = members_of(table, ways, k).clustered(Effort(1_000, 3, 3))
+    least = oracle.fewest(range(len(table.rows)), k, lambda made: oracle.cost_of(table, ways, made))
+    assert total(table, ways, classes) >= least
+
+
+@given(tables(), st.integers(1, 5))
+def test_blocks_are_worked_on_alone(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
+    table, ways = drawn
+    k = min(k, len(table.rows))
+    records, prices = blocked(table, ways)
+    counted, figures, none = np.array([bool(unit) for unit in prices.units]), np.zeros(3, np.int64), np.empty(0, np.int32)
+    once = improve_blocks(records, counted, np.array([0, len(table.rows)]), none, k, prices, 2, figures)
+    twice = Records(np.concatenate([records.places] * 2), records.bits, records.people)
+    starts = np.array([0, len(table.rows), 2 * len(table.rows)])
+    both = improve_blocks(twice, counted, starts, none, k, prices, 2, figures)
+    assert np.array_equal(both, np.concatenate([once, once + once.max() + 1]))

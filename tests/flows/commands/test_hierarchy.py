@@ -1,0 +1,99 @@
+"""``skald hierarchy``: files that only their owner reads, counts on the screen, and a job that runs with them."""
+
+from __future__ import annotations
+
+import csv
+import stat
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tests.conftest import CommandLine
+from tests.jobs import two_column_job, write_csv, write_parquet
+
+CANARY = "canary-7f3"
+TABLE = pa.table({"q": ["Cook", "Cook", "Nurse", "Nurse", CANARY] * 40, "s": ["x", "y"] * 100})
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def rows(path: Path) -> list[list[str]]:
+    with path.open(newline="") as file:
+        return list(csv.reader(file, delimiter=";"))
+
+
+def test_a_draft_is_private_tells_counts_alone_and_serves_a_job(direct: CommandLine) -> None:
+    write_parquet(direct.folder / "people", TABLE)
+    done = direct("hierarchy", "draft", "people", "--column", "q", "--out", "q.csv")
+    assert done.returncode == 0, done.stderr
+    assert "3 values of 200 records" in done.stdout
+    assert CANARY not in done.stdout + done.stderr
+    assert mode(direct.folder / "q.csv") == 0o600
+    assert {row[0] for row in rows(direct.folder / "q.csv")} == {"Cook", "Nurse", CANARY}
+    two_column_job(direct.folder, TABLE, {"csv": "q.csv"})
+    assert direct("run", "job.yaml").returncode == 0
+    again = direct("hierarchy", "draft", "people", "--column", "q", "--out", "q.csv")
+    assert again.returncode == 2
+    assert "stays as it is" in again.stderr
+
+
+def test_a_draft_of_csv_is_that_of_parquet(direct: CommandLine) -> None:
+    table = pa.table({"age": list(range(100)), "zip": [f"{number:05d}" for number in range(100)]})
+    write_parquet(direct.folder / "people", table)
+    write_csv(direct.folder / "people.csv", table)
+    for column in ("age", "zip"):
+        for source, out in (("people", "a"), ("people.csv", "b")):
+            assert direct("hierarchy", "draft", source, "--column", column, "--out", f"{column}-{out}.csv").returncode == 0
+        assert rows(direct.folder / f"{column}-a.csv") == rows(direct.folder / f"{column}-b.csv")
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""])
+def test_what_is_missing_is_added_at_the_end_and_the_job_runs_then(direct: CommandLine, end: str) -> None:
+    two_column_job(direct.folder, TABLE, {"csv": "q.csv"})
+    before = f"Cook;Food;*{end or chr(10)}Nurse;Health;*{end}"
+    (direct.folder / "q.csv").write_text(before, newline="")
+    (direct.folder / "q.csv").chmod(0o644)
+    lacking = direct("run", "job.yaml")
+    assert lacking.returncode == 2
+    assert "skald hierarchy complete" in lacking.stderr
+    done = direct("hierarchy", "complete", "job.yaml", "--column", "q")
+    assert done.returncode == 0, done.stderr
+    assert CANARY not in done.stdout + done.stderr
+    assert "1 line added at the end, for 40 records" in done.stdout
+    assert mode(direct.folder / "q.csv") == 0o600
+    assert (direct.folder / "q.csv").read_bytes().decode().startswith(before)
+    assert rows(direct.folder / "q.csv")[-1] == [CANARY, "other", "*"]
+    assert direct("run", "job.yaml").returncode == 0
+    again = direct("hierarchy", "complete", "job.yaml", "--column", "q")
+    assert "Nothing was changed" in again.stdout
+
+
+def test_a_picture_is_private_and_writes_no_value(direct: CommandLine) -> None:
+    (direct.folder / "q.csv").write_text(f"Cook;Food;*\nNurse;Health;*\n{CANARY};Health;*\n")
+    two_column_job(direct.folder, TABLE, {"csv": "q.csv"})
+    done = direct("hierarchy", "show", "job.yaml", "--column", "q", "--to", "q.svg")
+    assert done.returncode == 0, done.stderr
+    picture = (direct.folder / "q.svg").read_text()
+    assert mode(direct.folder / "q.svg") == 0o600
+    assert "Food" in picture
+    assert "120 records" in picture
+    assert CANARY not in picture + done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("draft", "people", "--column", "r", "--out", "x.csv"), "lacks 1 column"),
+        (("complete", "job.yaml", "--column", "s"), "is no quasi-identifier"),
+        (("complete", "job.yaml", "--column", "q"), "adds to CSV files"),
+        (("show", "job.yaml", "--column", "r"), "is no quasi-identifier"),
+    ],
+)
+def test_what_cannot_be_done_is_told(direct: CommandLine, arguments: tuple[str, ...], said: str) -> None:
+    two_column_job(direct.folder, TABLE, {"prefix": [1]})
+    done = direct("hierarchy", *arguments)
+    assert done.returncode == 2
+    assert said in done.stderr

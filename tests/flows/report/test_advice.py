@@ -1,0 +1,57 @@
+"""What a run and its report say where one level for each whole column withholds columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from schemas.job.job import load_job
+from schemas.release.manifest import Manifest
+from tasks.report.advice import advice_sentences
+from tests.command_line import CommandLine
+from tests.conftest import Anonymise
+from tests.flows.lattice.test_objectives import job
+from tests.flows.report.test_report import report_of
+
+
+def advice(manifest: Manifest) -> tuple[str, ...]:
+    """What is advised of a manifest that kept its job."""
+    assert manifest.asked is not None
+    return advice_sentences(manifest, manifest.asked.objective)
+
+
+def test_columns_that_are_withheld_are_named_with_the_line_to_write(anonymise: Anonymise, tmp_path: Path) -> None:
+    made = anonymise(job(tmp_path), "method.node=[1, 1, 3]", "suppression.limit=0.9")
+    first, second, third = advice(made.manifest)
+    assert first == "'sex' and 'zip' are withheld in every record."
+    assert "objective: gcp" in second
+    assert f"{made.manifest.loss['gcp']:.2f} of GCP" in third
+    report, page = report_of(made.folder)
+    assert report.advice == (first, second, third)
+    assert all(sentence in page.text for sentence in report.advice)
+
+
+@pytest.mark.parametrize("setting", ["method={name: skald, objective: gcp}", 'method={name: skald, objective: gcp, weights: {"zip": 3}}'])
+def test_each_line_that_is_advised_is_one_that_a_job_takes(anonymise: Anonymise, tmp_path: Path, setting: str) -> None:
+    path = job(tmp_path)
+    sentences = " ".join(advice(anonymise(path, setting, "privacy.k=100").manifest))
+    assert "raise its weight, as in method.weights: {" in sentences
+    weights = yaml.safe_load(sentences.partition("method.weights: ")[2].partition(".")[0])
+    assert load_job(path, ["method.objective=gcp", f"method.weights={weights}"])
+    method = sentences.partition("method: {")[2].partition("}")[0]
+    assert load_job(path, [f"method={{{method}}}"]).method.name == "mondrian"
+
+
+def test_nothing_is_advised_where_enough_is_kept_or_where_classes_have_labels_of_their_own(anonymise: Anonymise, tmp_path: Path) -> None:
+    kept = anonymise(job(tmp_path / "kept"), "method.node=[0, 1, 0]", "suppression.limit=0.99", "privacy.k=2").manifest
+    assert kept.loss["gcp"] < 0.5
+    assert advice(kept) == ()
+    assert advice(anonymise(job(tmp_path / "other"), "method={name: mondrian}").manifest) == ()
+
+
+def test_a_run_ends_with_what_to_do_next(direct: CommandLine, tmp_path: Path) -> None:
+    said = direct("run", job(tmp_path), "--set", "privacy.k=100").stdout
+    assert "withheld in every record" in said
+    assert "skald compare JOB --methods skald,mondrian" in said
