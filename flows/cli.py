@@ -233,16 +233,18 @@ def plan(
 
 @app.command()
 def clean(job: JobFile, settings: Settings = None) -> None:
-    """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay."""
+    """Removes the artefacts of a job, which hold raw values, and the secret of its ids. Releases stay, and stay registered."""
     from schemas.job.job import load_job
     from tasks.engine.runs import remove_artifacts
 
     loaded = load_job(job, settings or ())
-    freed, left = remove_artifacts(loaded)
+    freed, left, at_work = remove_artifacts(loaded)
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:
         stay = "entries stay" if left > 1 else "entry stays"
         said += f" {left:,} {stay} in '{loaded.work_path}', as SKALD did not make {'them' if left > 1 else 'it'}."
+    if at_work:
+        said += f" {counted(at_work, 'command')} still at work there, which {'removes' if at_work == 1 else 'remove'} its own at the end."
     Console(soft_wrap=True).print(said, markup=False, highlight=False)
 
 

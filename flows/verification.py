@@ -7,7 +7,7 @@ from typing import Any
 
 from core.recount.risk import risk_in
 from schemas.job.job import Job
-from tasks.publication.ledger import people_of_release, seal_of_release
+from tasks.composition.ledger import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.publication.remote_target import at_hand
 from tasks.release.signatures import read_public_key

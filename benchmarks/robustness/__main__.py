@@ -1,6 +1,6 @@
-"""Tries to break runs for some minutes, and says what it tried: kills, growing sources, wrong input, tampering, and a machine in need.
+"""Tries to break runs for some minutes and says what it tried: kills, growing sources, wrong input, tampering, stores, machines in need.
 
-    python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs tampering machine servers] [--folder FOLDER]
+    python -m benchmarks.robustness [--minutes 2] [--seed 1] [--only kills nights inputs tampering machine servers stores] [--folder FOLDER]
 
 Every part gets an equal share of the time, and one trial at least. What is drawn by chance depends on the seed, how much of it on the time,
 and the moments of kills on the machine too. Ends with 1 if anything ended otherwise than it should; then the folder with the jobs stays.
@@ -22,6 +22,7 @@ from benchmarks.robustness.inputs import known_inputs, made_inputs
 from benchmarks.robustness.kills import kills, nights
 from benchmarks.robustness.machine import in_need
 from benchmarks.robustness.servers import without_servers
+from benchmarks.robustness.stores import over_stores
 from benchmarks.robustness.tally import Tally
 from benchmarks.robustness.tampering import tampered
 
@@ -40,6 +41,7 @@ PARTS: dict[str, Part] = {
     "tampering": tampered,
     "machine": in_need,
     "servers": without_servers,
+    "stores": over_stores,
 }
 
 
@@ -69,7 +71,7 @@ def main() -> None:
     folder.mkdir(exist_ok=True)
     tally = run(given.minutes, given.seed, folder, given.only)
     print(tally.table())
-    crashes, inputs = tally.total("kills") + tally.total("nights"), tally.total("inputs")
+    crashes, inputs = sum(map(tally.total, ("kills", "nights", "stores"))), tally.total("inputs")
     print(f"\n{crashes:,} crashes, {inputs:,} inputs, {tally.total('tampering'):,} ways to tamper, "
           f"{tally.total('machine') + tally.total('servers'):,} machines in need; {len(tally.faults):,} faults")  # fmt: skip
     for fault in tally.faults:

@@ -27,6 +27,8 @@ USUAL, LARGE, FEW = 1_000, 2_000, 50_000
 """Records of a block, and of one where there are few records."""
 LEAST_CLASSES = 20
 """Classes of a block."""
+MOST_ROUNDS = 4
+"""Further rounds find little."""
 NONE: Places = np.empty(0, np.int32)
 
 
@@ -54,8 +56,9 @@ class Effort:
             effort: From 1.
             block: Its records; left to the number of records if None.
         """
-        usual = LARGE if records <= FEW else USUAL
-        return cls(max(block or usual, LEAST_CLASSES * k), 1 + 2 * effort, 1)
+        few = records <= FEW
+        usual = effort * (LARGE if few else USUAL)
+        return cls(max(block or usual, LEAST_CLASSES * k), 1 + few + min(effort, MOST_ROUNDS), 1)
 
 
 @dataclass(frozen=True, eq=False)

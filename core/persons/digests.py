@@ -64,6 +64,9 @@ def _digested(column: pa.Array) -> tuple[Digests, NDArray[np.bool_]]:
         whole = to_numpy(pc.fill_null(column.cast(pa.int8()) if pt.is_boolean(column.type) else column, 0))
         # By value, whatever the width of the type.
         return _mixed(whole.astype(np.uint64 if whole.dtype == np.uint64 else np.int64).view(np.uint64)), null
+    if pt.is_fixed_size_binary(column.type):
+        # Its bytes need be no text.
+        column = column.cast(pa.binary())
     if not _is_bytes(column.type):
         column = column.cast(in_utc(column.type)).cast(pa.string())
     plain = column.cast(pa.large_binary())

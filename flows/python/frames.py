@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from schemas.errors.frames import FrameError
+from schemas.errors.tables import FrameError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -89,8 +89,15 @@ def _of_pandas(frame: Any) -> pa.Table:
             pa.Array.from_pandas(frame.iloc[:, position])
         except (pa.ArrowException, TypeError, ValueError):
             # Arrow's own text shows the value.
-            raise FrameError.several_types(str(name)) from None
+            raise FrameError.several_types(str(name), _first_other(frame.iloc[:, position])) from None
     raise FrameError.unwritten("pandas")
+
+
+def _first_other(column: Any) -> int:
+    """Returns the place of the first value that is of another type than the first of all."""
+    kinds = [type(value) for value in column]
+    there = [place for place, null in enumerate(column.isna()) if not null]
+    return next((place for place in there if kinds[place] is not kinds[there[0]]), 0)
 
 
 def _write_arrow(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> None:

@@ -36,6 +36,14 @@ class FolderError(StorageError):
         """A lock is a file of its own; anything else may be somebody else's."""
         return cls(f"The lock '{path}' is a link or no plain file, and is not opened. Remove it and run again.")
 
+    @classmethod
+    def registry_is_link(cls, path: str) -> FolderError:
+        """What it leads to may be somebody else's."""
+        return cls(
+            f"'{path}', where releases are registered so that later ones can be held against them, is a link, and is not followed. Remove "
+            "the link and run again; nothing was published."
+        )
+
 
 class EscapeError(StorageError):
     """A release names files that are not in it."""

@@ -96,6 +96,21 @@ FORMATS = Registry(
 """The known formats by name; the first is that of a source whose name tells none. A further one is one more entry."""
 
 
+_FOREIGN = {
+    (".xlsx", ".xls", ".xlsm", ".ods"): "a spreadsheet, which is not read; save its sheet as CSV in UTF-8 and give that file",
+    (".json", ".jsonl", ".ndjson"): "JSON, which is not read; make it Parquet, as DuckDB does: COPY (FROM 'x.json') TO 'x.parquet'",
+    (".sas7bdat", ".sav", ".dta", ".rds"): "a file of a statistics program, which is not read; write it as Parquet or CSV there",
+    (".avro", ".orc", ".xml"): "of a format that is not read; write it as Parquet or CSV",
+}
+
+
+def foreign_words(ending: str) -> str:
+    """Returns what files with a suffix, in lower case, are and what to give instead; empty for formats that are read, or not known."""
+    if any(ending in one.suffixes for one in FORMATS.values()):
+        return ""
+    return next((words for endings, words in _FOREIGN.items() if ending in endings), "")
+
+
 def format_of_suffix(ending: str) -> SourceFormat:
     """Returns the format of files with a suffix, in lower case."""
     return next((one for one in FORMATS.values() if ending in one.suffixes), next(iter(FORMATS.values())))

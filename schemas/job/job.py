@@ -25,7 +25,7 @@ from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
-from schemas.reading.overrides import apply_overrides
+from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
 
@@ -47,7 +47,7 @@ class Job(StrictModel):
     """A whole job; relative paths in it are relative to the folder of the job file."""
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
-    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by"})
+    uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "overlaps"})
     version: FormatVersion
     """The version of the job format: 1."""
     name: Annotated[str, AfterValidator(job_name)]
@@ -71,6 +71,8 @@ class Job(StrictModel):
     """How the released records are written; Parquet unless it is said."""
     artifacts: Literal["keep", "delete"] = "keep"
     """Whether the artefacts, which hold raw values, stay for the next run."""
+    overlaps: Literal["warn", "refuse"] = "warn"
+    """What becomes of a release that tells more together with an earlier one: warn, or refuse it (exit code 3)."""
     intervals: Literal["text", "bounds"] = "text"
     """Whether an interval is published as text or as two columns."""
     population: Population | None = None
@@ -236,7 +238,7 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
         faults += fault_lines(error.errors(include_url=False), Job, data)
     if faults or job is None:
         # The models find some of these a second time.
-        raise JobError(str(path), list(dict.fromkeys(faults)))
+        raise JobError(str(path), with_culprits(list(dict.fromkeys(faults)), overrides, data))
     return job
 
 

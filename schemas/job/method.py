@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from schemas.errors.base import counted, nearest
 from schemas.job.columns import names
@@ -208,7 +208,20 @@ METHODS = Registry(
 )
 """The known methods by name. A further one is one more entry."""
 
-Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name")]
+
+def settings_of_method(value: object) -> object:
+    """Lets all through but a method's bare name.
+
+    Raises:
+        PydanticCustomError: a text, with what to write instead.
+    """
+    if isinstance(value, str):
+        meant = value if value in METHODS else next(iter(METHODS))
+        raise fault(f"must be a mapping, as in method: {{name: {meant}}}" + ("" if value in METHODS else nearest(value, METHODS)))
+    return value
+
+
+Method = Annotated[MethodSpec, Choice(Schemas(METHODS), "name"), BeforeValidator(settings_of_method)]
 
 
 def one_level(method: Mapping[str, Any]) -> bool:

@@ -103,7 +103,8 @@ class KMemberMethod(Generalising):
     name: Literal["kmember"] = "kmember"
     """Chooses this algorithm."""
     effort: Annotated[int, Field(ge=1, le=100)] = 1
-    """How much is tried: more lose less and take about so many times as long."""
+    """How much is tried: blocks so many times as large, and more often cut otherwise. More lose less and take so many times as long, or
+    longer."""
     block: Annotated[int, Field(ge=100, le=100_000)] | None = None
     """About how many records are clustered together. Larger ones lose less; what they take grows with them. A size that fits the number
     of records unless it is said."""

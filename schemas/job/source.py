@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, WithJso
 
 from schemas.errors.base import listed, nearest
 from schemas.job.connection import Connection, address_faults
-from schemas.job.formats import FORMATS, ROWS, foreign_keys, format_of_connection, format_of_suffix
+from schemas.job.formats import FORMATS, ROWS, foreign_keys, foreign_words, format_of_connection, format_of_suffix
 from schemas.reading.model import Character, StrictModel, Title, alternatives, fault
 from schemas.reading.registry import OneOf
 
@@ -72,6 +72,17 @@ def suffix(path: str) -> str:
     return "." + name.rsplit(".", 1)[-1] if "." in name else ""
 
 
+def readable_format(value: object) -> object:
+    """Lets all through but the names of known formats that are not read.
+
+    Raises:
+        PydanticCustomError: one of these, with what to give instead.
+    """
+    if isinstance(value, str) and value not in FORMATS and (words := foreign_words(f".{value.lower()}")):
+        raise fault(f"must be {alternatives(FORMATS)}; this is {words}")
+    return value
+
+
 def inferred_format(read: dict[str, Any]) -> str:
     """Returns the format that the first path's suffix tells; Parquet where it tells none, PostgreSQL for a connection without a path."""
     if not read["path"] and read.get("connection"):
@@ -112,7 +123,7 @@ class Source(StrictModel):
     """A path or pattern relative to the job file, an address such as s3://bucket/data/*.parquet, or a list of them."""
     connection: Connection | None = None
     """Where the PostgreSQL server is; its own variables and files say so where this is left out."""
-    format: Annotated[str, OneOf(FORMATS)] = Field(default_factory=inferred_format)
+    format: Annotated[str, OneOf(FORMATS), BeforeValidator(readable_format)] = Field(default_factory=inferred_format)
     """Known from the suffix unless it is said; Parquet where that tells none, PostgreSQL for a connection without a path."""
     delimiter: Character = Field(default_factory=inferred_delimiter)
     """What separates the fields of a CSV file; a tab for .tsv."""
@@ -143,6 +154,8 @@ class Source(StrictModel):
     def _faults(self) -> list[str]:
         faults, entry = [], FORMATS[self.format]
         told = {suffix(path) for path in self.path}
+        if "format" not in self.model_fields_set:
+            faults += [f"path is {words}" for words in dict.fromkeys(map(foreign_words, sorted(told))) if words]
         if "format" not in self.model_fields_set and len({format_of_suffix(ending).name for ending in told}) > 1:
             faults.append("the paths are of different formats; give one format, or make a job for each")
         if "delimiter" not in self.model_fields_set and ".tsv" in told and len(told) > 1:

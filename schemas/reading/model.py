@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,6 +17,7 @@ from schemas.errors.base import listed, nearest
 MOST_DIGITS = 18
 """Digits that an exact decimal may have on either side of its point: what an int64 holds once it is scaled."""
 MOST_TITLE = 200
+_PERCENTAGE = re.compile(r"[0-9]{1,3}([.,][0-9]{1,9})?\s*%")
 
 
 def fault(*sentences: str) -> PydanticCustomError:
@@ -128,6 +130,8 @@ def exact_decimal(value: object) -> Decimal:
     Raises:
         PydanticCustomError: not a number, not finite, or more than 18 digits on a side of the point.
     """
+    if isinstance(value, str) and _PERCENTAGE.fullmatch(value.strip()):
+        raise fault("must be a number: write 2 % as 0.02, without quotes")
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         raise fault("must be a number, without quotes" if isinstance(value, str) else "must be a number")
     # repr gives the shortest text that stands for the float; Decimal would spell out its binary fraction.

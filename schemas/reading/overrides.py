@@ -20,16 +20,37 @@ def apply_overrides(data: dict[str, object], overrides: Sequence[str]) -> list[s
         path, equals, text = override.partition("=")
         keys = path.strip().split(".")
         if not equals or not all(keys):
-            faults.append(f"override {position} must read key=value, with dots between the keys, as in privacy.k=10")
+            faults.append(f"--set {position} must read key=value, with dots between the keys, as in privacy.k=10")
             continue
         loc: Loc = tuple(int(key) if key.isdecimal() else key for key in keys)
         value, wrong = parse(text, loc)
-        faults += [f"override of {place(loc)}: {sentence}" for sentence in wrong]
+        faults += [f"--set {place(loc)}: {sentence}" for sentence in wrong]
         try:
             put(data, keys, value)
         except MisplacedError as error:
-            faults.append(f"override of {place(loc)}: {error}")
+            faults.append(f"--set {place(loc)}: {error}")
     return faults
+
+
+def with_culprits(faults: Sequence[str], overrides: Sequence[str], data: object) -> list[str]:
+    """Returns the faults of a job, those that lie where a setting was replaced with the setting's key behind them.
+
+    Args:
+        faults: Sentences, each with its place in front.
+        overrides: The settings.
+        data: The job with the settings in it, for the names of quasi-identifiers.
+    """
+    keys = dict.fromkeys(override.partition("=")[0].strip() for override in overrides)
+    places = {key: place(tuple(int(part) if part.isdecimal() else part for part in key.split(".")), data) for key in keys}
+    return [fault + next((f" (given by --set {at})" for at in places.values() if _is_at(fault, at)), "") for fault in faults]
+
+
+def _is_at(fault: str, at: str) -> bool:
+    """Tells whether the place in front of a fault is that of a setting or below it; above it the fault must name the setting's key."""
+    if fault.startswith((f"{at}:", f"{at}.", f"{at}[")):
+        return True
+    told, _, said = fault.partition(": ")
+    return at.startswith((f"{told}.", f"{told}[")) and (f"'{at.rpartition('.')[2]}'" in said or said.startswith("unknown key"))
 
 
 def put(data: dict[str, object], keys: list[str], value: object) -> None:

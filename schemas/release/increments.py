@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted
@@ -63,11 +65,14 @@ class Increment(BaseModel):
 
 
 class Overlap(BaseModel):
-    """Another release that is made of some of the same files, and what somebody who has both can tell.
+    """Another release that is made of some of the same records, and what somebody who has both can tell.
 
     Attributes:
         release: The other release.
         k: The smaller of what both promise.
+        by: How it is known what both share: ``files`` of the same content, or ``contents``: records that are alike in all columns that the
+            other release is about count as the same ones, or ``persons``: of others, those of one person do.
+        unit: What is counted at risk: persons where the job names them, else records.
         shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
         added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
@@ -79,45 +84,64 @@ class Overlap(BaseModel):
 
     release: str
     k: int
-    shared: int
+    by: Literal["files", "contents", "persons"] = "files"
+    unit: Literal["record", "person"] = "record"
+    shared: int | None = None
     shared_at_risk: int | None = None
-    added: int
+    added: int | None = None
     added_at_risk: int | None = None
-    removed: int
+    removed: int | None = None
     removed_at_risk: int | None = None
     unmeasured: str = ""
 
     @property
     def at_risk(self) -> int:
-        """All records that were found to be at risk."""
+        """All records or persons that were found to be at risk."""
         return (self.shared_at_risk or 0) + (self.added_at_risk or 0) + (self.removed_at_risk or 0)
 
+    @property
+    def is_safe(self) -> bool:
+        """Whether all was measured, and nobody found to be at risk: 0 was measured and None was not."""
+        return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.unmeasured)
+
     def sentence(self) -> str:
-        """Returns the warning: what both together tell, why, and of how many records."""
-        # 0 was measured and None was not; only the first may put anybody at ease.
-        if self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.unmeasured):
+        """Returns the warning: what both together tell, why, and of how many."""
+        if self.is_safe:
             return (
-                f"Release {self.release} is made of the same source, which was measured: whoever has both finds no record that shares its "
-                f"published combinations with fewer than k = {self.k:,}."
+                f"Release {self.release} is made of the same source, which was measured: whoever has both finds no {self.unit} that shares "
+                f"its published combinations with fewer than k = {self.k:,}."
             )
+        if self.shared is None:
+            return (
+                f"Release {self.release} is made of some of the same records, or may be, and cannot be compared with this one: "
+                f"{self.unmeasured}. How many records both together put at risk is not known."
+            )
+        alike = _ALIKE[self.by]
         told = [
-            f"Release {self.release} is made of the same source: {counted(self.shared, 'record')} of this one are in it too. Whoever has "
-            "both can look for somebody who is in both among the few records that share both published combinations."
+            f"Release {self.release} is made of the same source: {counted(self.shared, 'record')} of this one are in it too{alike}. "
+            "Whoever has both can look for somebody who is in both among the few that share both published combinations."
         ]
         if self.shared_at_risk is None:
             return f"{told[0]} How many records that puts at risk was not measured: {self.unmeasured}."
-        told.append(f"Fewer than k = {self.k:,} share them for {counted(self.shared_at_risk, 'record')}.")
-        told += _differing(self.added, self.added_at_risk, "came since", "gained", self.k)
-        told += _differing(self.removed, self.removed_at_risk, "left since", "lost", self.k)
+        told.append(f"Fewer than k = {self.k:,} share them for {counted(self.shared_at_risk, self.unit)}.")
+        told += self._differing(self.added or 0, self.added_at_risk, "came since", "gained")
+        told += self._differing(self.removed or 0, self.removed_at_risk, "left since", "lost")
         if self.unmeasured:
-            told.append(f"The {counted(self.removed, 'record')} that left since were not measured: {self.unmeasured}.")
+            told.append(f"The {counted(self.removed or 0, 'record')} that left since were not measured: {self.unmeasured}.")
         return " ".join(told)
 
+    def _differing(self, records: int, at_risk: int | None, which: str, how: str) -> list[str]:
+        if not records or at_risk is None:
+            return []
+        of = f"{at_risk:,} are" if self.unit == "record" else f"those of {counted(at_risk, 'person')} are"
+        return [
+            f"Of {counted(records, 'record')} that {which}, {of} in a class that {how} fewer than k = {self.k:,}: "
+            "whoever takes the others out of it is left with these."
+        ]
 
-def _differing(records: int, at_risk: int | None, which: str, how: str, k: int) -> list[str]:
-    if not records or at_risk is None:
-        return []
-    return [
-        f"Of {counted(records, 'record')} that {which}, {at_risk:,} are in a class that {how} fewer than k = {k:,}: "
-        "whoever takes the others out of it is left with these."
-    ]
+
+_ALIKE = {
+    "files": "",
+    "contents": ", what is alike in all that the other is about counted as the same",
+    "persons": ", what is alike in all that the other is about, or of one person, counted as the same",
+}

@@ -28,9 +28,9 @@ from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.method_comparison import Figures, MethodRun
+from tasks.composition.ledger import people_of_release
 from tasks.counting.coding import load_coding
 from tasks.engine.flows import SWITCH
-from tasks.publication.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.files import private_folder
 from tasks.store.store import Artifact, Store

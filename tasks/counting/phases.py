@@ -9,7 +9,7 @@ import pyarrow as pa
 from core.columns.node import Node
 from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
-from tasks.counting import chunk_histograms, chunk_people, domains, endpoints, histograms, repeats
+from tasks.counting import chunk_histograms, chunk_people, contents, domains, endpoints, histograms, repeats
 from tasks.counting import source_sizes as risk
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
@@ -120,6 +120,23 @@ def find_repeats(run: Run, source: Source) -> dict[str, RepeatedColumn]:
 
 def _count_repeats(columns: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> Artifacts:
     return [repeats.count_repeats(columns, chunk, store) for chunk in chunks]
+
+
+def tell_contents(run: Run, source: Source, names: Sequence[str]) -> Artifacts:
+    """Returns what the records of all chunks hold in some columns, and whose they are where the job names persons.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+
+    def key(chunk: Chunk) -> Key:
+        return contents.contents_key(run.job, source.columns, names, chunk)
+
+    return map_groups(run, "contents", _keep_contents, source.chunks, key, run.job, source.columns, names, run.store)
+
+
+def _keep_contents(job: Job, columns: pa.Schema, names: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [contents.keep_contents(job, columns, names, chunk, store) for chunk in chunks]
 
 
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:

@@ -45,6 +45,7 @@ STEPS = {
     "rewrite": Step(3, "rewrite chunks", 60, 85),
     "files": Step(3, "write release", 85, 92),
     "repeats": Step(4, "look for identifiers that repeat", 92, 93),
+    "contents": Step(4, "tell records by what they hold", 93, 93),
     "verify": Step(4, "recount written files", 93, 98),
     "publish": Step(4, "publish release", 98, 100),
 }

@@ -6,7 +6,7 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from tasks.store.work_folder import LOCK, PASSING, Removed, check_apart, check_o
 AFTER_PUBLICATION = ("runs", "files")
 OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "visits", "drivers", "samples", "census", "losses", "coded",
-    "outcome", "cells", "assigned", "classes", "later", "lattice", "people",
+    "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",
 )  # fmt: skip
 """Steps whose results hold for one state of the whole source; what is counted of a chunk serves every source that has the chunk."""
 POLICY = "SKALD_POLICY"
@@ -46,6 +46,7 @@ class Run:
         seconds: Wall time per phase.
         increment: What had been counted before this run.
         recoded: Domain table and recoding of the source's cells, once there is one; for what two releases tell together.
+        members: The records of the source with their classes, in parts, once there are classes; for what two releases tell together.
         asked: Names of the records of Prefect that this run asked for.
         secret: What every digest is keyed with that leaves the folder.
         policy: What the job was held against, if this process has a policy.
@@ -59,6 +60,7 @@ class Run:
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
+    members: Sequence[Any] = ()
     asked: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)
@@ -160,6 +162,6 @@ def remove_artifacts(job: Job) -> Removed:
     check_apart(job)
     check_ours(work)
     if not work.is_dir() or not any(work.iterdir()):
-        return Removed(0, 0)
+        return Removed(0, 0, 0)
     with _locked(work):
         return remove_ours(work)

@@ -25,7 +25,7 @@ from core.losses.losses import Loss, sum_of_squares
 from core.persons.node_cells import NodeCells, cells_at
 from core.persons.pairs import Pairs
 from core.persons.set_tree import Settled, SetTree, lost
-from schemas.errors.levels import LevelsError
+from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding

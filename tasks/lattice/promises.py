@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of, relaxed
 from schemas.errors.base import PrivacyError
-from schemas.errors.levels import LevelsError
+from schemas.errors.methods import LevelsError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from schemas.job.method import full_domain

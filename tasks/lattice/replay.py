@@ -9,8 +9,7 @@ from core.lattice.search import Found
 from core.losses.losses import loss_of
 from core.persons.node_cells import cells_at
 from schemas.errors.base import PrivacyError, StorageError
-from schemas.errors.levels import LevelsError
-from schemas.errors.methods import ReplayError
+from schemas.errors.methods import LevelsError, ReplayError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding

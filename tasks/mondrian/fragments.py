@@ -22,6 +22,7 @@ from schemas.tables import chunk_histogram_types
 from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.chunk_people import person_key, write_pairs
 from tasks.counting.coding import CellCoder, Coding
+from tasks.counting.contents import contents_table, known_by
 from tasks.counting.domains import axis_names
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, write_plain
 from tasks.mondrian.census import census_table
@@ -31,7 +32,6 @@ from tasks.source.reading import read_chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_of_chunk
-from tasks.writing.people import digests_in
 from tasks.writing.runs import write_run
 
 SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
@@ -46,7 +46,8 @@ LARGER = 4
 
 def most_records(job: Job, coding: Coding, source: Source) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
-    each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * len(source.payload)
+    # One column more: what records are known again by.
+    each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * (len(source.payload) + 1)
     return max((job.memory - job.memory // RESERVED) // (WORKERS * each), 1)
 
 
@@ -131,7 +132,8 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
 
 def part_key(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> Key:
     """Returns the key of a chunk's records apart by fragment, and of their census."""
-    return PARTED.key(chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts, person_key(job, source.columns))
+    whose = person_key(job, source.columns), known_by(job)
+    return PARTED.key(chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts, *whose)
 
 
 def known_censuses(job: Job, coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
@@ -165,8 +167,8 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     """Sets the records of a chunk apart by the leaves of the tree, and counts them.
 
     Returns:
-        One record batch per leaf, of cells, payload and, where they are named, the digests of persons; the records per leaf and, of
-        somebody, per leaf and sensitive value; the persons per leaf.
+        One record batch per leaf, of cells, payload, what records are known again by and, where they are named, the digests of persons;
+        the records per leaf and, of somebody, per leaf and sensitive value; the persons per leaf.
 
     Raises:
         SourceError: the file changed since phase 1.
@@ -180,10 +182,10 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     if run and census and (pairs or not person):
         return Parted(run, census, pairs)
     leaf, cell, codes, payload = _led(job, coding, source, tree, chunk)
-    digests = digests_in(job, chunk) if person else None
-    if digests is not None:
-        columns = [*payload.columns, pa.array(digests)]
-        payload = pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))])
+    known = contents_table(job, known_by(job), chunk).combine_chunks()
+    digests = known["person"].to_numpy() if person else None
+    columns = [*payload.columns, *(column.combine_chunks() for column in known.columns)]
+    payload = pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))])
     counted = census_table(leaf, codes, digests)
     return Parted(
         store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf)),

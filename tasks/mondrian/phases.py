@@ -26,6 +26,7 @@ from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
+from tasks.writing.members import Part
 from tasks.writing.people import KeptPeople
 from tasks.writing.phases import people_kept, rewrite, write_files
 
@@ -89,6 +90,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
     figures = {"fragments": len(made.groups), "merged": made.leaves - len(made.groups), "sampled": made.sampled}
     outcome = mondrian.outcome_of(job, coding, losses, figures, sizes_together([part.before for part in losses]), made.people)
+    run.members = [Part(files=(), members=fragment.members) for fragment in done]
     people = KeptPeople(tuple(part.people for part in done if part.people), tuple(part.classes for part in done if part.classes))
     return [file for fragment in done for file in fragment.files], outcome, people
 

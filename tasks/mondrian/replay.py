@@ -16,6 +16,7 @@ from core.recoding.recoding import recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import Job
+from tasks.composition.ledger import Entry, read_entry, settings_of
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.chunk_people import OF_PERSONS, pairs_key
 from tasks.counting.coding import Coding, load_coding
@@ -31,7 +32,6 @@ from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, most_suppressed
 from tasks.lattice.replay import replayed
 from tasks.mondrian.cells import CUTS, cutting_by, cutting_of, in_fragments, people_of_cells, told_of, write_plain
-from tasks.publication.ledger import Entry, read_entry, settings_of
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step

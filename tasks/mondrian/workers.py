@@ -39,6 +39,7 @@ from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import links_of, set_apart, write_part
+from tasks.writing.members import fragment_members_key, keep_fragment
 from tasks.writing.people import people_table, write_people
 
 STEP = Step("fragment", __name__)
@@ -47,10 +48,14 @@ OF_FRAGMENT = 32
 
 
 class Lot(NamedTuple):
-    """Records of a fragment: their cells, what else they publish, and the digests of their persons, None where none is named."""
+    """Records of a fragment: their cells, what else they publish, by what they are known again, and the digests of their persons.
+
+    The last is None where none is named.
+    """
 
     words: Words
     payload: pa.RecordBatch
+    contents: Digests
     digests: Digests | None
 
 
@@ -78,12 +83,14 @@ class FragmentLosses(BaseModel):
 
 
 class FragmentArtifacts(BaseModel):
-    """What a worker leaves: the losses (JSON), the files of the release and, where persons are named, who is in which class."""
+    """What a worker leaves: the losses (JSON), the files of the release, the classes of its records and, where persons are named, who is in
+    which class."""
 
     model_config = ConfigDict(frozen=True)
 
     losses: Artifact
     files: list[Artifact]
+    members: Artifact
     people: Artifact | None = None
     classes: Artifact | None = None
 
@@ -124,11 +131,12 @@ def anonymise(
         return found
     published, before, parts = _classified(job, coding, group, [[store.path(run) for run in lot] for lot in lots])
     first, spread = first_files(published.sizes, source.file_rows(job))
-    runs, people = [], []
+    runs, people, members = [], [], []
     apart = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes)
     for number, (classes, lot) in enumerate(parts):
         write = partial(apart, classes=classes, payload=lot.payload)
         runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
+        members.append((classes, lot.contents, lot.digests))
         if lot.digests is not None:
             links = links_of(job, source, published.labels, classes, lot.payload)
             people.append(people_table(classes, lot.digests, _values(coding, lot.words), links))
@@ -141,6 +149,7 @@ def anonymise(
         before=before,
     ).model_dump_json()
     kept = _kept_people(key, group, published.labels, people, store) if people else {}
+    kept["members"] = _kept_members(key, group, members, store)
     # Last of all: where it is, the rest is.
     return FragmentArtifacts(losses=store.make("losses", key, ".json", lambda path: path.write_text(told)), files=files, **kept)
 
@@ -167,6 +176,12 @@ def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.T
     }
 
 
+def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int32], Digests, Digests | None]], store: Store) -> Artifact:
+    classes, contents = (np.concatenate([one[place] for one in members]) for place in (0, 1))
+    persons = [one for _, _, one in members if one is not None]
+    return keep_fragment(key, group[0] << OF_FRAGMENT, classes, contents, np.concatenate(persons) if persons else None, store)
+
+
 def _classified(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[Path]]) -> tuple[Published, Sizes, Iterable[Part]]:
     """Makes classes of a fragment and labels them.
 
@@ -184,11 +199,12 @@ def _classified(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[
 
 def _found(job: Job, key: Key, store: Store) -> FragmentArtifacts | None:
     losses = store.find("losses", key)
-    people = {step: store.find(step, key) for step in ("people", "classes") if job.columns.person}
-    if losses is None or None in people.values():
+    kept = {step: store.find(step, key) for step in ("people", "classes") if job.columns.person}
+    kept["members"] = store.find("members", fragment_members_key(key))
+    if losses is None or None in kept.values():
         return None
     files = [store.find("files", STEP.key(key, number)) for number in range(read_losses(losses, store).files)]
-    return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | people)
+    return None if None in files else FragmentArtifacts.model_validate({"losses": losses, "files": files} | kept)
 
 
 def _written(key: Key, number: int, labels: pa.Table, source: Source, runs: Sequence[Path], store: Store) -> Artifact:
@@ -209,13 +225,14 @@ def _gathered(job: Job, coding: Coding, group: Group, runs: Sequence[Path]) -> L
             batches += [run.get_batch(leaf) for leaf in group if leaf < run.num_record_batches]
             schema = run.schema
     table = pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
-    width, end = len(packing_of(coding.finest, coding.axes).words), table.num_columns - bool(job.columns.person)
+    width, end = len(packing_of(coding.finest, coding.axes).words), table.num_columns - 1 - bool(job.columns.person)
     words = tuple(table.column(position).to_numpy() for position in range(width))
-    digests = table.column(end).to_numpy() if job.columns.person else None
+    contents, digests = table.column(end).to_numpy(), table.column(end + 1).to_numpy() if job.columns.person else None
     others = table.select(list(range(width, end)))
     if not others.num_columns:
-        return Lot(words, pa.RecordBatch.from_arrays([], names=[]), digests)
-    return Lot(words, others.to_batches()[0] if len(others) else pa.RecordBatch.from_pylist([], schema=others.schema), digests)
+        return Lot(words, pa.RecordBatch.from_arrays([], names=[]), contents, digests)
+    payload = others.to_batches()[0] if len(others) else pa.RecordBatch.from_pylist([], schema=others.schema)
+    return Lot(words, payload, contents, digests)
 
 
 def _published(job: Job, coding: Coding, lot: Lot) -> tuple[Published, NDArray[np.int32]]:

@@ -10,7 +10,8 @@ import duckdb
 
 from core.formats.proposals import Kind, Profile
 from schemas.errors.base import SourceError
-from schemas.job.formats import SourceFormat, format_of_suffix
+from schemas.errors.tables import FileError
+from schemas.job.formats import SourceFormat, foreign_words, format_of_suffix
 from schemas.job.source import suffix
 from tasks.planning.samples import Sample
 from tasks.store.database import quote
@@ -55,6 +56,8 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
     )
     if not files or not all(path.is_dir() or path.is_file() for path in paths):
         raise SourceError.no_files(" ".join(map(str, paths)))
+    if foreign := next((path for path in files if foreign_words(suffix(path.name))), None):
+        raise FileError.foreign(str(foreign), foreign_words(suffix(foreign.name)))
     kinds = {suffix(path.name) if _is_sampled(path) else format_of_suffix("").suffixes[0] for path in files}
     if len(kinds) > 1:
         raise SourceError(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from schemas.job.job import Job
 from schemas.release.increments import Increment, SourceDigest
+from tasks.composition.ledger import Entry, last_entry
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.domains import chunk_key
 from tasks.engine.runs import Run
-from tasks.publication.ledger import Entry, last_entry
 from tasks.release.keyed import keyed_file
 from tasks.source.chunks import Source
 from tasks.store.secret import Secret

@@ -11,6 +11,10 @@ from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
+from tasks.composition.known import KnownRecords
+from tasks.composition.ledger import forget_older, people_files, write_entry
+from tasks.composition.overlaps import overlaps_of, registered
+from tasks.composition.registry import Registry, open_registry
 from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
 from tasks.engine.lineage import lineage_of
@@ -19,14 +23,13 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.increments import increment_of
-from tasks.publication.ledger import forget_older, people_files, write_entry
+from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
-from tasks.publication.overlaps import relations
 from tasks.publication.remote_target import deliver, recall
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
 from tasks.recount.original import Original
 from tasks.recount.recount import recount
+from tasks.release.keyed import keyed_hierarchies
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
@@ -90,11 +93,14 @@ def verify_and_publish(
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
         LinkedError: pseudonyms show people's records to whom fewer than k are like.
+        OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
         SkaldError: the source changed, or the target cannot be written.
     """
     job, release = run.job, release_id(run.job, source)
     with run.phase("identifiers"):
         repeats = find_repeats(run, source)
+        known = KnownRecords(run, source)
+        known.look()
     with run.phase("verify"):
         staging = staging_folder(job, release)
         staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
@@ -111,27 +117,46 @@ def verify_and_publish(
         # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
     check_linked(job, counted)
-    with run.phase("overlaps"):
-        related = relations(run, source, release)
     own = {
+        "sources": source_digests(job, source, run.secret),
+        "hierarchies": keyed_hierarchies(job, run.secret),
+        "evolved": source.evolved,
+        "increment": run.increment,
         "columns": dict(layout.types),
         "repeats": repeats,
         "policy": run.policy.digest if run.policy else None,
         "passthrough": run.passthrough,
+        "replay_of": job.replay.name if job.replay else None,
     }
-    manifest = describe(staged, counted).model_copy(update=related | own)
+    # Until the release is there, so that of two runs at once one knows of the other.
+    with open_registry(job) as registry:
+        with run.phase("overlaps"):
+            related = overlaps_of(known, release, registry) if registry else {}
+        manifest = describe(staged, counted).model_copy(update=own | related)
+        manifest = _finished(known, staging, manifest, counted, people, registry)
+    run.published(forget_older(run.store))
+    return _told(Published(manifest, job.target_path / release, new=True))
+
+
+def _finished(
+    known: KnownRecords, staging: Path, manifest: Manifest, counted: Recount, people: KeptPeople, registry: Registry | None
+) -> Manifest:
+    """Writes report and manifest, and publishes the release with one rename; returns the manifest as it is published."""
+    run, source = known.run, known.source
+    job = run.job
 
     def finish() -> Manifest:
         whole = complete(job, staging, manifest, counted)
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-        write_entry(job, whole, source, run.recoded, run.store, people)
-        publish(job, staging, release)
+        write_entry(run, whole, source, people, known.parts(known.columns) if registry else ())
+        entry = registered(known, whole.release, registry) if registry else None
+        publish(job, staging, whole.release)
         deliver(job, whole)
+        if registry and entry:
+            registry.believe(entry)
         return whole
 
-    manifest = step_here("publish", "publish", finish, lineage_of(job, manifest))
-    run.published(forget_older(run.store))
-    return _told(Published(manifest, job.target_path / release, new=True))
+    return step_here("publish", "publish", finish, lineage_of(job, manifest))
 
 
 def check_linked(job: Job, counted: Recount) -> None:

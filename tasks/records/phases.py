@@ -59,7 +59,9 @@ def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: Recodi
         SkaldError: whatever a step raises.
     """
     key = partial(record_releases.record_run_key, run.job, source, recoding)
-    return map_groups(run, "rewrite", _rewrite, _places(source), key, run.job, domain, recoding, source, run.store)
+    runs = map_groups(run, "rewrite", _rewrite, _places(source), key, run.job, domain, recoding, source, run.store)
+    run.members = [record_releases.members_of_place(recoding, place, run.store) for place in _places(source)]
+    return runs
 
 
 def _places(source: Source) -> list[Place]:

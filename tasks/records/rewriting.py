@@ -20,9 +20,10 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import links_of, set_apart
+from tasks.writing.members import Part, keep_members
 from tasks.writing.people import Assigned, keep_people
 
-RUNS, FILES = Step("runs", __name__), Step("files", __name__)
+RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
 
 
 class Place(BaseModel):
@@ -83,6 +84,16 @@ def people_of_place(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
         return classes, links_of(job, source, labels, *_published(job, classes, source, place.chunk))
 
     return keep_people(job, place.chunk, record_run_key(job, source, artifacts, place), linked, store)
+
+
+def members_of_place(artifacts: RecodingArtifacts, place: Place, store: Store) -> Part:
+    """Keeps the class of each record of a chunk.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    key = MEMBERS.key(place.chunk.key, place.number, artifacts.digests)
+    return keep_members(place.chunk, key, lambda: assigned(artifacts, place.number, store), store)
 
 
 def _published(job: Job, classes: NDArray[np.int32], source: Source, chunk: Chunk) -> tuple[NDArray[np.int32], pa.RecordBatch]:

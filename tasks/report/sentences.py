@@ -202,7 +202,7 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
         told.append(f"What {older} of the same source tell together with this one was not measured.")
-    if manifest.persons and manifest.overlaps:
+    if manifest.persons and any(overlap.unit == "record" and overlap.shared_at_risk is not None for overlap in manifest.overlaps):
         told.append("What releases tell together was counted in records: of fewer people than k there can be more than that.")
     return told
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from schemas.errors.base import SourceError, counted
+from schemas.errors.tables import FileError
 from schemas.job.job import Job
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
@@ -20,6 +21,8 @@ from tasks.store.store import Artifact, Store
 STEP = Step("csv", __name__)
 BUFFER = 8_000_000
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
+DELIMITERS = (";", "\t", "|", ",")
+"""Those that a header is looked through for where the job's own parts nothing, the unlikely ones in names first."""
 FAULTS = {
     "CAST": "not of the type that source.types gives",
     "MISSING COLUMNS": "too few fields",
@@ -75,16 +78,19 @@ def convert_csv(job: Job, path: Path, digest: str, store: Store) -> Artifact:
         except duckdb.Error:
             raise SourceError.unreadable(str(path), "csv") from None
         if faults:
-            raise SourceError.bad_rows(str(path), [_fault(kind, column, count) for kind, column, count in faults])
+            raise SourceError.bad_rows(str(path), [_fault(*one) for one in faults])
         assert rows is not None
         return int(rows[0])
 
     return store.make("converted", key, ".parquet", write)
 
 
+SHOWN = 3
+"""Rows that a message numbers."""
+# What DuckDB calls a line is a record, whatever line ends stand in its fields, and the header is the first.
 REJECTS = (
-    "SELECT error_type::VARCHAR AS kind, CASE WHEN error_type = 'CAST' THEN column_name END AS field, count(DISTINCT line) "
-    "FROM reject_errors GROUP BY ALL ORDER BY ALL"
+    "SELECT error_type::VARCHAR AS kind, CASE WHEN error_type = 'CAST' THEN column_name END AS field, count(DISTINCT line), "
+    f"list_sort(list(DISTINCT line - 1))[:{SHOWN}] FROM reject_errors GROUP BY kind, field ORDER BY kind, field"
 )
 
 
@@ -112,11 +118,22 @@ def _header(job: Job, path: Path) -> list[str]:
             names = next(csv.reader(text, delimiter=job.source.delimiter), [])
     except (OSError, ValueError, csv.Error):
         raise SourceError.unreadable(str(path), "csv") from None
+    # A column may have such a name where the job knows it.
+    unknown = len(names) == 1 and names[0] not in job.columns.roles()
+    if unknown and (other := next((one for one in DELIMITERS if one in names[0]), None)):
+        raise FileError.one_column(str(path), _spelt(job.source.delimiter), names[0].count(other) + 1, _spelt(other))
     if not names or not all(names) or len(set(names)) < len(names):
         raise SourceError.bad_rows(str(path), ["the first line does not name every column, each once"])
     return names
 
 
-def _fault(kind: str, column: str | None, count: int) -> str:
-    what = FAULTS.get(kind, "not readable")
-    return f"{counted(count, 'row')} with {what}" if column is None else f"{counted(count, 'row')} with a {quote(column)} {what}"
+def _spelt(delimiter: str) -> str:
+    """Returns a delimiter as a job writes it."""
+    return '"\\t"' if delimiter == "\t" else f'"{delimiter}"'
+
+
+def _fault(kind: str, column: str | None, count: int, first: Sequence[int]) -> str:
+    what = FAULTS.get(kind, "not readable") if column is None else f"a {quote(column)} {FAULTS.get(kind, 'not readable')}"
+    more = f" and {count - len(first):,} more" if count > len(first) else ""
+    rows = ", ".join(f"{row:,}" for row in first)
+    return f"{counted(count, 'row')} with {what} ({'row' if count == 1 else 'rows'} {rows}{more}, the header being row 0)"

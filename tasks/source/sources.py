@@ -127,7 +127,9 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     if long := sum(len(name) > LONGEST_NAME for name in names):
         raise ValuesError.long_names(long, LONGEST_NAME)
     if unknown := [name for name in roles if name not in names]:
-        raise SourceError.unknown_columns([f"'{name}'{nearest(name, names)}" for name in unknown])
+        faults = [f"'{name}'{nearest(name, names)}" for name in unknown if name != REST]
+        listed_rest = [f"'{REST}' (for all other columns write insensitive: {REST}, without brackets)"] if REST in unknown else []
+        raise SourceError.unknown_columns(faults + listed_rest)
     # DuckDB's names know no case, and it would count the first of the two twice.
     if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
         raise SourceError.wrong_type(repeated[0], "a repeated name", "read", "two columns of the source have this name; rename one")

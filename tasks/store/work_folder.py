@@ -24,7 +24,7 @@ from tasks.store.files import PRIVATE_FILE, private_folder, real_path
 from tasks.store.passing import clear_passed, passing
 
 MARK, LOCK = ".skald-work", "run.lock"
-FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults")
+FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "registry")
 FILES = (LOCK, "secret", MARK)
 PASSING = re.compile(r"(verify|reveal)-\d+")
 """What a command that is no run spills to, by the number of its process."""
@@ -32,10 +32,17 @@ WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB
 
 
 class Removed(NamedTuple):
-    """What ``skald clean`` did: how many bytes it freed, and how many entries of the folder it left, being none of ours."""
+    """What ``skald clean`` did.
+
+    Attributes:
+        freed: Bytes.
+        left: Entries of the folder that are none of ours.
+        at_work: Folders of commands that are at work, which take these away themselves.
+    """
 
     freed: int
     left: int
+    at_work: int
 
 
 def claim(job: Job) -> Path:
@@ -128,26 +135,36 @@ def _fixed(pattern: Path) -> Path:
 
 def remove_ours(work: Path) -> Removed:
     """Removes from a locked work folder what was made by us, by name, and the folder if nothing else is in it."""
-    freed, left = 0, 0
+    freed, left, at_work = 0, 0, 0
     for path in sorted(work.iterdir()):
         if path.name in (MARK, LOCK):
             continue
         if not _is_known(path.name):
             left += 1
             continue
-        freed += _size(path)
+        size = _size(path)
+        if PASSING.fullmatch(path.name):
+            clear_passed(work, re.compile(re.escape(path.name)))
+            # One that is still there is held: a command is at work in it, or a file system without locks does not tell.
+            if path.is_dir() and not path.is_symlink():
+                at_work += 1
+                continue
+            freed += size
+            path.unlink(missing_ok=True)
+            continue
+        freed += size
         # A link is removed, and what it leads to is not.
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         else:
             path.unlink()
     (work / LOCK).unlink(missing_ok=True)
-    if not left:
+    if not left and not at_work:
         # The mark goes last, so that a folder that is left half way is still known.
         (work / MARK).unlink(missing_ok=True)
         if not work.is_symlink():
             work.rmdir()
-    return Removed(freed, left)
+    return Removed(freed, left, at_work)
 
 
 def _size(path: Path) -> int:

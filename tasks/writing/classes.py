@@ -28,10 +28,11 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step, fingerprint_of
 from tasks.store.store import Artifact, Store
 from tasks.writing.files import published_schema, write_release
+from tasks.writing.members import Part, keep_members
 from tasks.writing.people import Assigned, digests_in, keep_people
 from tasks.writing.runs import RunWriter, gathered, write_run
 
-RUNS, FILES = Step("runs", __name__), Step("files", __name__)
+RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
 ROUND_SHARE = 12
 """Which part of the memory the records of a chunk take before they are set apart."""
 
@@ -45,6 +46,11 @@ def output_files(recoding: Recoding, rows_per_file: int) -> int:
 def run_key(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk) -> Key:
     """Returns the key of a chunk's run."""
     return RUNS.key(chunk.key, coding.key, artifacts.digests, source.payload_key, source.file_rows(job))
+
+
+def members_key(coding: Coding, artifacts: RecodingArtifacts, chunk: Chunk) -> Key:
+    """Returns the key of the classes of a chunk's records."""
+    return MEMBERS.key(chunk.key, coding.key, artifacts.digests)
 
 
 def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
@@ -65,10 +71,10 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         with RunWriter(path, int((first + spread).max(initial=0)), job.memory // ROUND_SHARE) as run:
             for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
                 released = classes[classes >= 0]
-                if job.columns.person:
-                    found.append((classes, links_of(job, source, recoding.labels, released, payload)))
+                found.append((classes, links_of(job, source, recoding.labels, released, payload) if job.columns.person else []))
                 published = _withheld(job, source, recoding.labels, released, payload)
                 run.add(released, published, assign_files(released, first, spread, published.columns))
+        keep_members(chunk, members_key(coding, artifacts, chunk), lambda: np.concatenate([classes for classes, _ in found]), store)
         if job.columns.person:
             keep_people(job, chunk, key, lambda: _together(job, found), store)
         return run.rows
@@ -93,6 +99,24 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
         return _together(job, found)
 
     return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
+
+
+def members_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Part:
+    """Returns the class of each record of a chunk; kept when they were assigned, and made anew only if it is gone.
+
+    Raises:
+        SourceError: the file changed since phase 1.
+        FolderError: the disk is full, or more memory is needed than there is.
+        PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
+        StorageError: an artefact is not what its step promises.
+    """
+
+    def assigned() -> NDArray[np.int32]:
+        recoding = load_recoding(job, coding, artifacts, store)
+        batches = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
+        return np.concatenate([classes for classes, _ in batches])
+
+    return keep_members(chunk, members_key(coding, artifacts, chunk), assigned, store)
 
 
 def links_of(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> list[pa.Array]:

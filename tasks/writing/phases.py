@@ -26,8 +26,11 @@ def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifa
     """
     # All records of a combination share a class, with stars and rounds too: so releases can be compared by combinations.
     run.recoded = domain, recoding
-    key = partial(releases.run_key, run.job, load_coding(run.job, domain, run.store), recoding, source)
-    return map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
+    coding = load_coding(run.job, domain, run.store)
+    key = partial(releases.run_key, run.job, coding, recoding, source)
+    runs = map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
+    run.members = [releases.members_of_chunk(run.job, coding, recoding, source, chunk, run.store) for chunk in source.chunks]
+    return runs
 
 
 def _rewrite(

@@ -97,7 +97,7 @@ def label_cost(records: Records, qid: int, way: str, values: set[Any], members: 
     if way != "hierarchy" and None in values:
         return 1.0
     if way == "interval":
-        return (max(values) - min(values)) / (known[-1] - known[0])
+        return float((max(values) - min(values)) / (known[-1] - known[0]))
     if way == "prefix":
         texts = [str(value) for value in values]
         shared = next((n for n in range(min(map(len, texts)), 0, -1) if len({text[:n] for text in texts}) == 1), 0)
@@ -107,7 +107,7 @@ def label_cost(records: Records, qid: int, way: str, values: set[Any], members: 
     covered = [code for code in range(size) if hierarchy.groups[level][code] == hierarchy.groups[level][codes[0]]]
     numbers = [known[code] for code in covered if code < len(known)]
     if records.numerical[qid] and known[-1] != known[0]:
-        return (max(numbers) - min(numbers)) / (known[-1] - known[0]) if len(covered) > 1 else 0.0
+        return float((max(numbers) - min(numbers)) / (known[-1] - known[0])) if len(covered) > 1 else 0.0
     return len(covered) / size if len(covered) > 1 else 0.0
 
 

@@ -78,7 +78,8 @@ def test_a_source_format_is_one_entry(anonymise: Anonymise, tmp_path: Path) -> N
         assert sorted(released(made.folder)["disease"]) == sorted(TABLE["disease"].to_pylist())
         verify_release(load_job(job), made.folder)
     assert "lines" not in job_json_schema()["$defs"]["Source"]["properties"]["format"]["enum"]
-    assert load_job(job).source.format == "parquet"
+    with pytest.raises(JobError, match="make it Parquet"):
+        load_job(job)
 
 
 def test_its_faults_come_from_the_entry(tmp_path: Path) -> None:
@@ -87,9 +88,10 @@ def test_its_faults_come_from_the_entry(tmp_path: Path) -> None:
         with pytest.raises(JobError) as raised:
             load_job(job, ["source.delimiter=;", "source.hive=true", "source.table=t"])
         assert raised.value.faults == (
-            "source: 'delimiter' only fit CSV files, but the format is lines; remove them or say format: csv",
-            "source: 'hive' only fits Parquet files, but the format is lines; remove it",
-            "source: 'table' only fit databases, but the format is lines; remove them",
+            "source: 'delimiter' only fit CSV files, but the format is lines; remove them or say format: csv "
+            "(given by --set source.delimiter)",
+            "source: 'hive' only fits Parquet files, but the format is lines; remove it (given by --set source.hive)",
+            "source: 'table' only fit databases, but the format is lines; remove them (given by --set source.table)",
         )
         with pytest.raises(JobError, match="the paths are of different formats"):
             load_job(job, ["source.path=[a.jsonl, b.csv]"])

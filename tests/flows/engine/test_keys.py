@@ -15,11 +15,12 @@ from schemas.errors.base import PrivacyError
 from schemas.errors.methods import ReplayError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
+from tasks.composition.ledger import read_entry
 from tasks.engine import steps
 from tasks.engine.calls import artifacts_of
 from tasks.store import keys
 from tasks.store.secret import secret_of
-from tasks.store.store import Artifact
+from tasks.store.store import Artifact, Store
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import CSV_TYPES, JOB, digests, job_of, people, people_job, write_csv, write_job
 from tests.places import ROOT
@@ -84,14 +85,21 @@ def test_a_changed_search_searches_again_and_what_it_reads_stays(anonymise: Anon
     assert (third.manifest.increment.domains_reused, third.manifest.increment.unchanged) == (0, 0)
 
 
-def test_what_other_code_kept_of_a_release_is_not_believed(anonymise: Anonymise, tmp_path: Path, edit: Edit) -> None:
+def test_what_other_code_kept_of_a_recoding_is_not_believed_and_releases_are_held_against_each_other_by_records(
+    anonymise: Anonymise, tmp_path: Path, edit: Edit
+) -> None:
     job = people_job(tmp_path, TABLE, files=2)
     anonymise(job)
     edit("core/lattice/search.py")
     assert not anonymise(job, "privacy.k=6").manifest.overlaps[0].unmeasured
     edit("core/recoding/recoding.py")
-    [*_, overlap] = anonymise(job, "privacy.k=7").manifest.overlaps
-    assert overlap.unmeasured.startswith("another version of this program made it")
+    *_, overlap = anonymise(job, "privacy.k=7").manifest.overlaps
+    store = Store(tmp_path / ".skald" / "people" / "artifacts")
+    entry = read_entry(overlap.release, store)
+    assert entry is not None
+    assert not entry.is_readable
+    assert (overlap.shared, overlap.unmeasured) == (len(TABLE), "")
+    assert overlap.shared_at_risk is not None
 
 
 @pytest.mark.few(1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.publication.ledger import MOST_KEPT
+from tasks.composition.ledger import MOST_KEPT
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job, write_parquet
 

@@ -57,6 +57,22 @@ def test_a_folder_in_use_and_what_is_no_folder_of_ours_stay(tmp_path: Path) -> N
     assert not held.exists()
 
 
+def test_clean_leaves_what_a_command_at_work_uses(direct: CommandLine, tmp_path: Path) -> None:
+    job = people_job(tmp_path)
+    assert direct("run", job).returncode == 0
+    work = tmp_path / ".skald" / "people"
+    (work / "reveal-1").mkdir()
+    with passing(work / "verify-2") as held:
+        (held / "spilt").write_text("raw")
+        done = direct("clean", job)
+        assert done.returncode == 0, done.stderr
+        assert "1 command still at work there" in done.stdout
+        assert (held / "spilt").read_text() == "raw"
+        assert {path.name for path in work.iterdir()} == {".skald-work", "verify-2"}
+    assert direct("clean", job).returncode == 0
+    assert not work.exists()
+
+
 def test_a_folder_that_cannot_be_made_is_named_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with passing(tmp_path / "file" / "verify-1") as path:

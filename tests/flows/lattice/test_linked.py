@@ -16,7 +16,7 @@ from schemas.errors.linked import LinkedError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Linked
-from tasks.publication.ledger import people_of_release
+from tasks.composition.ledger import people_of_release
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store

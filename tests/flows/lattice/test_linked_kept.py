@@ -136,13 +136,15 @@ def test_a_replay_keeps_it_within_the_limit_or_is_refused(anonymise: Anonymise, 
         anonymise(tmp_path / "job.yaml", f"replay={first.manifest.release}", "suppression.limit=0")
 
 
-def test_verify_finds_it_kept_and_an_overlap_is_not_measured(anonymise: Anonymise, direct: CommandLine, tmp_path: Path) -> None:
+def test_verify_finds_it_kept_and_an_overlap_is_counted_in_persons(anonymise: Anonymise, direct: CommandLine, tmp_path: Path) -> None:
     made = anonymise(kept_job(tmp_path))
     done = direct("verify", str(made.folder), "--job", str(tmp_path / "job.yaml"), "--json", PERSON_KEY="9f3c1b7a5e2d48c6" * 4)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["linked"][0]["failing"] == 0
     again = anonymise(tmp_path / "job.yaml", "privacy.k=5")
-    assert "whose they are" in again.manifest.overlaps[0].unmeasured
+    [overlap] = again.manifest.overlaps
+    assert (overlap.unit, overlap.unmeasured) == ("person", "")
+    assert overlap.shared_at_risk is not None
 
 
 def test_what_it_needs_and_does_not_go_with_is_told(tmp_path: Path) -> None:

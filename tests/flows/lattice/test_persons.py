@@ -18,7 +18,7 @@ import pytest
 
 from schemas.errors.base import JobError, PrivacyError, VerificationError
 from schemas.job.job import load_job
-from tasks.publication.ledger import people_of_release
+from tasks.composition.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise, CommandLine

@@ -53,7 +53,9 @@ def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
     assert increment is not None
     assert (increment.since, increment.unchanged, increment.new) == (first.manifest.release, 2, 1)
     assert increment.histograms_records == 300
-    assert any("counted in records" in sentence for sentence in overlap_sentences(made.manifest))
+    [overlap] = made.manifest.overlaps
+    assert (overlap.unit, overlap.unmeasured) == ("person", "")
+    assert overlap_sentences(made.manifest) == [overlap.sentence()]
     assert all(people_of(members) >= 5 for members in classes_of(made.folder, whole).values())
     verified(path, asked, made.folder)
 

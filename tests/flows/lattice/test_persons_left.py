@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.job.job import load_job
-from tasks.publication.ledger import people_of_release
+from tasks.composition.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise

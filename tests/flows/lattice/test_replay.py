@@ -96,7 +96,7 @@ def test_levels_that_no_longer_keep_the_promise_are_refused_with_numbers(direct:
         (["privacy.k=500"], PrivacyError, "do not hold here"),
         (["replay=nowhere"], StorageError, "'nowhere' is not a release"),
     ],
-    ids=["another hierarchy", "another method", "a method of records", "another k", "no release"],
+    ids=["another hierarchy", "another method", "a method of records", "another of these", "another k", "no release"],
 )
 def test_what_does_not_mean_the_same_is_refused(
     anonymise: Anonymise, tmp_path: Path, yesterday: str, settings: list[str], error: type[Exception], said: str

@@ -17,8 +17,8 @@ from schemas.errors.base import PrivacyError, VerificationError
 from schemas.errors.methods import FragmentsError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
+from tasks.composition.ledger import people_of_release
 from tasks.mondrian.fragments import lots
-from tasks.publication.ledger import people_of_release
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store

@@ -18,8 +18,8 @@ from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.report import Report
+from tasks.composition.ledger import people_of_release
 from tasks.engine.run_summary import summary
-from tasks.publication.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.report.again import report_again
 from tasks.store.store import Store

@@ -63,7 +63,7 @@ SINGLE_FAULTS = {
     "k too low": (SHORT.replace("{k: 2}", "{k: 0}"), "privacy.k: must be at least 1"),
     "limit too high": (SHORT + "suppression: {limit: 1.01}\n", "suppression.limit: must be a share of the records, from 0 to 1"),
     "limit negative": (SHORT + "suppression: {limit: -0.1}\n", "suppression.limit: must be a share"),
-    "limit in percent": (SHORT + "suppression: {limit: 1%}\n", "suppression.limit: must be a number, without quotes"),
+    "limit in percent": (SHORT + "suppression: {limit: 1%}\n", "suppression.limit: must be a number: write 2 % as 0.02, without quotes"),
     "limit too fine": (SHORT + "suppression: {limit: 1e-999}\n", "suppression.limit: has more than 18 digits"),
     "treatment": (SHORT + "suppression: {treatment: dorp}\n", "suppression.treatment: must be 'drop', 'mask' or 'cell' (did you mean"),
     "masked bounds": (SHORT + "suppression: {treatment: mask}\nintervals: bounds\n", "bounds cannot tell a masked record from a null"),

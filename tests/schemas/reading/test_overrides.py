@@ -57,14 +57,14 @@ def test_leaves_of_a_tree_stay_as_written_in_an_override(tmp_path: Path) -> None
     [
         ("privcy.k=3", "privcy: unknown key (did you mean 'privacy'?)"),
         ("privacy.kk=3", "privacy.kk: unknown key (did you mean 'k'?)"),
-        ("privacy.k", "override 1 must read key=value"),
-        ("=3", "override 1 must read key=value"),
-        ("privacy..k=3", "override 1 must read key=value"),
+        ("privacy.k", "--set 1 must read key=value"),
+        ("=3", "--set 1 must read key=value"),
+        ("privacy..k=3", "--set 1 must read key=value"),
         ("privacy.k=", "privacy.k: is empty"),
-        ("privacy.k=[", "override of privacy.k: not valid YAML at line 1, column 2"),
-        ("privacy.k={a: 1, a: 2}", "override of privacy.k: privacy.k.a: given twice"),
-        ("memory.size=3", "override of memory.size: memory holds a single value"),
-        ("columns.quasi_identifiers.1.name=x", "override of columns.quasi_identifiers[1].name: give a position in the list, from 0 to 0"),
+        ("privacy.k=[", "--set privacy.k: not valid YAML at line 1, column 2"),
+        ("privacy.k={a: 1, a: 2}", "--set privacy.k: privacy.k.a: given twice"),
+        ("memory.size=3", "--set memory.size: memory holds a single value"),
+        ("columns.quasi_identifiers.1.name=x", "--set columns.quasi_identifiers[1].name: give a position in the list, from 0 to 0"),
         ("columns.quasi_identifiers.age.name=x", "give a position in the list, from 0 to 0"),
         ("columns.quasi_identifiers.-1.name=x", "give a position in the list, from 0 to 0"),
     ],
@@ -76,7 +76,7 @@ def test_a_wrong_override_is_told(tmp_path: Path, override: str, expected: str) 
 def test_faults_of_overrides_are_told_with_those_of_the_file(tmp_path: Path) -> None:
     told = faults_of(tmp_path, SHORT.replace("{k: 2}", "{k: 0}"), "memory=1", "nonsense")
     assert [line.split(":")[0] for line in told] == [
-        "override 2 must read key=value, with dots between the keys, as in privacy.k=10", "privacy.k", "memory",
+        "--set 2 must read key=value, with dots between the keys, as in privacy.k=10", "privacy.k", "memory",
     ]  # fmt: skip
 
 

@@ -28,7 +28,9 @@ WAYS = [
 
 
 @pytest.mark.few(2)
-@pytest.mark.parametrize(("method", "rows", "reason"), WAYS, ids=["cells", "fragments", "relaxed", "records", "members in fragments", "records in fragments"])
+@pytest.mark.parametrize(
+    ("method", "rows", "reason"), WAYS, ids=["cells", "fragments", "relaxed", "records", "members in fragments", "records in fragments"]
+)
 def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows: str, reason: str) -> None:
     job = people_job(tmp_path, TABLE, method=method)
     plan = make_plan(load_job(job))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -13,13 +13,15 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.counting.domains import axis_names
 from tasks.engine.calls import artifacts_of
+from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.source.chunks import PieceKey, Source
 from tasks.store.files import private_folder, write_whole
 from tasks.store.keys import Step, fingerprint_of
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
-from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.members import Part
+from tasks.writing.people import KeptPeople
 
 FOLDER = "releases"
 MOST_KEPT = 10
@@ -52,6 +54,7 @@ class Entry(BaseModel):
         code: Key of the code that reads its recoding.
         people: Who is in which class; nothing where the job named no person.
         classes: What these classes publish.
+        parts: The records of its source with their classes; what other releases are held against.
         seal: Seal of its manifest: while it is kept, nobody makes a release anew without being noticed here.
     """
 
@@ -67,6 +70,7 @@ class Entry(BaseModel):
     code: str = ""
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
+    parts: tuple[Part, ...] = ()
     seal: str = ""
 
     @property
@@ -84,22 +88,17 @@ def settings_of(job: Job) -> str:
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
-def write_entry(
-    job: Job,
-    manifest: Manifest,
-    source: Source,
-    recoded: tuple[Artifact, RecodingArtifacts] | None,
-    store: Store,
-    kept: KeptPeople = NONE_KEPT,
-) -> None:
+def write_entry(run: Run, manifest: Manifest, source: Source, kept: KeptPeople, parts: Sequence[Part]) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a folder cannot be made.
     """
+    job, recoded = run.job, run.recoded
     entry = Entry(
         release=manifest.release,
+        parts=tuple(parts),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),
@@ -111,7 +110,7 @@ def write_entry(
         people=kept.people,
         classes=kept.classes,
     )
-    path = private_folder(store.folder / FOLDER) / f"{manifest.release}.record"
+    path = private_folder(run.store.folder / FOLDER) / f"{manifest.release}.record"
     write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
 
 

@@ -1,8 +1,8 @@
-"""Earlier releases in the target that are made of some of the same files, and how many records both together put at risk."""
+"""What two releases tell together, where files of equal content tell what both share and their classes are of the same groups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -10,15 +10,13 @@ from numpy.typing import NDArray
 
 from core.columns.domains import read_domains
 from core.columns.translation import codes_in
+from core.composition.classes import Joint, at_risk
 from core.hierarchies.hierarchy import build_hierarchy
-from core.recoding.composition import Joint, at_risk
 from core.recoding.recoding import Recoding
-from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.digest import hierarchies_of
-from schemas.job.job import Job
 from schemas.release.increments import Overlap
-from schemas.release.manifest import Manifest
+from tasks.composition.ledger import Entry, Recoded, read_entry
 from tasks.counting.chunk_cells import bundled_cells
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
@@ -26,76 +24,13 @@ from tasks.counting.domains import axis_names, chunk_key
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import read_recoding_of
-from tasks.publication.increments import source_digests
-from tasks.publication.ledger import Entry, Recoded, read_entry
-from tasks.release.keyed import files_in, keyed_hierarchies
-from tasks.release.manifest import read_manifest
 from tasks.source.chunks import Chunk, Source
-from tasks.store.secret import known_secrets
 from tasks.store.store import Artifact
 from tasks.store.tables import read_table
 
-MOST = 3
-"""Earlier releases that are measured at most, the newest first."""
-MOST_RECORDS = 100_000_000
-"""Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 CPU s per million."""
 BYTES_PER_CELL = 64
 Parts: TypeAlias = list[tuple[Chunk, Artifact]]
 """Chunks of the source with their histograms."""
-
-
-def relations(run: Run, source: Source, release: str) -> dict[str, Any]:
-    """Returns what the manifest says of other releases and of the files, by field.
-
-    Raises:
-        JobError: hierarchy files that cannot be read, all at once.
-        StorageError: an artefact is not what its step promises.
-    """
-    replayed = run.job.replay.name if run.job.replay else None
-    # What was replayed comes first: it is what readers will lay beside this one.
-    earlier = sorted(_overlapping(run.job, source, release), key=lambda manifest: manifest.release != replayed)
-    most = max(1, min(MOST, MOST_RECORDS // source.records))
-    overlaps = [_measured(run, source, manifest) for manifest in earlier[:most]]
-    return {
-        "sources": source_digests(run.job, source, run.secret),
-        "hierarchies": keyed_hierarchies(run.job, run.secret),
-        "evolved": source.evolved,
-        "increment": run.increment,
-        "overlaps": tuple(overlaps),
-        "unmeasured_overlaps": len(earlier) - len(overlaps),
-        "replay_of": replayed,
-    }
-
-
-def _overlapping(job: Job, source: Source, release: str) -> Iterator[Manifest]:
-    """Yields the manifests of other releases that share files with the source, the newest first."""
-    # What begins with a dot is staging, and no release.
-    found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
-    mine, known = {file.digest for file in source.files if file.rows}, known_secrets(job)
-    for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
-        try:
-            manifest = read_manifest(folder)
-        except StorageError:
-            continue
-        if manifest and manifest.release != release and files_in(manifest, mine, known):
-            yield manifest
-
-
-def _measured(run: Run, source: Source, manifest: Manifest) -> Overlap:
-    theirs = files_in(manifest, {file.digest for file in source.files}, known_secrets(run.job))
-    shared = sum(file.rows for file in source.files if file.digest in theirs)
-    overlap = Overlap(
-        release=manifest.release,
-        # The weaker of the two promises: what both keep alone is what both together must not break.
-        k=min(run.job.privacy.k, int(manifest.privacy["k"])),
-        shared=shared,
-        added=source.records - shared,
-        removed=manifest.records - shared,
-    )
-    try:
-        return overlap.model_copy(update=_figures(run, source, overlap))
-    except UnmeasuredError as reason:
-        return overlap.model_copy(update={"unmeasured": str(reason)})
 
 
 class Seen(NamedTuple):
@@ -111,7 +46,14 @@ class Seen(NamedTuple):
         return [[of.groups[level] for of, level in zip(self.coding.hierarchies, stage.node, strict=True)] for stage in stages]
 
 
-def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
+def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
+    """Returns how many records are at risk, by field, from the counts of the chunks' files.
+
+    Raises:
+        UnmeasuredError: it cannot be told so.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+    """
     entry, recoded = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
@@ -127,7 +69,9 @@ def _figures(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | s
         "shared_at_risk": _at_risk(run, coding, [now, then], [part for chunk, part in parts if chunk.digests & theirs], (), overlap.k),
         "added_at_risk": _at_risk(run, coding, [now], [part for chunk, part in parts if not chunk.digests & theirs], (), overlap.k),
     }
-    if overlap.removed:
+    if not overlap.removed:
+        figures["removed_at_risk"] = 0
+    else:
         try:
             figures["removed_at_risk"] = _at_risk(run, then.coding, [then], *_left(run, entry, parts), overlap.k)
         except UnmeasuredError as reason:

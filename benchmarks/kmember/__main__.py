@@ -1,0 +1,148 @@
+"""k-member clustering beside Mondrian's ``score: ncp``: loss, CPU, what effort buys, a lower bound, and the best partitions of few records.
+
+    python -m benchmarks.kmember [--adult DIR] [--rows 100000] [--k 5 10 25 50 100] [--efforts 1 2 4 8]
+    python -m benchmarks.kmember exact [--tables 40]
+
+The first prints GCP as published and as held for every k: Mondrian by NCP, k-member clustering at effort 1 and, at the first k, at other
+efforts, and the bound by pairs, under the labels that are published: a record's class is at least as dear as the record with its (k - 1)th
+nearest one. Ranges end at the values of a class. DIR holds adult.csv and hierarchy_<qid>.csv. CPU is of cuts and clusters alone, compiled
+before. ``exact`` compares with the best of all partitions of a few records, found by branch and bound (``tests.oracles.clustering``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.mondrian import DATA, Table, asked, made, tables, whole
+from core.kmember.hulls import NEVER, UNIT, Prices, Records, begin, kernel, price_with, room_of
+from core.kmember.partition import Effort, Members
+from core.kmember.prices import Labels, label_prices
+from core.mondrian.partition import Partition
+from core.mondrian.recoding import publish, total_losses
+from core.recoding.members import members
+from tests.oracles import clustering as oracle
+from tests.oracles.records import Records as Few
+
+SAMPLE = 2_000
+"""Records whose nearest are looked for; the mean is over these."""
+WORDS_AND_AGE = 3
+"""Columns of the patients that are told apart by the slow search: blood group, profession, age."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["loss", "exact"], nargs="?", default="loss")
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
+    parser.add_argument("--adult", type=Path)
+    parser.add_argument("--k", type=int, nargs="+", default=[10, 5, 25, 50, 100])
+    parser.add_argument("--efforts", type=int, nargs="*", default=[2, 4, 8])
+    parser.add_argument("--tables", type=int, default=40)
+    parser.add_argument("--data", type=Path, default=DATA)
+    given = parser.parse_args()
+    if given.what == "exact":
+        return exact(given.tables)
+    print(f"{'':<18}{'k':>5}  {'method':<20}{'published':>10}{'held':>8}{'of ncp':>8}{'CPU s':>8}{'× ncp':>7}")
+    for name, table in tables(given):
+        for k in given.k:
+            for line in lines(table, k, given.efforts if k == given.k[0] else []):
+                print(f"{name:<18}{k:>5}  {line}", flush=True)
+
+
+def lines(table: Table, k: int, efforts: list[int]) -> Iterator[str]:
+    """Yields what each way loses and takes."""
+    mondrian = asked(table, k, score="ncp")
+    # Compiled before the clock runs.
+    whole(replace(mondrian, codes=mondrian.codes[: 4 * k]), [np.arange(4 * k)])
+    clustered(replace(table, codes=table.codes[: 4 * k]), k, 1)
+    start = time.process_time()
+    cut = mondrian.cutting.cut(table.codes, table.ones)
+    first = time.process_time() - start
+    base = losses(table, cut, k)
+    yield f"{'mondrian ncp':<20}{base[0]:>10.4f}{base[1]:>8.4f}{1:>8.2f}{first:>8.2f}{1:>7.1f}"
+    for effort in (1, *efforts):
+        start = time.process_time()
+        classes = clustered(table, k, effort)
+        cpu = time.process_time() - start
+        order, ends = members(classes)
+        found = losses(table, Partition(order.astype(np.int32), ends), k)
+        yield f"{f'kmember, effort {effort}':<20}{found[0]:>10.4f}{found[1]:>8.4f}{found[0] / base[0]:>8.2f}{cpu:>8.2f}{cpu / first:>7.1f}"
+    yield f"{'no partition below':<20}{bound(table, k):>10.4f}"
+
+
+def losses(table: Table, partition: Partition, k: int) -> tuple[float, float]:
+    """Returns GCP as published and as held."""
+    found = publish(table.cutting, table.codes, table.ones, partition)
+    loss = total_losses([found.losses], len(table.cutting.axes), k, len(table.codes))
+    return loss["gcp"], loss["gcp_set"]
+
+
+def labels(table: Table) -> list[Labels]:
+    cutting = table.cutting
+    return [Labels(*label) for label in zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)]
+
+
+def clustered(table: Table, k: int, effort: int) -> NDArray[np.int32]:
+    return Members(table.codes, table.cutting.axes, labels(table), k).clustered(Effort.of(len(table.codes), k, effort))[0]
+
+
+def bound(table: Table, k: int) -> float:
+    """Returns the mean over some records of what they pay with their (k - 1)th nearest, by the labels of both, over the columns."""
+    prices, places, _ = label_prices(labels(table))
+    columns = np.ascontiguousarray(np.column_stack([place[table.codes[:, qid]] for qid, place in enumerate(places)]))
+    # Published labels alone: values that are held are not counted.
+    told = prices._replace(units=np.zeros_like(prices.units), weights=np.ones_like(prices.weights))
+    drawn = np.random.default_rng(0).permutation(len(columns))[:SAMPLE]
+    records = Records(columns, np.full(columns.shape, -1, np.int32), np.empty(0, np.int32))
+    return float(_with_nearest(records, drawn, told, k).mean() / UNIT / columns.shape[1])
+
+
+@kernel
+def _with_nearest(records: Records, drawn: NDArray[np.int64], prices: Prices, k: int) -> NDArray[np.int64]:
+    hull, costs = room_of(1, records.places.shape[1], 1), np.zeros(records.places.shape[0], np.int64)
+    found = np.zeros(drawn.shape[0], np.int64)
+    for at in range(drawn.shape[0]):
+        begin(hull, 0, records, drawn[at])
+        for row in range(costs.shape[0]):
+            costs[row] = price_with(hull, 0, records, row, prices, NEVER)
+        # The record itself is among them and costs nothing.
+        found[at] = np.partition(costs, k - 1)[k - 1]
+    return found
+
+
+def exact(count: int) -> None:
+    """Prints how often the best of all partitions of a few records is found, and what is lost otherwise."""
+    print(f"{'records':>8}{'k':>4}{'tables':>8}{'best found':>12}{'mean excess':>13}{'worst':>8}")
+    table = made("medical", argparse.Namespace(rows=[10_000], data=DATA))
+    for size, k in ((6, 2), (8, 2), (9, 3), (10, 3), (10, 4)):
+        excess = np.array([missed(table, size, k, seed) for seed in range(count)])
+        found = int(np.count_nonzero(excess <= 0))
+        print(f"{size:>8}{k:>4}{count:>8}{found:>12}{excess.mean():>13.1%}{excess.max():>8.1%}", flush=True)
+
+
+def missed(table: Table, size: int, k: int, seed: int) -> float:
+    """Returns by how much the classes of some records, drawn anew, cost more than the best ones."""
+    codes = table.codes[np.sort(np.random.default_rng(seed).choice(len(table.codes), size, replace=False)), :WORDS_AND_AGE]
+    cutting = table.cutting
+    domains, hierarchies = cutting.domains[:WORDS_AND_AGE], cutting.hierarchies[:WORDS_AND_AGE]
+    rows = [tuple(domain.values[int(code)].as_py() for domain, code in zip(domains, row, strict=True)) for row in codes]
+    few, ways = Few(rows, domains, hierarchies, codes.astype(np.int64)), (None,) * WORDS_AND_AGE
+
+    def cost(members_of: Sequence[int]) -> int:
+        return oracle.cost_of(few, ways, members_of)
+
+    named = [Labels(None, *of) for of in zip(domains, hierarchies, strict=True)]
+    classes, _ = Members(codes, cutting.axes[:WORDS_AND_AGE], named, k).clustered(Effort.of(size, k, 1))
+    parts = [np.flatnonzero(classes == number).tolist() for number in range(int(classes.max()) + 1)]
+    least = oracle.fewest(range(size), k, cost)
+    return sum(len(part) * cost(part) for part in parts) / least - 1 if least else 0.0
+
+
+if __name__ == "__main__":
+    main()

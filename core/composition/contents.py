@@ -1,0 +1,147 @@
+"""What records are known again by: 64-bit digests of their values in some columns, and a sketch of those of a whole source.
+
+Equal values have equal digests in whatever file, chunk or process, a null too. Two records that are alike in these columns are one and the
+same for whoever has nothing else to tell them apart by.
+
+A sketch holds the smallest digests of a source (bottom-k sampling; Cohen and Kaplan, PODC 2007): where two sources hold the same record,
+both sketches do or neither, as far as both reach, so that what the sketches share is a fair share of what the sources do. It is of a
+bounded size whatever the source is; a source of fewer different records than it holds is in it whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.columns.column_types import working_type
+from core.persons.digests import Digests, combine, digests_of
+
+KEPT = 8_192
+"""Different digests that a sketch holds at most."""
+_START = np.uint64(0x2545F4914F6CDD1D)
+_DEVIATIONS = 3
+_MOSTLY = 0.5
+
+
+def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
+    """Returns the digest of what each record holds, shape (rows,).
+
+    Args:
+        columns: Arrays of shape (rows,), in an order that both sources have in common.
+        rows: Number of records.
+    """
+    total = np.full(rows, _START, np.uint64)
+    for column in columns:
+        # One by one: a null is a value like others here, while it makes a person nobody.
+        combine(total, digests_of([column], rows))
+    return total
+
+
+def kind_of(dtype: pa.DataType) -> str:
+    """Returns what two types have in common if equal values of them have equal digests."""
+    dtype = working_type(dtype)
+    if pt.is_integer(dtype) or pt.is_boolean(dtype):
+        return "whole"
+    if pt.is_floating(dtype):
+        return "real"
+    if pt.is_string(dtype) or pt.is_large_string(dtype) or pt.is_binary(dtype) or pt.is_large_binary(dtype):
+        return "text"
+    if pt.is_timestamp(dtype) and dtype.tz:
+        return f"timestamp[{dtype.unit}, UTC]"
+    return str(dtype)
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """Different digests of a source, the smallest in ascending order.
+
+    Attributes:
+        digests: Shape (n,), uint64.
+        counts: Shape (n,), int64, the records of each.
+        whole: Whether the source has no others.
+    """
+
+    digests: Digests
+    counts: NDArray[np.int64]
+    whole: bool = True
+
+    @classmethod
+    def of(cls, digests: Digests) -> Sketch:
+        """Returns the sketch of records, given by their digests of shape (rows,)."""
+        whole = True
+        if len(digests) > 4 * KEPT:
+            # Most of them cannot be among the smallest, unless hardly any are different.
+            near = digests[digests <= np.partition(digests, 4 * KEPT)[4 * KEPT]]
+            if len(np.unique(near)) > KEPT:
+                digests, whole = near, False
+        found, counts = np.unique(digests, return_counts=True)
+        return cls(found, counts.astype(np.int64), whole).smallest()
+
+    @classmethod
+    def of_all(cls, sketches: Sequence[Sketch]) -> Sketch:
+        """Returns the sketch of several sources together, whatever their order."""
+        digests = np.concatenate([np.empty(0, np.uint64), *(one.digests for one in sketches)])
+        counts = np.concatenate([np.empty(0, np.int64), *(one.counts for one in sketches)])
+        found, place = np.unique(digests, return_inverse=True)
+        summed = np.zeros(len(found), np.int64)
+        np.add.at(summed, place, counts)
+        return cls(found, summed, all(one.whole for one in sketches)).smallest()
+
+    def smallest(self) -> Sketch:
+        """Returns what a sketch keeps of these."""
+        return self if len(self.digests) <= KEPT else Sketch(self.digests[:KEPT], self.counts[:KEPT], whole=False)
+
+    @property
+    def reach(self) -> float:
+        """The share of all possible digests up to which the sketch knows those of the source."""
+        return 1.0 if self.whole or not len(self.digests) else float(self.digests[-1]) / 2.0**64
+
+    @property
+    def doubles(self) -> float:
+        """The share of the records that have a double in the source, as far as the sketch reaches."""
+        return float(self.counts[self.counts > 1].sum() / max(self.counts.sum(), 1))
+
+
+@dataclass(frozen=True)
+class Likeness:
+    """How much two sets of records are alike.
+
+    Attributes:
+        mine: Records of one of them.
+        theirs: Records of the other.
+        mine_found: How many of the first have one like them among the others.
+        theirs_found: How many of the others have one like them among the first.
+        mine_doubled: The share of the first that have a double among themselves.
+        theirs_doubled: The share of the others that have.
+    """
+
+    mine: float
+    theirs: float
+    mine_found: int
+    theirs_found: int
+    mine_doubled: float
+    theirs_doubled: float
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether some of the records must be taken for the same ones, and not for others that are alike by chance.
+
+        How likely chance is, is seen in the data: a record that another source of the same kind drew has a double in this one about as
+        often as this one's own have. Where most records have doubles, chance and identity cannot be told apart, and what is alike counts
+        as the same.
+        """
+        if not self.mine_found:
+            return False
+        if max(self.mine_doubled, self.theirs_doubled) > _MOSTLY:
+            return True
+        return _exceeds(self.mine_found, self.mine * self.theirs_doubled) or _exceeds(self.theirs_found, self.theirs * self.mine_doubled)
+
+
+def _exceeds(found: int, expected: float) -> bool:
+    return found > expected + _DEVIATIONS * sqrt(expected)

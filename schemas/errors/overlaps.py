@@ -1,0 +1,21 @@
+"""What is refused because of earlier releases; exit code 3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.errors.base import PrivacyError, counted
+
+
+class OverlapError(PrivacyError):
+    """Together with releases that are there already, one would tell more than it may by itself."""
+
+    @classmethod
+    def refused(cls, releases: int, told: Sequence[str]) -> OverlapError:
+        """The job says ``overlaps: refuse``; ``told`` has a sentence for each that tells more, or cannot be compared."""
+        return cls(
+            f"Nothing was published, because the job says 'overlaps: refuse' and {counted(releases, 'earlier release')} would tell more "
+            "together with this one, or cannot be compared with it. Replay one of them (replay); or say 'overlaps: warn'; or, of one that "
+            "was never handed on, remove its folder and what '.skald/.releases' holds under its name:"
+            + "".join(f"\n  - {sentence}" for sentence in told)
+        )

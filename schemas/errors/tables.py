@@ -1,0 +1,49 @@
+"""What can be wrong with a table as a whole, in a file or handed over by a program; never a value of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from schemas.errors.base import SourceError, counted, listed
+
+
+class FrameError(SourceError):
+    """A table in memory cannot be anonymised."""
+
+    @classmethod
+    def no_table(cls, kind: str) -> FrameError:
+        """It is something else."""
+        return cls(f"'{kind}' is no table. Give a DataFrame of Polars or pandas, or a table of Arrow.")
+
+    @classmethod
+    def same_names(cls, names: Sequence[str]) -> FrameError:
+        """Columns cannot be told apart."""
+        return cls(f"Several columns are called {listed(names)}. Rename them.")
+
+    @classmethod
+    def several_types(cls, column: str, row: int) -> FrameError:
+        """A column of Python's objects holds different kinds of them."""
+        where = f"the first other one in row {row:,} counted from 0"
+        return cls(f"Column '{column}' holds values of several types, {where}. Convert it to one, such as text.")
+
+    @classmethod
+    def unwritten(cls, kind: str) -> FrameError:
+        """Its types cannot be written, or what makes it failed."""
+        return cls(f"The table cannot be written as Parquet ({kind}). Convert columns of unusual types, such as lists or objects.")
+
+
+class FileError(SourceError):
+    """A file is not laid out as the job says, or not of a format that is read."""
+
+    @classmethod
+    def one_column(cls, file: str, delimiter: str, fields: int, other: str) -> FileError:
+        """A CSV file is one column to the delimiter that is in force, and several to another."""
+        return cls(
+            f"'{file}' has one column where the delimiter is {delimiter}, and {counted(fields, 'column')} where it is {other}. Say "
+            f"source.delimiter: {other} in the job."
+        )
+
+    @classmethod
+    def foreign(cls, file: str, words: str) -> FileError:
+        """A file is of a format that is not read."""
+        return cls(f"'{file}' is {words}.")

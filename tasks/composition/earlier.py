@@ -1,0 +1,162 @@
+"""Which releases that are there already are made of some of the same records, or may be: told by files, and by sketches of records."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from core.composition.contents import Likeness, Sketch
+from schemas.errors.base import StorageError
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.composition.known import Columns, KnownRecords
+from tasks.composition.registry import Registered, Registry
+from tasks.release.keyed import files_in
+from tasks.release.manifest import read_manifest
+from tasks.source.chunks import Source
+from tasks.store.secret import Secret, known_secrets
+
+OTHER_COLUMNS = "its source has other columns, so that its records are not known again"
+_ID = re.compile(r"[\w.-]{1,200}")
+
+
+class Earlier(NamedTuple):
+    """A release that is there already and shares records with the source, or may.
+
+    Attributes:
+        release: Its id.
+        k: What it promises.
+        records: N of its source; 0 where that is not known.
+        files: Plain digests of those files of the source that it is made of too.
+        told: Whether these files hold all that both have in common.
+        known_by: Columns by which its records are known again; none where the source lacks any of them.
+        persons: Whether both name persons by the same columns, so that records are known by these too.
+        work: The work folder of its job; None where that is the one of this job, as far as is known.
+        untold: Why it cannot be compared, as the end of a sentence; empty if it can, as far as is known.
+        doubtful: Whether the sketches tell of nothing in common, which so few records as are not in them may have all the same.
+    """
+
+    release: str
+    k: int
+    records: int = 0
+    files: frozenset[str] = frozenset()
+    told: bool = False
+    known_by: Columns = ()
+    persons: bool = False
+    work: Path | None = None
+    untold: str = ""
+    doubtful: bool = False
+
+
+def earlier_releases(known: KnownRecords, release: str, registry: Registry) -> Iterator[Earlier]:
+    """Yields other releases that are made of some of the same records, or may be, the newest first of each kind.
+
+    Args:
+        known: The records of the source.
+        release: The id of the release that is being made.
+        registry: Where the releases of the folder's jobs are known.
+
+    Raises:
+        SecretError: that of the environment is weak, or the file holds none.
+        SkaldError: whatever a step raises.
+    """
+    job = known.run.job
+    entries, damaged = registry.entries()
+    others = [entry for entry in entries if entry.release != release]
+    for entry in others:
+        if found := _related(known, entry, registry):
+            yield found
+    for name in damaged:
+        # What cannot be read may be of any records.
+        if name != release:
+            yield Earlier(name if _ID.fullmatch(name) else "unknown", job.privacy.k, untold="its entry in the registry is damaged")
+    seen = {release, *damaged, *(entry.release for entry in others)}
+    yield from _of_manifests(job, known.source, known.kinds, seen)
+
+
+def _related(known: KnownRecords, entry: Registered, registry: Registry) -> Earlier | None:
+    """Returns what a release has in common with the source; None where it has nothing."""
+    persons = bool(entry.person) and entry.person == known.person
+    found = Earlier(entry.release, entry.k, entry.records, known_by=entry.known_by, persons=persons, work=Path(entry.work))
+    if entry.key != registry.key:
+        return found._replace(untold="the key of the registry is another one now, so that its records are not known again")
+    if entry.known_by != tuple((name, known.kinds.get(name)) for name, _ in entry.known_by):
+        found = found._replace(known_by=())
+        if not persons:
+            # A query for other columns, say. Records cannot be told to be the same ones, and neither to be others.
+            qids = {qid.name for qid in known.run.job.columns.quasi_identifiers}
+            alike = qids <= set(entry.columns) or set(entry.qids) <= set(known.kinds)
+            return found._replace(untold=OTHER_COLUMNS) if alike else None
+    here = registry.keyed_files(known.source)
+    if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
+        return found._replace(files=files, told=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
+    theirs = registry.sketches_of(entry)
+    if theirs is None:
+        return found._replace(untold="the sketch of its records is gone or damaged")
+    mine = known.sketches(found.known_by or known.columns)
+    pairs = list(zip(registry.keyed_sketches(mine), mine, theirs, entry.reach, strict=True))
+    records, whose = (likeness(*pair) for pair in pairs)
+    if (found.known_by and records.is_shared) or (persons and whose.mine_found):
+        return found
+    unsure = [not (one.whole and other.whole) for _, one, other, _ in pairs]
+    return found._replace(doubtful=True) if (found.known_by and unsure[0]) or (persons and unsure[1]) else None
+
+
+def _told(mine: Counter[str], theirs: Counter[str]) -> bool:
+    """Tells whether equal files hold all that two sources have in common: only one of them has others, and none is in either twice."""
+    return max(*mine.values(), *theirs.values()) == 1 and (mine.keys() <= theirs.keys() or theirs.keys() <= mine.keys())
+
+
+def likeness(keyed: Sketch, mine: Sketch, theirs: Sketch, reach: float) -> Likeness:
+    """Returns how much two sources are alike, as far as both sketches reach.
+
+    Args:
+        keyed: The sketch of one of them as the registry keys it.
+        mine: The same one as it is.
+        theirs: That of the other, keyed.
+        reach: How far that reaches.
+    """
+    within = mine.digests <= np.uint64(min(reach * 2.0**64, 2.0**64 - 2048))
+    _, here, there = np.intersect1d(keyed.digests, theirs.digests, return_indices=True)
+    # The plain digests of the others are not known, but so many of them are within the reach of this one.
+    share = min(mine.reach / reach, 1.0) if reach else 1.0
+    return Likeness(
+        mine=float(mine.counts[within].sum()),
+        theirs=float(theirs.counts.sum()) * share,
+        mine_found=int(mine.counts[here].sum()),
+        theirs_found=int(theirs.counts[there].sum()),
+        mine_doubled=mine.doubles,
+        theirs_doubled=theirs.doubles,
+    )
+
+
+def _of_manifests(job: Job, source: Source, kinds: Mapping[str, str], known: set[str]) -> Iterator[Earlier]:
+    """Yields the releases of the target that the registry does not know: made before there was one, or elsewhere, or it was lost."""
+    # What begins with a dot is staging, and no release.
+    found = [path.parent for path in job.target_path.glob("*/manifest.json") if not path.parent.name.startswith(".")]
+    mine, secrets = [file.digest for file in source.files if file.rows], known_secrets(job)
+    for folder in sorted(found, key=lambda folder: (folder / "manifest.json").stat().st_mtime_ns, reverse=True):
+        if folder.name in known:
+            continue
+        try:
+            manifest = read_manifest(folder)
+        except StorageError:
+            continue
+        if manifest and manifest.release not in known and (earlier := _of_manifest(manifest, mine, secrets, kinds)):
+            yield earlier
+
+
+def _of_manifest(manifest: Manifest, mine: Sequence[str], secrets: Sequence[Secret], kinds: Mapping[str, str]) -> Earlier | None:
+    found = Earlier(manifest.release, int(manifest.privacy["k"]), manifest.records)
+    if files := frozenset(files_in(manifest, mine, secrets)):
+        plain = len(set(mine)) == len(mine) and len({file.digest for file in manifest.sources}) == len(manifest.sources)
+        return found._replace(files=files, told=plain and len(files) in {len(mine), len(manifest.sources)})
+    qids = set(manifest.hierarchies or manifest.levels or ())
+    if not qids or not qids <= kinds.keys():
+        return None
+    return found._replace(untold="the registry does not know it, so that its records are not known again")

@@ -1,0 +1,99 @@
+"""Earlier releases that are made of some of the same records, and how many both together put at risk.
+
+They are known by the registry of the folder of jobs, whatever job, target, method or file they came from, and by their manifests in the
+target. What both share is told by files of equal content where these tell it; else by what the records hold.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from schemas.errors.overlaps import OverlapError
+from schemas.errors.signals import UnmeasuredError
+from schemas.release.increments import Overlap
+from tasks.composition.by_contents import figures_by_contents
+from tasks.composition.by_files import figures_by_files
+from tasks.composition.earlier import Earlier, earlier_releases
+from tasks.composition.known import KnownRecords
+from tasks.composition.registry import FORMAT, Registered, Registry
+
+MOST = 3
+"""Earlier releases that are measured at most, the newest first."""
+MOST_RECORDS = 100_000_000
+"""Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 to 1 CPU s per million."""
+
+
+def overlaps_of(known: KnownRecords, release: str, registry: Registry) -> dict[str, Any]:
+    """Returns what the manifest says of other releases, by field.
+
+    Args:
+        known: The records of the source.
+        release: The id of the release.
+        registry: Where the releases of the folder's jobs are known.
+
+    Raises:
+        OverlapError: one tells more together with this one, or cannot be compared, and the job says to refuse that.
+        SkaldError: whatever a step raises.
+    """
+    job, source = known.run.job, known.source
+    refuse, replayed = job.overlaps == "refuse", job.replay.name if job.replay else None
+    # What was replayed comes first: it is what readers will lay beside this one.
+    earlier = sorted(earlier_releases(known, release, registry), key=lambda one: one.release != replayed)
+    related, doubtful = [one for one in earlier if not one.doubtful], [one for one in earlier if one.doubtful]
+    most = len(earlier) if refuse else max(1, min(MOST, MOST_RECORDS // source.records))
+    overlaps = [found for one in (*related[:most], *doubtful[:most]) if (found := _measured(known, one))]
+    if refuse and (telling := [one for one in overlaps if not one.is_safe]):
+        raise OverlapError.refused(len(telling), [one.sentence() for one in telling])
+    return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:])}
+
+
+def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
+    """Returns what two releases tell together; None of what turns out to have nothing in common."""
+    job, source = known.run.job, known.source
+    # The weaker of the two promises: what both keep alone is what both together must not break.
+    overlap = Overlap(release=earlier.release, k=min(job.privacy.k, earlier.k), unmeasured=earlier.untold)
+    if earlier.files and earlier.told:
+        shared = sum(file.rows for file in source.files if file.digest in earlier.files)
+        overlap = overlap.model_copy(update={"shared": shared, "added": source.records - shared, "removed": earlier.records - shared})
+    if overlap.unmeasured:
+        return overlap
+    if earlier.told and not job.columns.person:
+        try:
+            return overlap.model_copy(update=figures_by_files(known.run, source, overlap))
+        except UnmeasuredError:
+            # Other hierarchies, another method or another job: their records can be compared all the same.
+            pass
+    try:
+        figures = figures_by_contents(known, earlier, overlap.k)
+    except UnmeasuredError as reason:
+        return None if earlier.doubtful else overlap.model_copy(update={"unmeasured": str(reason)})
+    return None if figures is None else overlap.model_copy(update=figures)
+
+
+def registered(known: KnownRecords, release: str, registry: Registry) -> Registered:
+    """Enters a release in the registry before it is published.
+
+    Raises:
+        StorageError: the folder cannot be written.
+        SkaldError: whatever a step raises.
+    """
+    job, source = known.run.job, known.source
+    sketches = known.sketches(known.columns)
+    entry = Registered(
+        format=FORMAT,
+        release=release,
+        place="" if job.target_address else str(job.target_path),
+        work=str(job.work_path),
+        k=job.privacy.k,
+        records=source.records,
+        files=tuple(registry.keyed_names(source)),
+        known_by=known.columns,
+        person=known.person,
+        columns=tuple(source.columns.names),
+        qids=tuple(qid.name for qid in job.columns.quasi_identifiers),
+        sketch="",
+        reach=(sketches.records.reach, sketches.persons.reach),
+        key="",
+        made=0.0,
+    )
+    return registry.enter(entry, registry.keyed_sketches(sketches))

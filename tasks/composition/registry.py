@@ -1,0 +1,237 @@
+"""The registry in the folder of jobs: which releases the jobs of one folder have made, and by what their records are known again.
+
+One job knows of another's releases by it, in whatever target. It holds names, counts and digests keyed with a secret of its own, no cell
+value and no path of a source, for its owner alone. Its lock is held from the first look into it until the release is published: of two
+runs at once the second one knows of the first.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from core.composition.contents import Sketch
+from schemas.errors.base import StorageError
+from schemas.errors.folders import FolderError
+from schemas.errors.secret import SecretError
+from schemas.job.job import Job
+from tasks.source.chunks import Source
+from tasks.store.files import file_digest, locked, private_folder, write_whole
+from tasks.store.sealed import seal, unsealed
+from tasks.store.secret import Secret, made_secret
+from tasks.store.work_folder import MARK
+
+FOLDER, IN_WORK = ".releases", "registry"
+LOCK, KEY = "lock", "key"
+RECORD, SKETCH = ".record", ".sketch"
+FORMAT = 1
+"""Of entries and sketches; digests of another format mean something else."""
+_DIGITS = 16
+
+
+class Registered(BaseModel):
+    """A release as other jobs know it.
+
+    Attributes:
+        format: Of the entry and its sketch.
+        release: Its id.
+        place: The folder that it is in, empty for an address in an object store.
+        work: The work folder of its job.
+        k: What it promises.
+        records: N of its source.
+        files: Keyed digest of each file of the source that holds records.
+        known_by: Columns by which its records are known again, each with the kind of its values.
+        person: Columns that name persons, in the same way; none where the job names none.
+        columns: All columns of the source.
+        qids: Names of the quasi-identifiers.
+        sketch: SHA-256 of the sketches of its records and persons.
+        reach: Up to which share of all digests either sketch reaches.
+        key: Tells whether the registry's secret is the one that its digests were keyed with.
+        made: When, in seconds.
+        published: Whether it is known to have been published.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int
+    release: str
+    place: str
+    work: str
+    k: int
+    records: int
+    files: tuple[str, ...]
+    known_by: tuple[tuple[str, str], ...]
+    person: tuple[tuple[str, str], ...]
+    columns: tuple[str, ...]
+    qids: tuple[str, ...]
+    sketch: str
+    reach: tuple[float, float]
+    key: str
+    made: float
+    published: bool = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is in its target, as far as that can be seen here."""
+        return not self.place or Path(self.place, self.release).is_dir()
+
+
+class Sketches(NamedTuple):
+    """What a source is known by: a sketch of what its records hold, and one of its persons, empty where none are named."""
+
+    records: Sketch
+    persons: Sketch
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A registry while its lock is held.
+
+    Attributes:
+        folder: Where it lies.
+        secret: What its digests are keyed with.
+    """
+
+    folder: Path
+    secret: Secret
+
+    @property
+    def key(self) -> str:
+        """What tells this secret from another one."""
+        return self.secret.keyed("registry")[:_DIGITS]
+
+    def keyed_files(self, source: Source) -> dict[str, str]:
+        """Returns the plain digest of each file that holds records by its keyed one."""
+        return {self.secret.keyed("file", file.digest): file.digest for file in source.files if file.rows}
+
+    def keyed_names(self, source: Source) -> list[str]:
+        """Returns the keyed digest of each file that holds records, in an order that says nothing."""
+        return sorted(self.secret.keyed("file", file.digest) for file in source.files if file.rows)
+
+    def keyed_sketches(self, sketches: Sketches) -> Sketches:
+        """Returns sketches as they are kept: digests keyed, in the order of the plain ones; of counts only whether there is a double."""
+        return Sketches(self._keyed("record", sketches.records), self._keyed("person", sketches.persons))
+
+    def _keyed(self, kind: str, sketch: Sketch) -> Sketch:
+        keyed = self.secret.keyed_numbers(kind, sketch.digests.tolist())
+        return Sketch(np.array(keyed, np.uint64), np.minimum(sketch.counts, 2), sketch.whole)
+
+    def entries(self) -> tuple[list[Registered], list[str]]:
+        """Returns what is published as far as is known, the newest first, and the ids of releases whose entries cannot be read."""
+        found, damaged = [], []
+        for record in sorted(self.folder.glob(f"*{RECORD}")):
+            entry = _read(record)
+            if entry is None:
+                damaged.append(record.stem)
+            elif entry.published or entry.is_there:
+                found.append(entry)
+        return sorted(found, key=lambda entry: -entry.made), damaged
+
+    def sketches_of(self, entry: Registered) -> Sketches | None:
+        """Returns the keyed sketches of a release; None if they are gone or not what was written."""
+        path = self.folder / f"{entry.release}{SKETCH}"
+        try:
+            if file_digest(path) != entry.sketch:
+                return None
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowException):
+            return None
+        found = []
+        for person, reach in enumerate(entry.reach):
+            mine = table.filter(pc.equal(table["person"], bool(person)))
+            found.append(Sketch(mine["digest"].to_numpy(), mine["count"].to_numpy().astype(np.int64), reach >= 1))
+        return Sketches(*found)
+
+    def enter(self, entry: Registered, sketches: Sketches) -> Registered:
+        """Enters a release before it is published, with its keyed sketches; it is not believed unless it is.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        digests, counts = (np.concatenate([getattr(one, name) for one in sketches]) for name in ("digests", "counts"))
+        person = np.arange(len(digests)) >= len(sketches.records.digests)
+        table = pa.table({"person": person, "digest": digests, "count": counts.astype(np.uint8)})
+
+        def write(part: Path) -> int:
+            pq.write_table(table, part, compression="none", use_dictionary=False, write_statistics=False)
+            return len(table)
+
+        path = self.folder / f"{entry.release}{SKETCH}"
+        write_whole(path, write)
+        whole = entry.model_copy(update={"sketch": file_digest(path), "key": self.key, "made": time.time()})
+        self._write(whole)
+        return whole
+
+    def believe(self, entry: Registered) -> None:
+        """Notes that a release is published, so that it is known even if it is moved or removed: it may have been handed on.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        self._write(entry.model_copy(update={"published": True}))
+
+    def _write(self, entry: Registered) -> None:
+        # The entry goes last: what has none is not there.
+        path = self.folder / f"{entry.release}{RECORD}"
+        write_whole(path, lambda part: part.write_text(seal(entry.model_dump(mode="json"))))
+
+
+def _read(record: Path) -> Registered | None:
+    try:
+        entry = Registered.model_validate(unsealed(record))
+    except ValidationError:
+        return None
+    # One that was put there from another release speaks of that one.
+    return entry if entry.release == record.stem and entry.format == FORMAT else None
+
+
+@contextmanager
+def open_registry(job: Job) -> Iterator[Registry | None]:
+    """Yields the registry of a job's folder, locked; another run that holds it is waited for.
+
+    None for a release that is made to be counted and removed again.
+
+    Raises:
+        StorageError: it cannot be read or written, or lies behind a link.
+    """
+    if is_scratch(job):
+        yield None
+        return
+    folder = _folder(job)
+    with locked(folder / LOCK, fcntl.LOCK_EX):
+        try:
+            secret = made_secret(folder / KEY)
+        except SecretError:
+            # What was keyed with the lost one can be compared no more, and is named as such.
+            (folder / KEY).unlink(missing_ok=True)
+            secret = made_secret(folder / KEY)
+        yield Registry(folder, secret)
+
+
+def is_scratch(job: Job) -> bool:
+    """Tells whether a release is made inside a work folder, as a comparison of methods makes them: it is counted and removed again."""
+    return job.target_address is None and any((parent / MARK).is_file() for parent in job.target_path.parents)
+
+
+def _folder(job: Job) -> Path:
+    beside = job.folder / ".skald" / FOLDER
+    if beside.is_symlink():
+        raise FolderError.registry_is_link(str(beside))
+    try:
+        return private_folder(beside)
+    except StorageError:
+        if beside.exists():
+            raise
+        # A folder of jobs may be there for reading only; what other jobs release is then not known.
+        return private_folder(job.work_path / IN_WORK)

@@ -1,0 +1,87 @@
+"""Which class each record of a release came to, in the order of the source: what later releases are compared by; never published."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from core.persons.digests import Digests
+from tasks.source.chunks import Chunk
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+
+STEP = Step("members", __name__)
+
+
+class Part(BaseModel):
+    """Records of a release with their classes.
+
+    Attributes:
+        files: Digests of the files that they stand in, one after the other, and how many stand in each; empty of records that were shared
+            out over fragments.
+        members: Table of ``class`` in the order of the chunk; of a fragment with ``content`` and ``person`` beside it.
+        contents: Table of ``content`` and ``person`` in the same order; None of a fragment, or where they are not known yet.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    files: tuple[tuple[str, int], ...]
+    members: Artifact
+    contents: Artifact | None = None
+
+    @property
+    def in_fragment(self) -> bool:
+        """Whether its records stand in no order of the source."""
+        return not self.files
+
+
+def keep_members(chunk: Chunk, key: Key, assigned: Callable[[], NDArray[np.int32]], store: Store) -> Part:
+    """Keeps the class of each record of a chunk, negative for one that is not released.
+
+    Args:
+        chunk: Whose records they are.
+        key: Of the chunk and the recoding.
+        assigned: Returns their classes, shape (rows,).
+        store: Gets them.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    files = tuple((piece.file.digest, piece.rows) for piece in chunk.pieces)
+    return Part(files=files, members=store.make("members", key, ".parquet", lambda path: _write(path, assigned())))
+
+
+def fragment_members_key(key: Key) -> Key:
+    """Returns the key of the records of a fragment, given by that of what was made of it."""
+    return STEP.key(key, "fragment")
+
+
+def keep_fragment(key: Key, first: int, classes: NDArray[np.int32], contents: Digests, persons: Digests | None, store: Store) -> Artifact:
+    """Keeps what the records of a fragment hold, whose they are, and their classes.
+
+    Args:
+        key: Of what was made of the fragment, and of which records.
+        first: What is added to the number of a class, so that it is that of no other fragment.
+        classes: Shape (n,), negative for records that are not released.
+        contents: Shape (n,).
+        persons: Shape (n,); None where the job names none.
+        store: Gets them.
+
+    Raises:
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    numbers = np.where(classes < 0, np.int64(-1), classes.astype(np.int64) + first)
+    others = {"content": contents} | ({} if persons is None else {"person": persons})
+    return store.make("members", fragment_members_key(key), ".parquet", lambda path: _write(path, numbers, **others))
+
+
+def _write(path: Path, classes: NDArray[np.signedinteger], **others: Digests) -> int:
+    table = pa.table({"class": classes, **others})
+    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    return len(table)

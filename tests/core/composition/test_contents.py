@@ -1,0 +1,121 @@
+"""By what records are known again, and sketches of bounded size that tell whether two sources have any in common."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.columns.column_types import working
+from core.composition import contents
+from core.composition.contents import Likeness, Sketch, contents_of, kind_of
+from tasks.composition.earlier import likeness
+from tests.columns_of_types import FAMILIES, Kind
+
+COLUMNS = [
+    pa.array([1, 2, None, 1], pa.int64()),
+    pa.array(["a", None, "b", "a"]),
+    pa.array([0.5, 1.5, None, 0.5], pa.float64()),
+    pa.array([date(2020, 1, 2), None, date(1999, 12, 31), date(2020, 1, 2)], pa.date32()),
+    pa.array([Decimal("1.5"), None, Decimal("2.5"), Decimal("1.5")], pa.decimal128(4, 1)),
+    pa.array([True, False, None, True]),
+]
+
+
+def test_digests_are_those_that_registries_hold() -> None:
+    """If this changes, the format of the registry must: what was entered before would be known again no more, and nobody warned."""
+    assert contents_of(COLUMNS, 4).tolist() == DIGESTS
+
+
+DIGESTS = [5334709198954688625, 3120319194232032314, 14005110999905382822, 5334709198954688625]
+
+
+def test_equal_values_are_equal_however_they_are_stored() -> None:
+    stored = [COLUMNS[0].cast(pa.int16()), COLUMNS[1].dictionary_encode(), COLUMNS[2], *COLUMNS[3:]]
+    assert contents_of(stored, 4).tolist() == contents_of(COLUMNS, 4).tolist()
+    assert [kind_of(one.type) for one in stored] == [kind_of(one.type) for one in COLUMNS]
+    assert kind_of(pa.int64()) != kind_of(pa.string())
+
+
+EVERY = {f"{family} {name}": kind for family, kinds in FAMILIES.items() for name, kind in kinds.items()}
+
+
+@pytest.mark.parametrize("kind", EVERY.values(), ids=list(EVERY))
+def test_values_of_every_type_that_can_be_published_are_told_apart(kind: Kind) -> None:
+    column = working(kind.column())
+    found = contents_of([column], len(column)).tolist()
+    assert len(set(found)) == len(set(map(repr, column.to_pylist())))
+    assert kind_of(kind.dtype) == kind_of(column.type)
+
+
+def test_a_null_is_a_value_and_columns_have_their_places() -> None:
+    found = contents_of([pa.array([None, None, 1, 0]), pa.array([1, None, None, 0])], 4)
+    assert len(set(found.tolist())) == 4
+
+
+@given(st.lists(st.integers(0, 60), max_size=80), st.integers(1, 5))
+def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(contents, "KEPT", 8)
+        digests = contents_of([pa.array(numbers, pa.int64())], len(numbers))
+        whole = Sketch.of(digests)
+        pieces = Sketch.of_all([Sketch.of(part) for part in np.array_split(digests[::-1], parts)])
+        assert (whole.digests.tolist(), whole.counts.tolist(), whole.whole) == (
+            pieces.digests.tolist(),
+            pieces.counts.tolist(),
+            pieces.whole,
+        )
+        assert whole.digests.tolist() == sorted(set(digests.tolist()))[:8]
+        assert whole.counts.tolist() == [digests.tolist().count(one) for one in whole.digests.tolist()]
+        assert whole.whole == (len(set(digests.tolist())) <= 8)
+
+
+@pytest.mark.parametrize("distinct", [100, 1_000_000])
+def test_a_sketch_is_of_bounded_size_whatever_the_source(distinct: int) -> None:
+    digests = np.random.default_rng(1).integers(0, distinct, 200_000).astype(np.uint64)
+    sketch = Sketch.of(digests)
+    assert len(sketch.digests) == min(distinct, contents.KEPT)
+    assert sketch.digests.tolist() == np.unique(digests)[: contents.KEPT].tolist()
+
+
+def alike(mine: np.ndarray, theirs: np.ndarray) -> bool:
+    first, other = (Sketch.of(contents_of([pa.array(side)], len(side))) for side in (mine, theirs))
+    return likeness(first, first, other, other.reach).is_shared
+
+
+RANDOM = np.random.default_rng(3)
+UNIQUE = RANDOM.permutation(200_000)
+DRAWN = RANDOM.integers(0, 500_000, 100_000)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "shared"),
+    [
+        (UNIQUE[:50_000], UNIQUE[50_000:], False),
+        (UNIQUE[:50_000], np.append(UNIQUE[:49_995], UNIQUE[-5:]), True),
+        (UNIQUE[:50_000], UNIQUE[40_000:200_000], True),
+        (UNIQUE[:5_000], UNIQUE[4_999:9_000], True),
+        (DRAWN, RANDOM.integers(0, 500_000, 100_000), False),
+        (DRAWN, RANDOM.integers(0, 500_000, 20_000), False),
+        (DRAWN[:20_000], RANDOM.integers(0, 500_000, 100_000), False),
+        (DRAWN, np.append(DRAWN[:30_000], RANDOM.integers(0, 500_000, 70_000)), True),
+        (DRAWN % 1_000, RANDOM.integers(0, 1_000, 3_000), True),
+    ],
+    ids=[
+        "others", "all but five", "a fifth", "one of small ones", "others by chance alike", "fewer others by chance alike",
+        "more others by chance alike", "a third among chance", "too few values to tell",
+    ],
+)  # fmt: skip
+def test_sketches_tell_the_same_records_from_such_as_are_alike_by_chance(mine: np.ndarray, theirs: np.ndarray, shared: bool) -> None:
+    assert alike(mine, theirs) is shared
+    assert alike(theirs, mine) is shared
+
+
+def test_what_is_found_in_sources_without_doubles_is_the_same() -> None:
+    assert Likeness(1e6, 1e6, 1, 1, 0.0, 0.0).is_shared
+    assert not Likeness(1e6, 1e6, 0, 0, 0.0, 0.0).is_shared
