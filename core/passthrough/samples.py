@@ -6,14 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import positions
+from core.columns.arrays import is_null, positions
 from core.persons.digests import NOBODY, Digests, digests_of
 
 MOST_LOOKED_AT = 2000
 """Distinct values of a column that are looked at."""
+SOME = 4
+"""How many times as many digests are sorted where a batch holds more: enough, but where values repeat often."""
 LONGEST = 200
 """Characters of a value that are looked at."""
 
@@ -22,6 +25,10 @@ class ValueCounter:
     """Counts the values of one column batch by batch.
 
     Values are told apart by 64-bit digests: of a million distinct ones two are taken for one in one source out of 37 million.
+
+    Attributes:
+        waiting: Digests that were not counted yet.
+        bytes: Of all values that are text or bytes.
     """
 
     def __init__(self) -> None:
@@ -29,8 +36,9 @@ class ValueCounter:
         self._digests: list[Digests] = []
         self._counts: list[NDArray[np.int64]] = []
         self._beyond: np.uint64 | None = None
-        self.sample: dict[int, str] = {}
+        self._smallest: tuple[Digests, pa.Array | None] = np.empty(0, np.uint64), None
         self.waiting = 0
+        self.bytes = 0
 
     def add(self, column: pa.Array) -> None:
         """Adds the values of a batch, shape (rows,), in their working type or as a dictionary of it."""
@@ -42,32 +50,40 @@ class ValueCounter:
             self._digests.append(found[there])
             self._counts.append(used[there].astype(np.int64))
             self.waiting += len(self._digests[-1])
+            self.bytes += int(used @ _lengths(values))
         else:
             found, values = value_digests(column), column
             there = found != NOBODY
             # Sorted once, together with those of other batches.
             self._single.append(found[there])
             self.waiting += len(self._single[-1])
+            self.bytes += int(_lengths(values).sum())
         self._sample(found, there, values)
+
+    @property
+    def sample(self) -> dict[int, str]:
+        """The values with the smallest digests, as texts by these."""
+        digests, values = self._smallest
+        return dict(zip(digests.tolist(), as_texts(values), strict=True)) if values is not None else {}
 
     def _sample(self, found: Digests, there: NDArray[np.bool_], values: pa.Array) -> None:
         # Of many batches nearly all digests are beyond those of the sample, which is told by comparing alone.
         rows = np.flatnonzero(there if self._beyond is None else there & (found < self._beyond))
-        rows = rows[np.argsort(found[rows])]
-        digests = found[rows]
-        first = np.append(True, digests[1:] != digests[:-1])[: len(digests)]
-        kept = [
-            row
-            for row, digest in zip(rows[first][:MOST_LOOKED_AT].tolist(), digests[first].tolist(), strict=False)
-            if digest not in self.sample
-        ]
-        if not kept:
+        if len(rows) > SOME * MOST_LOOKED_AT:
+            # Values that repeat may leave too few of those among the first.
+            near = rows[found[rows] <= np.partition(found[rows], SOME * MOST_LOOKED_AT)[SOME * MOST_LOOKED_AT]]
+            rows = near if len(np.unique(found[near], return_counts=True)[0]) >= MOST_LOOKED_AT else rows
+        if not len(rows):
             return
-        self.sample |= dict(zip(found[kept].tolist(), as_texts(values.take(pa.array(kept))), strict=True))
-        for digest in sorted(self.sample)[MOST_LOOKED_AT:]:
-            del self.sample[digest]
-        if len(self.sample) == MOST_LOOKED_AT:
-            self._beyond = np.uint64(max(self.sample))
+        digests, first = np.unique(found[rows], return_index=True)
+        kept = values.take(pa.array(rows[first[:MOST_LOOKED_AT]]))
+        known, texts = self._smallest
+        if texts is not None:
+            digests, first = np.unique(np.concatenate([known, digests[:MOST_LOOKED_AT]]), return_index=True)
+            kept = pa.concat_arrays([texts, kept]).take(pa.array(first[:MOST_LOOKED_AT]))
+        self._smallest = digests[:MOST_LOOKED_AT], kept
+        if len(kept) == MOST_LOOKED_AT:
+            self._beyond = digests[MOST_LOOKED_AT - 1]
 
     def counted(self) -> tuple[Digests, NDArray[np.int64]]:
         """Returns what was counted since it was last asked: digests in ascending order and counts, both of shape (distinct,)."""
@@ -89,6 +105,14 @@ def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int
     return whole[starts], np.add.reduceat(summed, starts) if len(starts) else summed
 
 
+def _lengths(values: pa.Array) -> NDArray[np.int64]:
+    """Returns the bytes of each value, shape (n,): 0 of a null, and of what is neither text nor bytes."""
+    if not (pt.is_string(values.type) or pt.is_large_string(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type)):
+        return np.zeros(len(values), np.int64)
+    lengths: NDArray[np.int64] = pc.fill_null(pc.binary_length(values), 0).to_numpy().astype(np.int64)
+    return lengths
+
+
 def _starts(ascending: Digests) -> NDArray[np.intp]:
     """Returns where each distinct digest begins."""
     return np.flatnonzero(np.append(True, ascending[1:] != ascending[:-1])[: len(ascending)])
@@ -102,6 +126,12 @@ def value_digests(column: pa.Array) -> Digests:
         column = column.cast(pa.float32())
     elif pt.is_fixed_size_binary(column.type):
         column = column.cast(pa.binary())
+    elif pt.is_date32(column.type) or pt.is_date64(column.type) or pt.is_timestamp(column.type):
+        # As numbers, which are told apart as their texts are, and need not be written.
+        column = column.cast(pa.int32() if pt.is_date32(column.type) else pa.int64())
+    elif pt.is_decimal128(column.type):
+        words = np.frombuffer(column.buffers()[1], np.int64)[2 * column.offset : 2 * (column.offset + len(column))].reshape(-1, 2)
+        return digests_of([pa.array(words[:, place], mask=is_null(column)) for place in range(2)], len(column))
     return digests_of([column], len(column))
 
 

@@ -17,6 +17,7 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
+from tasks.engine.peak_memory import give_back
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.passing import clear_passed
 from tasks.store.secret import Secret, secret_of
@@ -72,6 +73,8 @@ class Run:
             yield
         finally:
             self.seconds[name] = time.perf_counter() - start
+            # What one phase held, the next one's library cannot take: each has a heap of its own.
+            give_back()
 
     def published(self, kept: Container[tuple[str, str]] | None = None) -> None:
         """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``.

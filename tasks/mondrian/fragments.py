@@ -32,7 +32,7 @@ from tasks.source.reading import read_chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_of_chunk
-from tasks.writing.classes import write_run
+from tasks.writing.runs import write_run
 
 SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
 WORKERS = 2

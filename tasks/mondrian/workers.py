@@ -103,7 +103,7 @@ def fragment_key(job: Job, coding: Coding, source: Source, group: Group, lots: S
     """
     # Chunks in another order hold the same records.
     runs = sorted(run.sha256 for lot in lots for run in lot)
-    return STEP.key(group, runs, source.payload_key, job.rows_per_file, *asked(job, coding))
+    return STEP.key(group, runs, source.payload_key, source.file_rows(job), *asked(job, coding))
 
 
 def anonymise(
@@ -130,7 +130,7 @@ def anonymise(
     if found := _found(job, key, store):
         return found
     published, before, parts = _classified(job, coding, group, [[store.path(run) for run in lot] for lot in lots])
-    first, spread = first_files(published.sizes, job.rows_per_file)
+    first, spread = first_files(published.sizes, source.file_rows(job))
     runs, people, members = [], [], []
     apart = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes)
     for number, (classes, lot) in enumerate(parts):

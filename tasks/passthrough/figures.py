@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
 
 from core.passthrough.looks import reasons
 from core.passthrough.samples import MOST_LOOKED_AT, counted_together
 from schemas.job.job import Job
 from schemas.release.passthrough import PassedColumn
-from tasks.passthrough.chunks import SCHEMA
+from tasks.passthrough.chunks import BYTES, SCHEMA
 from tasks.store.database import ENOUGH, database
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -24,6 +25,20 @@ from tasks.store.store import Artifact, Store
 COLUMN, COUNT = SCHEMA.get_field_index("column"), SCHEMA.get_field_index("count")
 FEW_FILES, BYTES_PER_VALUE = 64, 60
 """Files that are opened anew for each column; and what a value takes while those of one column are sorted, where it fits."""
+
+
+class Looked(BaseModel):
+    """What was found of columns that are published as they are.
+
+    Attributes:
+        columns: Figures by column.
+        bytes: What all values of each column take, where they are text.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    columns: dict[str, PassedColumn] = {}
+    bytes: dict[str, int] = {}
 
 
 class Group(NamedTuple):
@@ -69,15 +84,16 @@ def add_values(job: Job, names: Sequence[str], persons: str | None, parts: Seque
             why = reasons(name, samples.get(number, []), distinct, unique, values, None if name == persons else people)
             looked_at = len(samples.get(number, []))
             found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=values, looked_at=looked_at, reasons=tuple(why))
-        path.write_text(json.dumps({name: one.model_dump() for name, one in found.items()}))
+        sizes = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
+        path.write_text(Looked(columns=found, bytes=dict(zip(names, sizes, strict=True))).model_dump_json())
         return len(found)
 
     return store.make("passthrough", figures_key(names, persons, parts), ".json", write)
 
 
-def read_figures(artifact: Artifact, store: Store) -> dict[str, PassedColumn]:
-    """Reads the figures by column, in the order in which the columns were counted."""
-    return {name: PassedColumn.model_validate(one) for name, one in json.loads(store.path(artifact).read_text()).items()}
+def read_figures(artifact: Artifact, store: Store) -> Looked:
+    """Reads the figures of columns, in the order in which these were counted."""
+    return Looked.model_validate_json(store.path(artifact).read_bytes())
 
 
 def sums_sql() -> str:

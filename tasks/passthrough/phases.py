@@ -32,11 +32,11 @@ def check_published(run: Run, source: Source) -> None:
         raise PolicyError.below(run.job.name, policy.path, faults)
 
 
-def look_through(run: Run, source: Source) -> dict[str, PassedColumn]:
+def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Source]:
     """Measures every column that is published as it is, and looks at what its values are.
 
     Returns:
-        Figures by column, in the order of the release.
+        Figures by column, in the order of the release; and the source, which knows how long its texts are.
 
     Raises:
         PassthroughError: ``insensitive: rest`` would take in a column that may tell who people are.
@@ -47,7 +47,7 @@ def look_through(run: Run, source: Source) -> dict[str, PassedColumn]:
     person = columns.person[0] if len(columns.person) == 1 else None
     names = [*untreated, *([person] if untreated and person is not None and person not in untreated else [])]
     if not untreated:
-        return {}
+        return {}, source
 
     def key(chunk: Chunk) -> Key:
         return values_key(source.columns, names, chunk)
@@ -55,12 +55,14 @@ def look_through(run: Run, source: Source) -> dict[str, PassedColumn]:
     parts = map_groups(run, "values", _count_values, source.chunks, key, source.columns, names, run.store)
     call = Call(figures_key(names, person, parts), "look at columns", (run.job, names, person, parts, run.store, run.spill))
     figures = read_figures(run_step(run, "passthrough", add_values, call), run.store)
-    found = {name: figures[name] for name in untreated}
+    found = {name: figures.columns[name] for name in untreated}
     if columns.insensitive == REST:
         refused = {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
         if refused:
             raise PassthroughError.not_of_the_rest(refused)
-    return found
+    # Of all records, published or not, so that the files of a release are cut alike whatever is suppressed.
+    lengths = {name: -(-figures.bytes[name] // source.records) for name in untreated}
+    return found, source.model_copy(update={"text_bytes": lengths})
 
 
 def untreated_columns(run: Run, source: Source) -> list[str]:

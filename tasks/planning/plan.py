@@ -176,7 +176,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     with open_run(job) as run:
         source = with_keys(job, read_source(job, run.store))
         check_published(run, source)
-        passthrough = look_through(run, source)
+        passthrough, source = look_through(run, source)
         # Asked before they are counted, after which none would be missing.
         uncounted = sum(run.store.find("domains", chunk_key(job, chunk.key)) is None for chunk in source.chunks)
         domain = merge_domains(run, source, count_domains(run, source))

@@ -67,7 +67,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
             run.published()
     if manifest is None:
         with run.phase("columns"):
-            run.passthrough = look_through(run, source)
+            run.passthrough, source = look_through(run, source)
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)

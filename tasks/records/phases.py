@@ -97,7 +97,7 @@ def write_record_files(run: Run, source: Source, domain: Artifact, recoding: Rec
         StorageError: an artefact is not what its step promises.
         SkaldError: whatever a step raises.
     """
-    count = record_releases.record_output_files(run.job, load_coding(run.job, domain, run.store), recoding, run.store)
+    count = record_releases.record_output_files(run.job, load_coding(run.job, domain, run.store), recoding, source, run.store)
     key = file_keys(record_releases.FILES, recoding, source, runs)
     return map_groups(run, "files", _write_files, range(count), key, run.job, domain, recoding, source, runs, run.store)
 

@@ -35,19 +35,19 @@ class Place(BaseModel):
     number: int
 
 
-def record_output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> int:
+def record_output_files(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, store: Store) -> int:
     """Returns how many files the release is laid out over; some may turn out empty.
 
     Raises:
         StorageError: an artefact is not what its step promises.
     """
-    first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, job.rows_per_file)
+    first, spread = first_files(load_classes(job, coding, artifacts, store).sizes, source.file_rows(job))
     return int((first + spread).max(initial=0))
 
 
 def record_run_key(job: Job, source: Source, artifacts: RecodingArtifacts, place: Place) -> Key:
     """Returns the key of a chunk's run."""
-    return RUNS.key(place.chunk.key, place.number, artifacts.digests, source.payload_key, job.rows_per_file)
+    return RUNS.key(place.chunk.key, place.number, artifacts.digests, source.payload_key, source.file_rows(job))
 
 
 def rewrite_records_of(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, place: Place, store: Store) -> Artifact:

@@ -9,12 +9,19 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted
+from schemas.job.job import Job
 from tasks.source.object_store import Stat
 from tasks.source.partitions import Partition, relation
 from tasks.store.keys import fingerprint_of
 
 PieceKey: TypeAlias = tuple[str | int, ...]
 """Digest, first row, number of rows, and how the file is read if not as it is."""
+
+
+FILE_SHARE, LEAST_FILE = 12, 8_000_000
+"""Which part of the memory the records of a data file take while it is written, and at least how many bytes."""
+BYTES_BESIDE = 32
+"""What the labels and the class of a record take."""
 
 
 class SourceFile(BaseModel):
@@ -27,6 +34,7 @@ class SourceFile(BaseModel):
         stat: What changes when the user's file does, as it was when it was digested; None for rows of a database, which are kept as they
             were.
         groups: Number of records of each of its row groups.
+        width: Bytes of a record in memory, about.
         texts: Columns of text that are written plain, which are quicker to read as dictionaries.
         partition: Columns that the file's folders name.
         content: Digest of the rows whatever their order, where they come in none.
@@ -41,6 +49,7 @@ class SourceFile(BaseModel):
     digest: str
     stat: Stat | None
     groups: tuple[int, ...]
+    width: int = 0
     texts: tuple[str, ...] = ()
     partition: Partition = ()
     content: str | None = None
@@ -127,6 +136,8 @@ class Source(BaseModel):
         keys: Fingerprints of keys and ids of vaults by pseudonymised column, once they are read.
         treatments: How these columns are treated, in canonical form, and suppressed records with them.
         evolved: By column that files write differently, what was made of it.
+        text_bytes: How long the values of columns that are published as they are are on average, in bytes, rounded up; 0 of numbers. Empty
+            until they were looked at.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -139,6 +150,15 @@ class Source(BaseModel):
     keys: dict[str, str] = {}
     treatments: dict[str, Any] = {}
     evolved: dict[str, str] = {}
+    text_bytes: dict[str, int] = {}
+
+    def file_rows(self, job: Job) -> int:
+        """Returns about how many records a data file of the release holds: fewer than the job says where a part of its memory is less.
+
+        It depends on the records of the source, whatever files and chunks they come in.
+        """
+        each = BYTES_BESIDE + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
+        return min(job.rows_per_file, max(max(job.memory // FILE_SHARE, LEAST_FILE) // each, 1))
 
     @property
     def records(self) -> int:
@@ -161,3 +181,11 @@ class Source(BaseModel):
     def relation(self) -> str:
         """What DuckDB reads the source as."""
         return relation([(str(file.path), file.partition) for file in self.files], alike=not self.evolved)
+
+
+def _bytes_of(dtype: pa.DataType) -> int:
+    """Returns the bytes of a value of a type, of text without its characters."""
+    try:
+        return -(-int(dtype.bit_width) // 8)
+    except ValueError:
+        return 8

@@ -16,7 +16,9 @@ from tasks.source.evolving import batches
 from tasks.source.partitions import partition_column
 from tasks.source.values import Unreadable
 
-BATCH_ROWS = 131_072
+BATCH_ROWS, BATCH_BYTES = 131_072, 16_000_000
+FEWEST = 256
+"""Records of a batch, however long."""
 
 
 def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (), as_written: bool = False) -> Iterator[pa.RecordBatch]:
@@ -35,12 +37,15 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (
         SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
             UTF-8, or one of dates or times what no calendar has; they are counted to the end of the chunk before it is raised.
     """
+    plain = columns if as_written else plain
     waiting: list[pa.RecordBatch] = []
     held = 0
     for piece in chunk.pieces:
-        for batch in _read_piece(piece, columns, columns if as_written else plain, as_written=as_written):
-            # What is done with a batch costs as much for a few rows as for many; no columns are no table that could be put together.
-            if waiting and (held + batch.num_rows > BATCH_ROWS or not columns or batch.schema != waiting[0].schema):
+        for batch in _read_piece(piece, columns, plain, as_written=as_written):
+            # What is done with a batch costs as much for a few rows as for many, but those of one file are large enough. No columns are no
+            # table that could be put together.
+            many = held + batch.num_rows > _batch_rows(piece, columns)
+            if waiting and (many or len(chunk.pieces) == 1 or not columns or batch.schema != waiting[0].schema):
                 yield _together(waiting)
                 waiting, held = [], 0
             waiting.append(batch)
@@ -69,7 +74,7 @@ def _rows(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, as_writ
         with pa.OSFile(str(piece.file.path)) as opened, pq.ParquetFile(opened, read_dictionary=coded) as file:
             skip, groups = _row_groups(piece)
             left, bad = piece.rows, Unreadable()
-            for batch in _batches(file, piece, groups, held):
+            for batch in _batches(file, piece, groups, held, _batch_rows(piece, held)):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
@@ -93,13 +98,25 @@ def _with_partition(rows: pa.RecordBatch, piece: Piece, columns: Sequence[str]) 
     return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
 
-def _batches(file: pq.ParquetFile, piece: Piece, groups: list[int], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _batches(file: pq.ParquetFile, piece: Piece, groups: list[int], columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
     drift = piece.file.drift
     if drift is None or not set(columns) & set(drift.names):
         # Chunks are worked on side by side already.
-        plain: Iterator[pa.RecordBatch] = file.iter_batches(BATCH_ROWS, row_groups=groups, columns=list(columns), use_threads=False)
+        plain: Iterator[pa.RecordBatch] = file.iter_batches(rows, row_groups=groups, columns=list(columns), use_threads=False)
         return plain
-    return batches(file, BATCH_ROWS, groups, columns, drift, piece.file.name)
+    return batches(file, rows, groups, columns, drift, piece.file.name)
+
+
+def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
+    """Returns how many rows of some columns are read at a time."""
+    # Of which column the bytes are is not known: with text among them it may be this one.
+    each = piece.file.width if set(columns) & set(piece.file.texts) else min(piece.file.width, 16 * len(columns))
+    return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST))
+
+
+def row_bytes(schema: pa.Schema) -> int:
+    """Returns what a record takes in memory besides the text that it holds, about."""
+    return sum(4 if plain_texts(pa.schema([field])) else 8 for field in schema)
 
 
 def plain_texts(schema: pa.Schema) -> tuple[str, ...]:

@@ -24,15 +24,18 @@ SHARED_ROWS = 250_000
 
 Shares = list[list[str]]
 """Digests of files that share a chunk; no digest stands in two of them."""
+Small = Mapping[str, tuple[SourceFile, pa.Schema]]
+"""Files that may share a chunk, and their columns, by digest."""
 
 
-def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_rows: int, store: Store) -> list[Chunk]:
+def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_rows: int, chunk_bytes: int, store: Store) -> list[Chunk]:
     """Cuts files into chunks, in the order of the first file of each.
 
     Args:
         files: The source, in the order of their names.
         schemas: Of each, without metadata: files whose columns are written alike may share a chunk.
         chunk_rows: Records of a chunk at most.
+        chunk_bytes: What these take at most, where the row groups of a file are small enough.
         store: Remembers which files share a chunk.
 
     Raises:
@@ -42,25 +45,25 @@ def chunks_of(files: Sequence[SourceFile], schemas: Sequence[pa.Schema], chunk_r
     small: dict[str, tuple[SourceFile, pa.Schema]] = {}
     for file, schema in zip(files, schemas, strict=True):
         # Of equal files the first alone, so that a digest names one file of a chunk.
-        if 0 < file.rows <= most // 2:
+        if 0 < file.rows <= most // 2 and file.rows * file.width <= chunk_bytes // 2:
             small.setdefault(file.digest, (file, schema))
     memo = store.folder / "shares.json"
     known = _known(memo)
-    shares = list(_refined(known, [file.digest for file in files if file.rows], small, most))
+    shares = list(_refined(known, [file.digest for file in files if file.rows], small, (most, chunk_bytes)))
     if shares != known:
         write_whole(memo, lambda part: part.write_text(seal(shares)))
     owners = {digest: share for share in shares for digest in share}
     chunks = []
     for file in files:
         if file.digest not in small or small[file.digest][0] is not file:
-            chunks += _ranges(file, chunk_rows)
+            chunks += _ranges(file, chunk_rows, chunk_bytes)
         elif owners[file.digest][0] == file.digest:
             together = (small[digest][0] for digest in owners[file.digest])
             chunks.append(Chunk(pieces=tuple(Piece(file=one, first=0, rows=one.rows) for one in together)))
     return chunks
 
 
-def _refined(known: Shares, here: Iterable[str], small: Mapping[str, tuple[SourceFile, pa.Schema]], most: int) -> Iterator[list[str]]:
+def _refined(known: Shares, here: Iterable[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
     """Yields what shares a chunk from now on: parts of what did before, of files that are here or of files that are not, then new files.
 
     What is cut into ranges today stands for itself from now on.
@@ -76,17 +79,17 @@ def _refined(known: Shares, here: Iterable[str], small: Mapping[str, tuple[Sourc
     yield from ([digest] for digest in dict.fromkeys(here) if digest not in small and digest not in old)
 
 
-def _packed(digests: Sequence[str], small: Mapping[str, tuple[SourceFile, pa.Schema]], most: int) -> Iterator[list[str]]:
-    """Yields neighbours together, as long as their columns are alike and they are not too many."""
+def _packed(digests: Sequence[str], small: Small, most: tuple[int, int]) -> Iterator[list[str]]:
+    """Yields neighbours together, as long as their columns are alike and they are not too many records, nor bytes."""
     share: list[str] = []
-    rows = 0
+    rows = size = 0
     for digest in digests:
         file, schema = small[digest]
-        if share and (len(share) == SHARED_FILES or rows + file.rows > most or not schema.equals(small[share[0]][1])):
+        rows, size = rows + file.rows, size + file.rows * file.width
+        if share and (len(share) == SHARED_FILES or rows > most[0] or size > most[1] or not schema.equals(small[share[0]][1])):
             yield share
-            share, rows = [], 0
+            share, rows, size = [], file.rows, file.rows * file.width
         share.append(digest)
-        rows += file.rows
     if share:
         yield share
 
@@ -97,13 +100,14 @@ def _known(memo: Path) -> Shares:
     return found if isinstance(found, list) else []
 
 
-def _ranges(file: SourceFile, chunk_rows: int) -> list[Chunk]:
-    """Cuts a file into ranges of at most ``chunk_rows`` rows, at the borders of its row groups where these are small enough."""
+def _ranges(file: SourceFile, chunk_rows: int, chunk_bytes: int) -> list[Chunk]:
+    """Cuts a file into ranges of at most so many rows, and between row groups of at most so many bytes where these are small enough."""
+    most = min(chunk_rows, chunk_bytes // max(file.width, 1))
     # A chunk that begins inside a row group has it decoded from its beginning, so borders are kept to where they can be.
     chunks: list[Chunk] = []
     first = rows = 0
     for group in file.groups:
-        if rows and rows + group > chunk_rows:
+        if rows and rows + group > most:
             chunks.append(Chunk.of(file, first, rows))
             first, rows = first + rows, 0
         rows += group

@@ -23,11 +23,13 @@ from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, located
 from tasks.source.partitions import partitions, with_partition
-from tasks.source.reading import plain_texts
+from tasks.source.reading import plain_texts, row_bytes
 from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
+CHUNK_SHARE = 8
+"""Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
 LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
 
@@ -45,10 +47,11 @@ def read_source(job: Job, store: Store) -> Source:
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
         readable = _as_parquet(job, one, store)
         with at_rest(readable.path, one.name, readable.stat):
-            schema, groups = footer(readable.path, one.name)
+            schema, groups, size = footer(readable.path, one.name)
         digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
         read = readable._asdict() | {"digest": digest}
-        files.append(SourceFile(name=one.name, groups=groups, texts=plain_texts(schema), partition=partition, **read))
+        width = max(row_bytes(schema), size // max(sum(groups), 1))
+        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=plain_texts(schema), partition=partition, **read))
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "evolve":
@@ -63,7 +66,7 @@ def read_source(job: Job, store: Store) -> Source:
         raise SourceError.empty(len(files))
     return Source(
         files=tuple(files),
-        chunks=tuple(chunks_of(files, schemas, job.chunk_rows, store)),
+        chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.memory // CHUNK_SHARE, store)),
         payload=(*payload, *treated),
         columns=columns,
         published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
@@ -94,8 +97,8 @@ def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
     return read
 
 
-def footer(path: Path, name: str) -> tuple[pa.Schema, tuple[int, ...]]:
-    """Returns the columns of a Parquet file and how many records each of its row groups holds.
+def footer(path: Path, name: str) -> tuple[pa.Schema, tuple[int, ...], int]:
+    """Returns the columns of a Parquet file, how many records each of its row groups holds, and how many bytes all take uncompressed.
 
     Raises:
         SourceError: it cannot be read.
@@ -103,8 +106,9 @@ def footer(path: Path, name: str) -> tuple[pa.Schema, tuple[int, ...]]:
     try:
         with pq.ParquetFile(path) as file:
             # Metadata may hold anything, an index or a value; nothing of it goes on from here.
-            groups = tuple(file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups))
-            return file.schema_arrow.remove_metadata(), groups
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            rows, size = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
+            return file.schema_arrow.remove_metadata(), rows, size
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(name, "parquet") from None
 

@@ -58,24 +58,25 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
     Args:
         job: Gives memory and threads.
         spill: Folder for what does not fit.
-        last: For a step at the end of a run: what the phases before it still hold leaves a third of a large memory.
+        last: For a step at the end of a run, which works alone: it takes two thirds of a large memory, what the phases before it still hold
+            the rest.
 
     Raises:
         StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
     """
     left = min(job.memory, max(job.memory * 2 // 3, ENOUGH)) if last else job.memory
-    return database(left, spill, job.threads)
+    return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY)
 
 
 @contextmanager
-def database(memory: int, spill: Path, threads: int | None = None) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Opens an in-memory database that takes at most half of ``memory`` bytes and spills into ``spill``.
+def database(memory: int, spill: Path, threads: int | None = None, share: int = SHARE_OF_MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Opens an in-memory database that takes at most one in ``share`` parts of ``memory`` bytes and spills into ``spill``.
 
     Raises:
         StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
     """
     settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": f"{memory // SHARE_OF_MEMORY}B",
+        "memory_limit": f"{memory // share}B",
         # Spill is plain text and outlives SIGKILL; by default it would lie in the working directory, here the next run removes it.
         "temp_directory": str(spill),
         # To keep the order of rows costs memory; a step that relies on it asks for it.

@@ -6,18 +6,15 @@ and is put in canonical order. What reaches the release is a function of the set
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pyarrow import ipc
 
-from core.columns.coding import smallest_type
-from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
+from core.columns.release_order import assign_files, canonical_order, first_files
 from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from schemas.errors.base import SourceError
@@ -33,8 +30,11 @@ from tasks.store.store import Artifact, Store
 from tasks.writing.files import published_schema, write_release
 from tasks.writing.members import Part, keep_members
 from tasks.writing.people import Assigned, digests_in, keep_people
+from tasks.writing.runs import RunWriter, gathered, write_run
 
 RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
+ROUND_SHARE = 12
+"""Which part of the memory the records of a chunk take before they are set apart."""
 
 
 def output_files(recoding: Recoding, rows_per_file: int) -> int:
@@ -45,7 +45,7 @@ def output_files(recoding: Recoding, rows_per_file: int) -> int:
 
 def run_key(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk) -> Key:
     """Returns the key of a chunk's run."""
-    return RUNS.key(chunk.key, coding.key, artifacts.digests, source.payload_key, job.rows_per_file)
+    return RUNS.key(chunk.key, coding.key, artifacts.digests, source.payload_key, source.file_rows(job))
 
 
 def members_key(coding: Coding, artifacts: RecodingArtifacts, chunk: Chunk) -> Key:
@@ -66,11 +66,18 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
 
     def write(path: Path) -> int:
         recoding = load_recoding(job, coding, artifacts, store)
-        classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
-        keep_members(chunk, members_key(coding, artifacts, chunk), lambda: classes, store)
+        first, spread = first_files(recoding.sizes, source.file_rows(job))
+        found: list[Assigned] = []
+        with RunWriter(path, int((first + spread).max(initial=0)), job.memory // ROUND_SHARE) as run:
+            for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
+                released = classes[classes >= 0]
+                found.append((classes, links_of(job, source, recoding.labels, released, payload) if job.columns.person else []))
+                published = _withheld(job, source, recoding.labels, released, payload)
+                run.add(released, published, assign_files(released, first, spread, published.columns))
+        keep_members(chunk, members_key(coding, artifacts, chunk), lambda: np.concatenate([classes for classes, _ in found]), store)
         if job.columns.person:
-            keep_people(job, chunk, key, lambda: (classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)), store)
-        return set_apart(path, job, source, recoding.labels, recoding.sizes, classes[classes >= 0], payload)
+            keep_people(job, chunk, key, lambda: _together(job, found), store)
+        return run.rows
 
     return store.make("runs", key, ".arrow", write)
 
@@ -86,9 +93,10 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
     """
 
     def assigned() -> Assigned:
-        recoding = load_recoding(job, coding, artifacts, store)
-        classes, payload = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
-        return classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)
+        recoding, found = load_recoding(job, coding, artifacts, store), []
+        for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
+            found.append((classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)))
+        return _together(job, found)
 
     return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
 
@@ -105,7 +113,8 @@ def members_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sou
 
     def assigned() -> NDArray[np.int32]:
         recoding = load_recoding(job, coding, artifacts, store)
-        return _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))[0]
+        batches = _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store))
+        return np.concatenate([classes for classes, _ in batches])
 
     return keep_members(chunk, members_key(coding, artifacts, chunk), assigned, store)
 
@@ -126,29 +135,31 @@ def links_of(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int
     return [published.column(source.payload.index(name)) for name in job.columns.linking]
 
 
+def _together(job: Job, found: Sequence[Assigned]) -> Assigned:
+    """Puts the classes and links of the batches of a chunk together."""
+    links = [pa.chunked_array([links[place] for _, links in found]) for place in range(len(job.columns.linking))]
+    plain = [pa.concat_arrays(link.unify_dictionaries().chunks) for link in links]
+    return np.concatenate([np.empty(0, np.int32), *(classes for classes, _ in found)]), plain
+
+
 def _assigned(
     job: Job, coding: Coding, recoding: Recoding, source: Source, chunk: Chunk, withheld: Withheld | None
-) -> tuple[NDArray[np.int32], pa.RecordBatch]:
-    """Returns the class of each record of a chunk, and the payload of the released ones."""
+) -> Iterator[tuple[NDArray[np.int32], pa.RecordBatch]]:
+    """Yields the class of each record of a chunk, batch by batch, and the payload of the released ones."""
     digests, start = (None if withheld is None else digests_in(job, chunk)), 0
     stages = [(CellCoder.at(coding, stage.node), stage.assigner) for stage in recoding.stages]
     names = qid_names(job)
-    classes, parts = [np.empty(0, np.int32)], []
     try:
         for batch in read_published(job, source, chunk, [*names, *source.payload]):
             assigned = assign(stages, batch.columns[: len(names)])
             if withheld is not None and digests is not None:
                 withhold(assigned, digests[start : start + len(assigned)], withheld["person"], withheld["class"], int(SUPPRESSED))
                 start += len(assigned)
-            kept = assigned >= 0
-            classes.append(assigned)
-            parts.append(batch.select(list(source.payload)).filter(pa.array(kept)) if source.payload else batch.select([]))
+            # Without payload a batch would not know how many records it has.
+            kept = batch.select([len(names) + place for place in range(len(source.payload))])
+            yield assigned, kept.filter(pa.array(assigned >= 0)) if source.payload else kept
     except LookupError:
         raise SourceError.changed(chunk.name) from None
-    if not source.payload:
-        return np.concatenate(classes), pa.RecordBatch.from_arrays([], names=[])
-    table = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
-    return np.concatenate(classes), table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], schema=table.schema)
 
 
 def assign(stages: Sequence[tuple[CellCoder, Assigner]], columns: Sequence[pa.Array]) -> NDArray[np.int32]:
@@ -189,7 +200,7 @@ def set_apart(
         payload: What else the records publish.
     """
     payload = _withheld(job, source, labels, classes, payload)
-    first, spread = first_files(sizes, job.rows_per_file)
+    first, spread = first_files(sizes, source.file_rows(job))
     return write_run(path, classes, payload, assign_files(classes, first, spread, payload.columns))
 
 
@@ -206,23 +217,6 @@ def _withheld(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.in
         for name, column in zip(source.payload, payload.columns, strict=True)
     ]
     return pa.RecordBatch.from_arrays(columns, schema=payload.schema)
-
-
-def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
-    """Writes one record batch per output file, from the first to the last; a file without records gets an empty batch."""
-    # Narrow integers are sorted by radix.
-    order = np.argsort(files.astype(smallest_type(int(files.max(initial=0)) + 1)), kind="stable")
-    arrays = [pa.array(classes[order]), *(column.take(pa.array(order)) for column in payload.columns)]
-    # By position: a column of the source may have any name, ours included.
-    ordered = pa.RecordBatch.from_arrays(arrays, names=[str(position) for position in range(len(arrays))])
-    ends = np.cumsum(np.bincount(files)) if len(files) else np.empty(0, np.int64)
-    with ipc.new_file(path, ordered.schema, options=ipc.IpcWriteOptions(compression="lz4")) as writer:
-        start = 0
-        # A batch for each, empty ones too, so that an output file finds its part of a run by its number and reads nothing else.
-        for end in ends.tolist():
-            writer.write_batch(ordered.slice(start, end - start))
-            start = end
-    return len(classes)
 
 
 def file_keys(step: Step, artifacts: RecodingArtifacts, source: Source, runs: Sequence[Artifact]) -> Callable[[int], Key]:
@@ -247,47 +241,10 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
         runs: What ``write_run`` wrote.
         number: Of the output file.
     """
-    classes, payload = _gathered(runs, number, source)
+    classes, payload = gathered(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.
     order = canonical_order(classes, payload)
     rows = pa.array(order)
     columns = take_labels(labels, classes[order])
     columns |= {name: column.take(rows) for name, column in zip(source.payload, payload, strict=True)}
     return write_release(path, columns, published_schema(labels, source))
-
-
-def _gathered(runs: Sequence[Path], number: int, source: Source) -> tuple[NDArray[np.int32], list[pa.Array]]:
-    batches = []
-    for path in runs:
-        # Mapped, so that of a run only the pages of one batch are read.
-        with pa.memory_map(str(path)) as mapped:
-            run = ipc.open_file(mapped)
-            if number < run.num_record_batches:
-                batches.append(run.get_batch(number))
-            schema = run.schema
-    table = pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
-    classes = table.column(0).to_numpy()
-    return classes, [_only_used(_combined(table.column(position + 1))) for position in range(len(source.payload))]
-
-
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
-
-
-def _only_used(column: pa.Array) -> pa.Array:
-    """Leaves the dictionary entries that records use, each once and ascending.
-
-    Entries without a record would be written all the same, and could be those of a suppressed one; the order in which entries were found
-    is that of the source.
-    """
-    if not isinstance(column, pa.DictionaryArray):
-        return column
-    valid = column.indices.is_valid().to_numpy(zero_copy_only=False)
-    indices = column.indices.fill_null(0).to_numpy()
-    used = np.flatnonzero(np.bincount(indices[valid], minlength=len(column.dictionary)))
-    entries = column.dictionary.take(pa.array(used))
-    _, firsts, ranks = np.unique(dense_ranks(entries)[0], return_index=True, return_inverse=True)
-    found = np.zeros(max(len(column.dictionary), 1), np.int32)
-    found[used] = ranks
-    return pa.DictionaryArray.from_arrays(pa.array(found[indices], mask=~valid), entries.take(pa.array(firsts)))

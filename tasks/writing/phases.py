@@ -63,7 +63,7 @@ def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingAr
         SkaldError: whatever a step raises.
     """
     coding = load_coding(run.job, domain, run.store)
-    count = releases.output_files(load_recoding(run.job, coding, recoding, run.store), run.job.rows_per_file)
+    count = releases.output_files(load_recoding(run.job, coding, recoding, run.store), source.file_rows(run.job))
     key = releases.file_keys(releases.FILES, recoding, source, runs)
     arguments = (run.job, domain, recoding, source, runs, run.store)
     return map_groups(run, "files", _write_files, range(count), key, *arguments)

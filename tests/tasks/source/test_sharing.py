@@ -21,8 +21,8 @@ def file(digest: str, *groups: int, name: str | None = None) -> SourceFile:
     return SourceFile(name=name or digest, path=Path(digest), digest=digest, stat=None, groups=groups)
 
 
-def cut(folder: Path, files: Sequence[SourceFile], most: int = 100, schemas: Sequence[pa.Schema] = ()) -> list[Chunk]:
-    return chunks_of(files, schemas or [ONE] * len(files), most, Store.at(folder))
+def cut(folder: Path, files: Sequence[SourceFile], most: int = 100, schemas: Sequence[pa.Schema] = (), size: int = 10**9) -> list[Chunk]:
+    return chunks_of(files, schemas or [ONE] * len(files), most, size, Store.at(folder))
 
 
 def ranges(chunks: Sequence[Chunk]) -> list[tuple[str, int, int]]:

@@ -1,0 +1,54 @@
+"""Long records: files are cut by bytes and runs are written in rounds, and neither files, chunks nor rounds change a byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tasks.source import chunks
+from tasks.writing import classes
+from tests.conftest import Anonymise
+from tests.jobs import data_files, digests, people, people_job, released
+
+ROWS = 900
+TABLE = people(ROWS).append_column("essay", pa.array([f"{number % 700:05d}" * 40 if number % 9 else None for number in range(ROWS)]))
+
+
+def wide_job(folder: Path, table: pa.Table = TABLE, **parts: int) -> Path:
+    path = people_job(folder, table, **parts)
+    path.write_text(path.read_text().replace("  - visits\n", "  - visits\n  - essay\n"))
+    return path
+
+
+def test_files_are_cut_by_bytes_whatever_files_and_chunks_the_records_come_in(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = anonymise(wide_job(tmp_path / "whole"))
+    monkeypatch.setattr(chunks, "FILE_SHARE", 256_000_000)
+    monkeypatch.setattr(chunks, "LEAST_FILE", 60_000)
+    cut = anonymise(wide_job(tmp_path / "cut"))
+    assert len(data_files(whole.folder)) == 1
+    # Of a record the numbers and dates take 32 bytes or more, the texts 178 on average.
+    assert 3 <= len(data_files(cut.folder)) <= 8
+    order = np.random.default_rng(3).permutation(ROWS)
+    other = anonymise(wide_job(tmp_path / "other", TABLE.take(order), files=5, row_group=40), "chunk_rows=110", "threads=1")
+    assert digests(other.folder) == digests(cut.folder)
+    names = released(whole.folder).columns
+    assert released(whole.folder).sort(names).equals(released(cut.folder).sort(names))
+
+
+@pytest.mark.parametrize("settings", [[], ["columns.insensitive=[]"], ["suppression.limit=0.4", "suppression.treatment=mask"]])
+def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]
+) -> None:
+    if "columns.insensitive=[]" in settings:
+        settings = [*settings, "columns.identifiers=[person, note, score, visits, essay]"]
+    cuts = [*settings, "rows_per_file=200"]
+    whole = anonymise(wide_job(tmp_path / "whole", row_group=50), *cuts)
+    monkeypatch.setattr(classes, "ROUND_SHARE", 2**60)
+    monkeypatch.setattr("tasks.source.reading.BATCH_ROWS", 70)
+    rounds = anonymise(wide_job(tmp_path / "rounds", row_group=50), *cuts)
+    assert digests(rounds.folder) == digests(whole.folder)
