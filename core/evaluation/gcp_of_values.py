@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.clustering.criteria import dense
-from core.columns.coding import single_word
+from core.columns.coding import places_among
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
@@ -29,8 +29,7 @@ def held_gcp(
         hierarchies: One per QID.
     """
     groups = [hierarchy.groups[level][codes] for hierarchy, level, codes in zip(hierarchies, chosen.node, cells.groups, strict=True)]
-    # The cells of the node are ascending, so that the number of a class among them is its place.
-    numbers: NDArray[np.int64] = np.unique(single_word(chosen.packing.pack(groups)), return_inverse=True)[1]
+    numbers = places_among(chosen.words, chosen.packing.pack(groups), chosen.packing.product)
     sets = Sets.of(dense(np.where(failing[numbers], SUPPRESSED, numbers).astype(np.int32)))
     suppressed, sizes = int(chosen.counts[failing].sum()), chosen.counts[~failing]
     lost = sum(float(np.dot(held_penalties(codes, sets, domain), sizes)) for codes, domain in zip(cells.groups, domains, strict=True))

@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from core.columns.node import Node
+from core.evaluation.gcp_of_values import held_gcp
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.persons.node_cells import cells_at
 from core.persons.visits import Visits
+from core.privacy.class_tables import without_sensitive
 from core.privacy.models import PrivacyModel
 from core.recoding.recoding import Recoding, recode
 from schemas.job.job import Job
@@ -95,5 +97,8 @@ def recode_node(
         "c_avg": c_avg(int(persons[kept].sum()), len(counts), job.privacy.k),
         "suppression_rate": suppressed / records,
     } | found.measured
+    if linked is None and not any(counted.node):
+        # Of cells at a coarser root nobody knows which values they hold.
+        loss["gcp_held"] = held_gcp(without_sensitive(counted, coding.hierarchies), chosen, failing, coding.domains, coding.hierarchies)
     why = {what: number for what, number in (("k", few), ("linked" if linked else "spread", suppressed - few)) if number}
     return Made(recoding, suppressed, int(recoding.sizes.sum()) - (records - suppressed), loss, ncp, why)
