@@ -76,10 +76,12 @@ def known_kinds(commands: Commands, folder: Path, random: Random, tally: Tally) 
     kinds, play = import_module(f"{REGISTRY}.kinds"), import_module(f"{REGISTRY}.play")
 
     def publish(job: Path, *settings: str) -> Path:
-        signing = {name: value for name, value in os.environ.items() if name == "SKALD_SIGNING_KEY"}
+        signing = {name: value for name, value in os.environ.items() if name in {"SKALD_SIGNING_KEY", "SKALD_SECRET"}}
         commands(job.parent, "run", "job.yaml", *(part for one in settings for part in ("--set", one)), limits=None, **signing)
         return job.parent / "releases" / (job.parent / "releases" / "CURRENT").read_text().strip()
 
+    # Copies have no work folder, whose secret tells that a manifest is of the job.
+    os.environ.setdefault("SKALD_SECRET", f"{random.getrandbits(256):064x}")
     made, known = play.finished(folder, publish), list(kinds.all_kinds())
     random.shuffle(known)
     for number, one in enumerate(known):

@@ -41,10 +41,13 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
     def made() -> tuple[Any, Anonymised]:
         from flows.python.frames import read_frame, write_frame
         from tasks.store.passing import clear_passed, passing
+        from tasks.store.work_folder import MARK
 
         _check_silent(job, settings)
         clear_passed(Path(gettempdir()), LEFT)
         with passing(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
+            # What goes again is no release: it is not registered, and held against none.
+            (folder / MARK).touch()
             kind = write_frame(frame, folder / "table.parquet")
             published = run_job(job, (*settings, *_places(folder)), direct=True)
             release = Path(published.folder)

@@ -127,3 +127,11 @@ def test_what_is_no_table_for_the_job_is_told_without_a_value(frame: Any, said: 
     with pytest.raises(skald.SkaldError, match=said) as told:
         skald.anonymise(frame, JOB)
     assert "canary" not in str(told.value)
+
+
+def test_a_table_is_no_release_that_the_folder_of_jobs_would_know(tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    for k in (5, 6):
+        assert not skald.anonymise(TABLE, JOB, {"privacy.k": k})[1].manifest["overlaps"]
+    assert sorted(tmp_path.iterdir()) == before
