@@ -11,7 +11,10 @@ from typing import Literal
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
 ProposedRole = Literal["identifiers", "quasi_identifiers", "sensitive", "open"]
 
-NEARLY_UNIQUE = 0.9
+NEARLY_UNIQUE = 0.7
+"""Different values for each record above which a column tells who people are, whatever it is called."""
+FEW_VALUES, MANY_RECORDS = 50, 20.0
+"""Values at most, and records of each at least, for a column to name nobody, whatever it is called."""
 REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
 """Records of a value on average, at least, for a column to say whose they are; if its name says so too; and at most."""
 FREE_TEXT = 40
@@ -57,8 +60,9 @@ class Profile:
         distinct: How many are different, about.
         shortest, longest: Characters of a text.
         mean_length: Characters of a text on average.
-        span: Greatest less least number; 0 for other kinds.
+        span: What all but a hundredth of the numbers at either end lie in; 0 for other kinds.
         digits: Whether every text is of digits.
+        coded: Whether texts are codes: short, of letters and digits without spaces, and most with a digit.
     """
 
     name: str
@@ -70,6 +74,7 @@ class Profile:
     mean_length: float = 0.0
     span: float = 0.0
     digits: bool = False
+    coded: bool = False
 
     @property
     def uniqueness(self) -> float:
@@ -129,6 +134,8 @@ def _role(profile: Profile) -> tuple[ProposedRole, str]:
     # Identifiers come first: of two words in a name the one that withholds more decides.
     for role, known in WORDS.items():
         if named & known:
+            if role == "identifiers" and profile.distinct <= FEW_VALUES and profile.mean_records >= MANY_RECORDS:
+                return "open", ""
             return role, "by its name"
     if named and named <= SUBJECTS:
         return "identifiers", "by its name"
@@ -163,9 +170,9 @@ def hierarchy_of(profile: Profile) -> tuple[str | None, str]:
         case "integer" | "double":
             return f"{{widths: [{', '.join(widths(profile.span, whole=profile.kind == 'integer', distinct=profile.distinct))}]}}", ""
         case "text":
-            code = (profile.digits or _is_code(profile)) and 1 < profile.longest <= LONGEST_CODE
+            code = (profile.digits or profile.coded or _is_code(profile)) and 1 < profile.longest <= LONGEST_CODE
             kept = range(profile.longest, 0, -1) if code else [max(profile.longest, 1)]
-            return f"{{prefix: [{', '.join(map(str, kept))}]}}", "" if code else "kept or withheld"
+            return f"{{prefix: [{', '.join(map(str, kept))}]}}", "" if code else "kept or withheld; groups by: skald hierarchy draft"
     return None, ""
 
 

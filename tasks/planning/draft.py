@@ -23,7 +23,8 @@ PERSON = "many values, each of several records"
 QUASI_IDENTIFIERS = (
     "  # Known to others, and telling together who somebody is: coarsened. Where two ways are equally good, those named first",
     "  # stay finer. A prefix as long as the longest text keeps a value or withholds it. Better: list groups in a file (lines",
-    "  # of value;group;*) and say {csv: hierarchies/FILE.csv}, or write them out: {tree: {group: [value, value]}}.",
+    "  # of value;group;*; 'skald hierarchy draft' writes a first one) and say {csv: FILE.csv}, or write them out:",
+    "  # {tree: {group: [value, value]}}.",
 )
 
 
