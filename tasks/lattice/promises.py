@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from math import floor
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.numbers import is_numerical
 from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of, relaxed
-from schemas.errors.base import PrivacyError
+from schemas.errors.base import PrivacyError, SourceError
 from schemas.errors.methods import LevelsError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
@@ -69,6 +71,22 @@ def check_promise(job: Job, coding: Coding) -> None:
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
     if (relaxed(model) if job.columns.person else model).fails(np.array([coding.records]), spreads)[0]:
         raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
+
+
+def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
+    """Refuses to publish as intervals what is neither numbers nor dates.
+
+    Args:
+        coding: Domains and hierarchies.
+        ways: How each QID is published, None for the usual way; none at all where all are published so.
+
+    Raises:
+        SourceError: ``generalisation: interval`` for such a QID.
+    """
+    for domain, way in zip(coding.domains, ways, strict=False):
+        if way == "interval" and not is_numerical(domain):
+            kind = str(domain.values.type)
+            raise SourceError.wrong_type(domain.qid, kind, "published as an interval", "choose hierarchy, prefix or set")
 
 
 def nothing_left(job: Job, coding: Coding) -> PrivacyError:

@@ -17,7 +17,7 @@ from core.mondrian.partition import Rules
 from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Codes, Cutting, total_losses
 from core.recoding.recoding import recoding_tables
-from schemas.errors.base import PrivacyError, SourceError
+from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments, MondrianMethod
 from tasks.counting.coding import Coding, load_coding
@@ -26,7 +26,7 @@ from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.lattice.promises import asked, check_promise, privacy_model, whole_counts
+from tasks.lattice.promises import asked, check_intervals, check_promise, privacy_model, whole_counts
 from tasks.records.recodings import LocalOutcome
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -94,10 +94,7 @@ def check_whole(job: Job, coding: Coding) -> None:
         HierarchyError: the hierarchy's file cannot be read.
     """
     check_promise(job, coding)
-    for axis, way in zip(cutting_of(job, coding).axes, cutting_of(job, coding).ways, strict=True):
-        if way == "interval" and axis.numbers is None:
-            dtype = str(coding.domains[[domain.qid for domain in coding.domains].index(axis.qid)].values.type)
-            raise SourceError.wrong_type(axis.qid, dtype, "published as an interval", "choose hierarchy, prefix or set")
+    check_intervals(coding, cutting_of(job, coding).ways)
 
 
 def bytes_of_rows(coding: Coding, rows: int) -> int:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import Words
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.rollups import roll_up
+from core.histograms.rollups import packing_of, roll_up
 from core.lattice.branch_and_bound import Branching
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
@@ -128,7 +128,8 @@ def _drawn(coding: Coding, parts: Sequence[Artifact], share: float, samples: int
 def _added(coding: Coding, pieces: list[tuple[Words, NDArray[np.int64]]]) -> Histogram:
     words = tuple(np.concatenate(word) for word in zip(*(words for words, _ in pieces), strict=True))
     counts = np.concatenate([counts for _, counts in pieces])
-    return Histogram(coding.finest, coding.packing, *count_cells(words, coding.packing.product, counts))
+    packing = packing_of(coding.finest, coding.axes)
+    return Histogram(coding.finest, packing, *count_cells(words, packing.product, counts))
 
 
 def _gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:

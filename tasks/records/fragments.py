@@ -14,8 +14,9 @@ from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
-from tasks.lattice.promises import check_promise, whole_counts
+from tasks.lattice.promises import check_intervals, check_promise, whole_counts
 from tasks.records.coding import Records, bytes_of_records
+from tasks.records.partitions import ways_of
 from tasks.records.recodings import recoded
 
 
@@ -25,8 +26,10 @@ def need_fragments(job: Job, coding: Coding) -> bool:
     Raises:
         PrivacyError: fewer than k records, all of them together break a privacy model, or the job wants outliers suppressed, which takes a
             pool of all of them.
+        SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
     """
     check_promise(job, coding)
+    check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
     if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":

@@ -18,7 +18,7 @@ from core.privacy.risk import ClassSizes, risk_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.job.method import METHODS as FLOWS
 from tasks.publication.verify_and_publish import Published
-from tests.conftest import CommandLine
+from tests.conftest import Anonymise, CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.oracles.hierarchies import first_appearance
 
@@ -292,3 +292,8 @@ def test_killed_in_every_step_a_run_continues_and_ends_in_the_same_bytes(run: An
     assert done.returncode == 0, done.stderr
     release = tmp_path / "releases" / (tmp_path / "releases" / "CURRENT").read_text().strip()
     assert digests(release) == undisturbed
+
+
+def test_intervals_of_words_are_refused_before_anything_is_grouped(anonymise: Anonymise, tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"'sex'.*published as an interval"):
+        anonymise(people_job(tmp_path, method={"name": "kmember", "generalisation": {"sex": "interval"}}))
