@@ -97,7 +97,9 @@ def label_cost(records: Records, qid: int, way: str, values: set[Any], members: 
     if way != "hierarchy" and None in values:
         return 1.0
     if way == "interval":
-        return float((max(values) - min(values)) / (known[-1] - known[0]))
+        # Each end is a whole number of small units.
+        ends = [round((value - known[0]) / (known[-1] - known[0]) * UNIT) for value in (max(values), min(values))]
+        return (ends[0] - ends[1]) / UNIT
     if way == "prefix":
         texts = [str(value) for value in values]
         shared = next((n for n in range(min(map(len, texts)), 0, -1) if len({text[:n] for text in texts}) == 1), 0)

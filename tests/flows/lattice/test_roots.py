@@ -45,7 +45,9 @@ def test_several_small_roots_find_what_one_large_root_finds(anonymise: Anonymise
     manifest = made.manifest
     assert len(manifest.search["roots"]) > 1
     assert manifest.optimal == "certified"
-    assert (manifest.node, manifest.loss, manifest.suppressed) == (whole.node, whole.loss, whole.suppressed)
+    # Which values classes hold is known where the finest cells are counted as a whole.
+    losses = {name: value for name, value in whole.loss.items() if name != "gcp_held"}
+    assert (manifest.node, manifest.loss, manifest.suppressed) == (whole.node, losses, whole.suppressed)
     assert [file.sha256 for file in manifest.files] == [file.sha256 for file in whole.files]
 
 
@@ -68,4 +70,4 @@ def test_further_roots_are_kept_for_the_next_k(anonymise: Anonymise, tmp_path: P
         chunks = list((tmp_path / ".skald" / "people" / "artifacts" / "histograms").glob("*.parquet"))
     assert kept <= after
     assert len(kept) > 1
-    assert len(chunks) == 3
+    assert len(chunks) == 1
