@@ -18,7 +18,7 @@ from core.privacy.risk import ClassSizes, risk_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.job.method import METHODS as FLOWS
 from tasks.publication.verify_and_publish import Published
-from tests.conftest import Anonymise, CommandLine
+from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
 from tests.oracles.hierarchies import first_appearance
 
