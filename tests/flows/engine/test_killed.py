@@ -180,7 +180,8 @@ def test_of_past_nights_only_what_can_be_used_again_is_kept(anonymise: Anonymise
         write_parquet(tmp_path / "people" / f"{night}", people(30, seed=night))
         made = anonymise(job, "source.path=people/**/*.parquet")
     kept = {step.name: len(list(step.glob("*.record"))) for step in (tmp_path / ".skald" / "people" / "artifacts").iterdir()}
-    assert (kept["domains"], kept["histograms"]) == (MOST_KEPT + 3, MOST_KEPT + 3)
+    # The two files of the first night share a chunk, those of later nights have one each.
+    assert (kept["domains"], kept["histograms"]) == (MOST_KEPT + 2, MOST_KEPT + 2)
     assert kept["releases"] == MOST_KEPT
     assert kept["histogram"] == kept["sizes"] == kept["lattice"] == 1
     assert max(kept["domain"], kept["cells"], kept["classes"]) <= MOST_KEPT
