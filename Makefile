@@ -19,7 +19,7 @@ $(VENV)/running: pyproject.toml constraints.txt
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "Making $(VENV) with what developing needs, about two gigabytes from the package index; some minutes, without a word."
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) --quiet '.[dev]'
+	$(INSTALL) '.[dev]' --quiet
 	@touch $(VENV)/running $@
 
 demo: $(VENV)/running
