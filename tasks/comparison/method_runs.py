@@ -187,7 +187,7 @@ def _figures(
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
     held = manifest.loss.get("gcp_held")
     # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
-    if manifest.node is not None and histogram is not None and manifest.remainder is None:
+    if held is None and manifest.node is not None and histogram is not None and manifest.remainder is None:
         held = held_gcp(job, coding, histogram, manifest.node, store)
     return Figures(
         released=sum(size * classes for size, classes in sizes.items()),

@@ -44,8 +44,7 @@ def add_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artif
     coding = load_coding(job, domain, store)
     if root != coding.finest:
         # A root was chosen because it fits; a node that is replayed, or that the job names, need not.
-        known = job.replay is not None or full_domain(job.method).node is not None
-        most = job.memory // BYTES_PER_CELL if known else packing_of(root, coding.axes).product
+        most = job.memory // BYTES_PER_CELL if is_taken(job) else packing_of(root, coding.axes).product
         return count_roots(coding, [root], parts, store, most)[0]
     packing = packing_of(root, coding.axes)
     schema = histogram_schema(len(packing.words))
@@ -59,6 +58,11 @@ def add_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artif
         return write_table(path, cell_table(words, counts), schema, "histogram", "cell_0")
 
     return store.make("histogram", histogram_key(coding, root, parts), ".parquet", write)
+
+
+def is_taken(job: Job) -> bool:
+    """Tells whether a job takes a node that is known beforehand, an earlier release's or one that it names."""
+    return job.replay is not None or full_domain(job.method).node is not None
 
 
 def histogram_key(coding: Coding, root: Node, parts: Sequence[Artifact]) -> Key:

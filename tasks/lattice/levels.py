@@ -10,11 +10,6 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
 
 
-def is_taken(job: Job) -> bool:
-    """Tells whether a job takes a node that is known beforehand, an earlier release's or one that it names."""
-    return job.replay is not None or full_domain(job.method).node is not None
-
-
 def searched(job: Job, coding: Coding) -> tuple[Hierarchy, ...]:
     """Returns the axes of the lattice that is searched: those of the coding, within ``method.levels``.
 

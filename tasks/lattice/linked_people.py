@@ -29,8 +29,9 @@ from schemas.errors.methods import LevelsError
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
+from tasks.counting.histograms import is_taken
 from tasks.counting.visits import pairs_by_share
-from tasks.lattice.levels import is_taken, searched
+from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought
 from tasks.lattice.promises import most_suppressed
 from tasks.lattice.replay import fails_here

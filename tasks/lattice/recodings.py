@@ -22,11 +22,11 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.histograms import fingerprints, load_histogram
+from tasks.counting.histograms import fingerprints, is_taken, load_histogram
 from tasks.counting.visits import People, visits_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
-from tasks.lattice.levels import is_taken, named_node, searched
+from tasks.lattice.levels import named_node, searched
 from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
