@@ -28,6 +28,7 @@ from flows.commands.reveal import reveal
 from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
+from flows.loading import load_less
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import PrintingError, ServerError
 from tasks.engine.runners import RunnerName, choose_runner
@@ -81,6 +82,7 @@ def as_process() -> None:
 
     Taking modules apart would cost a quarter of a small run.
     """
+    load_less()
     try:
         main()
     except SystemExit as ended:
