@@ -28,7 +28,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.publication.staging import published
 from tasks.release.names import check_names
-from tasks.source.object_store import file_system, told
+from tasks.store.object_stores import file_system, told
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
 from tasks.store.passing import clear_passed, passing
