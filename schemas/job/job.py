@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, Valida
 
 from schemas.errors.base import JobError, nearest
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
-from schemas.job.connection import Target
+from schemas.job.connection import Target, Work
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
@@ -80,8 +80,9 @@ class Job(StrictModel):
     endpoints: Literal["observed", "shared"] | None = None
     """Where the range of a class of numbers or dates ends: at its least and greatest value, each of which is somebody's, or at a value
     that k people have or a bin's edge, with k people at or beyond it. Shared unless it is said. Bins of a hierarchy end where they do."""
-    work: PathText | None = None
-    """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
+    work: Work | None = None
+    """The folder of the artefacts, or a prefix of a bucket such as s3://bucket/prefix; .skald/<name> beside the job file unless it is
+    said."""
     chunk_rows: Annotated[int, Field(ge=1)] = 1_000_000
     """Rows of a chunk, about."""
     rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
@@ -93,6 +94,7 @@ class Job(StrictModel):
     run_by: Title | None = None
     """Who runs it, for manifest and report; nobody is named unless it is said."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _at_hand: Path | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         """Takes the job file's folder from the validation context ``{"folder": Path}``; without one, the current folder."""
@@ -151,8 +153,31 @@ class Job(StrictModel):
 
     @property
     def work_path(self) -> Path:
-        """The folder of the artefacts, absolute."""
-        return self.resolve(self.work or Path(".skald", self.name))
+        """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand.
+
+        Raises:
+            JobError: the work is in a bucket and not at hand: what asks does not work with buckets.
+        """
+        if not isinstance(self.work, str):
+            return self.resolve(self.work or Path(".skald", self.name))
+        if self._at_hand is None:
+            # Never a folder in its place, of which nobody else would know.
+            raise JobError(self.name, [f"work is '{self.work}', and this does not work in a bucket yet; set 'work' to a folder"])
+        return self._at_hand
+
+    @property
+    def work_address(self) -> str | None:
+        """The prefix of a bucket that holds the artefacts, if it is one."""
+        return self.work if isinstance(self.work, str) else None
+
+    @property
+    def work_place(self) -> str:
+        """Where the artefacts are, as other runs and machines know it: an absolute path or an address."""
+        return self.work_address or str(self.work_path)
+
+    def has_at_hand(self, folder: Path | None) -> None:
+        """Notes where work that is in a bucket is at hand on this machine, until it is not any more."""
+        self._at_hand = folder
 
     @property
     def replay_path(self) -> Path:

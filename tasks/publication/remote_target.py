@@ -13,7 +13,7 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir
@@ -28,9 +28,9 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.publication.staging import published
 from tasks.release.names import check_names
-from tasks.source.object_store import file_system, told
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
+from tasks.store.object_stores import file_system, told
 from tasks.store.passing import clear_passed, passing
 
 MANIFEST, CURRENT = "manifest.json", "CURRENT"
@@ -45,7 +45,8 @@ def any_release(job: Job) -> bool:
         ObjectStoreError: the package of the object store is not installed.
     """
     named = f"{job.name}-{'[0-9a-f]' * 16}"
-    if any(job.target_path.glob(named)):
+    # Of work in a bucket nothing is at hand before its lease is held.
+    if not (job.target_address and job.work_address) and any(job.target_path.glob(named)):
         return True
     if not job.target_address:
         return False
@@ -64,8 +65,13 @@ def is_published(job: Job, release: str) -> bool:
     return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
-def recall(job: Job, release: str) -> Manifest | None:
+def recall(job: Job, release: str, check: Callable[[], None] = lambda: None) -> Manifest | None:
     """Returns the manifest of a release if it is published; completes the copy that a killed run had begun.
+
+    Args:
+        job: The job.
+        release: Its id.
+        check: As for `deliver`.
 
     Raises:
         StorageError: it was published, but files are missing, or the store cannot be read or written.
@@ -76,7 +82,7 @@ def recall(job: Job, release: str) -> Manifest | None:
         # Verified and whole, but not copied, or not all of it.
         manifest = published(job, release)
         if manifest is not None:
-            deliver(job, manifest)
+            deliver(job, manifest, check)
         return manifest
     system, root = file_system(job.target_address)
     with told(f"{job.target_address}/{release}"):
@@ -87,8 +93,13 @@ def recall(job: Job, release: str) -> Manifest | None:
     return manifest
 
 
-def deliver(job: Job, manifest: Manifest) -> None:
+def deliver(job: Job, manifest: Manifest, check: Callable[[], None] = lambda: None) -> None:
     """Copies a release that is published in the run's folder to the store, and removes it there.
+
+    Args:
+        job: The job.
+        manifest: Of the release.
+        check: Raises where another run has taken over; asked before the manifest is put.
 
     Raises:
         ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
@@ -113,6 +124,7 @@ def deliver(job: Job, manifest: Manifest) -> None:
             wrong += _digest(system, f"{root}/{release}/{path.relative_to(here).as_posix()}") != file_digest(path)
         if wrong:
             raise ObjectStoreError.differs(place, wrong)
+        check()
         try:
             _create(system, here / MANIFEST, f"{root}/{release}/{MANIFEST}")
         except FileExistsError:
@@ -173,8 +185,8 @@ def _finish(job: Job, system: Any, root: str, release: str) -> None:
 
 
 def _mark(job: Job) -> str:
-    # Of this machine's run folder, which is locked: what carries it is nobody else's.
-    return f".staging-{fingerprint_of(socket.gethostname(), str(job.work_path))[:8]}"
+    # Of this machine's run folder, or of work in a bucket, which is locked: what carries it is nobody else's.
+    return f".staging-{fingerprint_of(*([] if job.work_address else [socket.gethostname()]), job.work_place)[:8]}"
 
 
 def _remote_manifest(job: Job, release: str) -> Manifest | None:

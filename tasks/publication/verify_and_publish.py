@@ -60,7 +60,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
-        manifest = recall(run.job, release)
+        manifest = recall(run.job, release, run.work.check)
         if manifest is None:
             run.increment = increment_of(run, source)
         else:
@@ -150,8 +150,11 @@ def _finished(
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
         write_entry(run, whole, source, people, known.parts(known.columns) if registry else ())
         entry = registered(known, whole.release, registry) if registry else None
+        # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.
+        run.work.keep()
+        run.work.check()
         publish(job, staging, whole.release)
-        deliver(job, whole)
+        deliver(job, whole, run.work.check)
         if registry and entry:
             registry.believe(entry)
         return whole

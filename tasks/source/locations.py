@@ -19,6 +19,7 @@ from tasks.store.files import real_path, write_whole
 from tasks.store.keys import Step
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Store
+from tasks.store.work_folder import is_of_work
 
 # Bytes are copied as they are, whatever is read into them: nothing here, which knows the whole job, is worth fetching them again for.
 FETCHED = Step("fetched", "tasks.source.object_store")
@@ -75,7 +76,7 @@ def find_names(job: Job) -> list[str]:
     if strange := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(strange)
     work, target = real_path(job.work_path), real_path(job.target_path)
-    if own := [name for name in found if not is_address(name) and _is_written(job, Path(name), work, target)]:
+    if own := [name for name in found if (is_of_work(job, name) if is_address(name) else _is_written(job, Path(name), work, target))]:
         raise SourceError.own_files(len(own), own[0])
     return each_once(found)
 
