@@ -37,13 +37,10 @@ IN = """
 from pathlib import Path
 import flows.skald
 from schemas.job.job import load_job
-from tasks.store.files import owner_only
-from tasks.store.store import Store
+from tasks.source.opening import open_run
 from tasks.source.sources import read_source
-owner_only()
-job = load_job(Path("job.yaml"))
-store = Store.at(job.work_path)
-if RUN: read_source(job, store)
+with open_run(load_job(Path("job.yaml"))) as run:
+    if RUN: read_source(run)
 """
 OUT = """
 from pathlib import Path

@@ -56,7 +56,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     # A key that cannot be used is told of before hours are spent on what it was to sign.
     signer_of(run.job)
     with run.phase("source"):
-        source = with_keys(run.job, read_source(run.job, run.store))
+        source = with_keys(run.job, read_source(run))
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
