@@ -52,7 +52,7 @@ job = load_job(Path("job.yaml"))
 store, staging = Store(Path(".")), Path("staging")
 (staging / "data").mkdir(parents=True)
 files = [Artifact(step="", key="", file="release.parquet", rows=1, size=0, sha256="")]
-if RUN: stage_output(job, files, store, staging, Path("spill"))
+if RUN: stage_output(job, list(enumerate(files, 1)), store, staging, Path("spill"))
 """
 LEAST = 0.1
 DUCKDB = "import duckdb\nduckdb.sql('SELECT 1').fetchall()\n"
