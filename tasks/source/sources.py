@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from core.columns.column_types import plain_type, working_type
 from core.columns.common_types import told
@@ -18,12 +16,14 @@ from schemas.job.columns import REST
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
+from tasks.engine.runs import Run
 from tasks.source.at_rest import at_rest, stat_of
 from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
-from tasks.source.locations import Located, Readable, located
+from tasks.source.locations import Located, Readable, is_object, located
+from tasks.source.objects.looks import look_at_objects
 from tasks.source.partitions import partitions, with_partition
-from tasks.source.reading import plain_texts, row_bytes
+from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
@@ -34,24 +34,26 @@ LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
 
 
-def read_source(job: Job, store: Store) -> Source:
+def read_source(run: Run) -> Source:
     """Finds the files, digests them, checks their columns against the job, and cuts them into chunks.
 
     Raises:
         SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
         ObjectStoreError: an object cannot be read.
         StorageError: the disk is full or the folder cannot be written.
+        SkaldError: whatever else a step raises.
     """
+    job, store = run.job, run.store
     found = located(job, store)
+    remote = [one for one in found if is_object(one)]
+    looked = dict(zip((one.name for one in remote), look_at_objects(run, remote), strict=True))
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
-        readable = _as_parquet(job, one, store)
-        with at_rest(readable.path, one.name, readable.stat):
-            schema, groups, size = footer(readable.path, one.name)
-        digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
-        read = readable._asdict() | {"digest": digest}
+        read, (schema, groups, size) = looked.get(one.name) or _read_here(job, one, store)
+        digest = fingerprint_of(read.digest, partition) if partition else read.digest
         width = max(row_bytes(schema), size // max(sum(groups), 1))
-        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=plain_texts(schema), partition=partition, **read))
+        kept = {"path": read.path, "stat": read.stat, "content": read.content, "converted": read.converted, "digest": digest}
+        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=plain_texts(schema), partition=partition, **kept))
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "evolve":
@@ -97,20 +99,11 @@ def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
     return read
 
 
-def footer(path: Path, name: str) -> tuple[pa.Schema, tuple[int, ...], int]:
-    """Returns the columns of a Parquet file, how many records each of its row groups holds, and how many bytes all take uncompressed.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
-    try:
-        with pq.ParquetFile(path) as file:
-            # Metadata may hold anything, an index or a value; nothing of it goes on from here.
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            rows, size = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
-            return file.schema_arrow.remove_metadata(), rows, size
-    except (pa.ArrowException, OSError):
-        raise SourceError.unreadable(name, "parquet") from None
+def _read_here(job: Job, one: Located, store: Store) -> tuple[Readable, Footer]:
+    read = _as_parquet(job, one, store)
+    assert read.path is not None
+    with at_rest(read.path, one.name, read.stat):
+        return read, read_footer(read.path, one.name)
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:
