@@ -22,8 +22,10 @@ from schemas.job.job import Job
 from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed, listing
 from schemas.release.manifest import FORMAT, Document, Manifest, PublishedFile
 from schemas.release.report import Report
+from tasks.release.files import data_files
 from tasks.release.manifest import read_manifest
 from tasks.release.signing import is_signing
+from tasks.report.examples import examples_of
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
@@ -133,7 +135,8 @@ def complete(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> M
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
     Raises:
-        VerificationError: the manifest does not agree with the recount.
+        VerificationError: the manifest does not agree with the recount, or the files cannot be read.
+        EscapeError: links are among the staged files.
         SigningKeyError: there is a key, and it cannot be used.
         StorageError: the target cannot be written.
     """
@@ -143,7 +146,9 @@ def complete(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> M
     origin = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source_name": job.source.name, "run_by": job.run_by}
     manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
-        written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
+        terms = manifest.asked or terms_of(job, manifest.node)
+        examples = examples_of(f"release '{manifest.release}'", data_files(staging), manifest, terms)
+        written = write_report(staging, make_report(manifest, terms, recount, examples))
         documents = [Document(path=path.name, sha256=file_digest(path), code=report_code()) for path in written]
         manifest, text = listing(manifest, tuple(documents), signer.name if signer else None)
         written.append(_write(staging / MANIFEST, text))

@@ -18,6 +18,7 @@ from tasks.recount.recount import count_classes, file_faults, risk_faults
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.keyed import is_of_job
 from tasks.release.manifest import read_manifest
+from tasks.report.examples import examples_of
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.store.database import database
@@ -46,7 +47,7 @@ def report_again(release: Path, job: Job | None = None) -> Report:
     found = count_again(what, files, manifest, terms)
     if faults := again_faults(manifest, found):
         raise VerificationError(what, faults)
-    return make_report(manifest, terms, found)
+    return make_report(manifest, terms, found, examples_of(what, files, manifest, terms))
 
 
 def count_again(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:
