@@ -44,7 +44,7 @@ def page(template: str, **context: Any) -> str:
 def report_code() -> str:
     """Returns the fingerprint of all that makes a report of a manifest: where it is another, a report made again may look otherwise."""
     texts = [(Path(__file__).parent / "templates" / name).read_text("utf-8") for name in (TEMPLATE, SUMMARY)]
-    return fingerprint_of(*map(code_of, ("tasks.report.report", "tasks.report.examples", "tasks.report.page")), texts)
+    return fingerprint_of(*map(code_of, ("tasks.report.report", "tasks.release.examples", "tasks.report.page")), texts)
 
 
 @cache

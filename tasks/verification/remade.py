@@ -8,8 +8,8 @@ from core.recount.classes import Recount
 from schemas.release.evidence import DOCUMENTS
 from schemas.release.manifest import Manifest
 from schemas.release.terms import Terms
+from tasks.release.examples import examples_of
 from tasks.release.files import data_files
-from tasks.report.examples import examples_of
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 

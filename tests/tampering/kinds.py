@@ -15,8 +15,8 @@ from typing import Any, Literal
 
 from schemas.release.evidence import listing
 from schemas.release.manifest import Document, Manifest
+from tasks.release.examples import examples_of
 from tasks.report.again import count_again
-from tasks.report.examples import examples_of
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 from tasks.store.files import file_digest

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 import duckdb
 
@@ -20,6 +21,7 @@ from schemas.release.terms import Terms
 from tasks.release.files import layout_of, relation_of
 from tasks.store.database import database, quote
 
+File = TypeVar("File")
 EXAMPLES, MOST_COLUMNS, LONGEST = 3, 30, 60
 """Records that are shown, columns beside the quasi-identifiers of which values are looked for, and letters of a value."""
 
@@ -38,8 +40,7 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
         StorageError: the disk is full, or more memory is needed than there is.
     """
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
-    # Three files bound what is counted; k records that are found in them are k records of all.
-    some = list(dict.fromkeys((files[0], files[len(files) // 2], files[-1])))
+    some = looked_through(files)
     with TemporaryDirectory(prefix="skald-examples-") as spill, database(terms.memory, Path(spill)) as connection:
         try:
             source = relation_of(connection, some, layout_of(files, manifest.columns))
@@ -52,6 +53,11 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
         except duckdb.Error as error:
             # Of the error its kind alone: DuckDB's text may quote a cell.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+
+
+def looked_through(files: Sequence[File]) -> list[File]:
+    """Returns the first file, the middle one and the last: they bound what is counted, and k records in them are k records of all."""
+    return list({place: files[place] for place in (0, len(files) // 2, len(files) - 1)}.values())
 
 
 def _examples(
