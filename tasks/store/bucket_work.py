@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job
 from tasks.store.bucket import Bucket
-from tasks.store.bucket_store import BELOW, BucketStore
+from tasks.store.bucket_store import BELOW, CALLS, BucketStore
 from tasks.store.files import file_digest, private_folder, write_whole
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, kept_alive, take
@@ -33,7 +33,7 @@ from tasks.store.sealed import seal, unsealed_text
 from tasks.store.store import Store
 from tasks.store.work_folder import MARK, WORDS, Removed
 
-LIST, FILES, CALLS = "kept.json", "kept", "calls"
+LIST, FILES = "kept.json", "kept"
 AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
 """Where work is at hand, in the machine's folder for temporary files."""
 KEPT = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
@@ -108,7 +108,7 @@ def held_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
     """
     bucket = Bucket(address)
     _claim(bucket)
-    with _folder() as folder:
+    with scratch_folder() as folder:
         lease = take(bucket)
         with kept_alive(lease):
             listed, tag = _copy(bucket, folder)
@@ -130,13 +130,18 @@ def looked_at(job: Job) -> Iterator[Store]:
         yield Store(job.work_path / BELOW)
         return
     bucket = Bucket(job.work_address)
-    with _folder() as folder, _at_hand(job, folder):
+    with scratch_folder() as folder, _at_hand(job, folder):
         _copy(bucket, folder)
         yield BucketStore(folder / BELOW, bucket)
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def scratch_folder() -> Iterator[Path]:
+    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
     clear_passed(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with passing(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
