@@ -24,7 +24,7 @@ from tests.patience import until
 from tests.places import ROOT
 from tests.servers import s3
 
-TABLE = people(3000)
+TABLE = people(1500)
 CHANGES = ("privacy.k=4", "rows_per_file=500", "chunk_rows=250")
 SETTINGS = [part for change in CHANGES for part in ("--set", change)]
 METHODS: dict[str, dict[str, Any]] = {
