@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
 
 from schemas.errors.base import JobError, nearest
+from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
 from schemas.job.connection import Target, Work
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
@@ -192,6 +193,12 @@ class Job(StrictModel):
         # Only what the job writes is a pattern: a bracket in a folder's name above it stands for itself.
         anchor = Path(glob.escape(str(self.folder)))
         return [path if "://" in path else str(anchor / path) for path in self.source.path]
+
+    @property
+    def hierarchies(self) -> list[HierarchySpec]:
+        """The hierarchies of quasi-identifiers and of what a privacy model looks at."""
+        found = [qid.hierarchy for qid in self.columns.quasi_identifiers]
+        return found + [one.hierarchy for one in self.privacy.t.values() if one.hierarchy is not None]
 
     def resolve(self, path: Path) -> Path:
         """Returns a path of the job (such as a hierarchy's file) as an absolute one."""

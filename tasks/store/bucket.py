@@ -37,6 +37,12 @@ class Bucket:
         self.address = address
         self._system, self._root = file_system(address)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bucket) and other.address == self.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
     def __reduce__(self) -> tuple[type[Bucket], tuple[str]]:
         # Another process makes its own connection, by its own credentials.
         return Bucket, (self.address,)

@@ -20,8 +20,8 @@ from tasks.store.keys import Key, key_in_name
 from tasks.store.sealed import seal, unsealed_text
 from tasks.store.store import Artifact, Store
 
-BELOW = "artifacts"
-"""Where artefacts lie in a prefix."""
+BELOW, CALLS = "artifacts", "calls"
+"""Where artefacts lie in a prefix, and calls that wait for a worker."""
 
 
 class BucketStore(Store):
@@ -38,6 +38,10 @@ class BucketStore(Store):
         self.bucket = bucket
         self._tags: dict[Artifact, str] = {}
         self._found: set[Artifact] = set()
+
+    def begin(self) -> None:
+        """Clears away the calls of a killed run; under the lease nobody takes them any more."""
+        self.bucket.remove(list(self.bucket.sizes(CALLS)))
 
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> BucketStore:
         """Returns a view of the store that makes artefacts inside a block only."""

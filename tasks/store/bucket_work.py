@@ -9,12 +9,14 @@ was taken over changes nothing any more.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import gettempdir
 from typing import NamedTuple
@@ -24,8 +26,9 @@ from pydantic import TypeAdapter, ValidationError
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job
 from tasks.store.bucket import Bucket
-from tasks.store.bucket_store import BELOW, BucketStore
+from tasks.store.bucket_store import BELOW, CALLS, BucketStore
 from tasks.store.files import file_digest, private_folder, write_whole
+from tasks.store.keys import Step
 from tasks.store.lease import NAME as LEASE
 from tasks.store.lease import Lease, kept_alive, take
 from tasks.store.passing import clear_passed, passing
@@ -33,12 +36,14 @@ from tasks.store.sealed import seal, unsealed_text
 from tasks.store.store import Store
 from tasks.store.work_folder import MARK, WORDS, Removed
 
-LIST, FILES, CALLS = "kept.json", "kept", "calls"
+LIST, FILES = "kept.json", "kept"
 AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
 """Where work is at hand, in the machine's folder for temporary files."""
 KEPT = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
 _NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
 REGISTRY = "registry/"
+# Bytes are copied as they are, whatever is read into them.
+LISTED = Step("listed", "tasks.store.files")
 
 
 class Kept(NamedTuple):
@@ -108,12 +113,12 @@ def held_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
     """
     bucket = Bucket(address)
     _claim(bucket)
-    with _folder() as folder:
+    with scratch_folder() as folder:
         lease = take(bucket)
         with kept_alive(lease):
             listed, tag = _copy(bucket, folder)
             work = BucketWork(BucketStore(folder / BELOW, bucket), folder, lease, listed, tag)
-            with _at_hand(job, folder):
+            with _at_hand(job, folder), _copied_lists(job, work.store):
                 yield work
             # Not after an error, which says what is the matter: each phase that came to its end has been kept.
             work.keep()
@@ -130,13 +135,18 @@ def looked_at(job: Job) -> Iterator[Store]:
         yield Store(job.work_path / BELOW)
         return
     bucket = Bucket(job.work_address)
-    with _folder() as folder, _at_hand(job, folder):
+    with scratch_folder() as folder, _at_hand(job, folder):
         _copy(bucket, folder)
         yield BucketStore(folder / BELOW, bucket)
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
+def scratch_folder() -> Iterator[Path]:
+    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
     clear_passed(Path(gettempdir()), AT_HAND)
     # Nobody can guess the name and lay something there.
     with passing(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
@@ -152,6 +162,28 @@ def _at_hand(job: Job, folder: Path) -> Iterator[None]:
         yield
     finally:
         job.has_at_hand(None)
+
+
+@contextmanager
+def _copied_lists(job: Job, store: Store) -> Iterator[None]:
+    """Keeps the files of groups that the job names among the artefacts, where workers on other machines find them."""
+    listed = [one for one in job.hierarchies if one.listed_in is not None]
+    for hierarchy in listed:
+        # What cannot be read is told of by who reads it.
+        with suppress(OSError):
+            content = hierarchy.content(job.folder)
+            key = LISTED.key(hashlib.sha256(content).hexdigest())
+            hierarchy.has_copy(store.path(store.make("listed", key, ".csv", partial(_write, content))))
+    try:
+        yield
+    finally:
+        for hierarchy in listed:
+            hierarchy.has_copy(None)
+
+
+def _write(content: bytes, part: Path) -> int:
+    part.write_bytes(content)
+    return 1
 
 
 def _claim(bucket: Bucket) -> None:
