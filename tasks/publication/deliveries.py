@@ -21,9 +21,9 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
 from schemas.release.report import Example
 from schemas.release.terms import Terms
-from tasks.engine.calls import Call, groups
+from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_step, run_step
+from tasks.engine.steps import cut, map_step, run_step
 from tasks.publication.objects import fetch_object, put_object
 from tasks.publication.outputs import check_folders, csv_layout, stage_output
 from tasks.publication.staged_files import Numbered, numbered
@@ -64,7 +64,7 @@ def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[li
         SkaldError: whatever else a step raises.
     """
     job, there = run.job, numbered(files)
-    parts = groups(there) if job.output.format != "duckdb" else [there]
+    parts = cut(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
     once = secrets.token_hex(16)
     calls = [
@@ -82,7 +82,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     system, root = file_system(str(job.target_address))
     with _scratch(store) as staging:
         private_folder(staging / "data")
-        staged = stage_output(job, files, store, staging, staging / "spill")
+        staged = stage_output(job.in_task(), files, store, staging, staging / "spill")
         with told(job.place_of(release)):
             for file in staged:
                 put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
@@ -132,7 +132,7 @@ def _recount(
     job: Job, release: str, staged: Sequence[PublishedFile], original: Original, layout: Csv, people: PeopleFiles | None, store: Store
 ) -> str:
     with _fetched(job, release, staged, store) as (spill, written):
-        return _text(recount(job, written, spill, f"release '{release}'", original, layout, "", people))
+        return _text(recount(job.in_task(), written, spill, f"release '{release}'", original, layout, "", people))
 
 
 @contextmanager

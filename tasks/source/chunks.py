@@ -164,7 +164,7 @@ class Source(BaseModel):
         It depends on the records of the source, whatever files and chunks they come in.
         """
         each = BYTES_BESIDE + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
-        return min(job.rows_per_file, max(max(job.memory // FILE_SHARE, LEAST_FILE) // each, 1))
+        return min(job.rows_per_file, max(max(job.task_memory // FILE_SHARE, LEAST_FILE) // each, 1))
 
     @property
     def records(self) -> int:

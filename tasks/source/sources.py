@@ -68,7 +68,7 @@ def read_source(run: Run) -> Source:
         raise SourceError.empty(len(files))
     return Source(
         files=tuple(files),
-        chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.memory // CHUNK_SHARE, store)),
+        chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),
         payload=(*payload, *treated),
         columns=columns,
         published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),

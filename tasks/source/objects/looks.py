@@ -105,7 +105,7 @@ def _looked(job: Job, store: Store, one: Located) -> Look:
         with pinned(one.name, one.stat) as file:
             return _look(Readable(None, digest, one.stat), footer_of(file, one.name))
     with _spooled(store, one) as (path, digest):
-        read: Readable = convert(job, one._replace(path=path, digest=digest), store)
+        read: Readable = convert(job.in_task(), one._replace(path=path, digest=digest), store)
     assert read.path is not None
     return _look(read, read_footer(read.path, one.name))
 
