@@ -38,6 +38,7 @@ def add_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artif
         spill: Folder for what does not fit into memory.
 
     Raises:
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a table is not what its step promises.
     """
