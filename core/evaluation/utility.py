@@ -54,11 +54,6 @@ class Meaning:
         members: NDArray[np.int64] = np.bincount(self.labels)
         return members
 
-    @cached_property
-    def mean_code(self) -> Floats:
-        """The mean of the codes that each label may be, shape (labels,)."""
-        return self.share(np.arange(self.size, dtype=np.float64))
-
     def share(self, chosen: Floats) -> Floats:
         """Returns the mean of a number per code, shape (size,), over the codes of each label, shape (labels,): a share, of 0 and 1."""
         return np.bincount(self.labels, weights=chosen[self.codes]) / self.members

@@ -123,4 +123,3 @@ def test_a_leaf_that_is_not_listed_stands_for_nothing(tmp_path: Path) -> None:
     with pytest.raises(HierarchyError, match="stands for nulls") as refused:
         run(job)
     assert "secret" not in json.dumps(str(refused.value))
-
