@@ -42,6 +42,7 @@ def add_histograms(
         bundles: The same at the root, some of them summed already; ``parts`` if they are not.
 
     Raises:
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a table is not what its step promises.
     """
