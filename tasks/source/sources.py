@@ -45,7 +45,7 @@ def read_source(job: Job, store: Store) -> Source:
     found = located(job, store)
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
-        readable = _as_parquet(job, one, store)
+        readable = as_parquet(job, one, store)
         with at_rest(readable.path, one.name, readable.stat):
             schema, groups, size = footer(readable.path, one.name)
         digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
@@ -86,8 +86,13 @@ def check_unchanged(source: Source) -> None:
             raise SourceError.changed(file.name)
 
 
-def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
+def as_parquet(job: Job, file: Located, store: Store) -> Readable:
+    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else.
+
+    Raises:
+        SourceError: it cannot be read, or does not fit the job.
+        StorageError: the disk is full or the folder cannot be written.
+    """
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
