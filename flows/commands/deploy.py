@@ -32,7 +32,7 @@ def deploy(
     with api(configured=True):
         from flows.server.deployments import deploy_job
 
-        done = deploy_job(loaded, job.resolve(), settings or (), cron=cron, timezone=timezone, pool=pool)
+        done = deploy_job(loaded, job.absolute(), settings or (), cron=cron, timezone=timezone, pool=pool)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     for former in done.former:
         console.print(f"{former}: removed, as the job is of another method now.")

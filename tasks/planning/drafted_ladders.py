@@ -11,7 +11,7 @@ from pathlib import Path
 
 from core.columns.domains import Domain
 from core.formats.proposals import Proposal
-from core.hierarchies.drafts import draft_hierarchy
+from core.hierarchies.drafts import RANGES, draft_hierarchy
 from core.hierarchies.table import read_table, table_ladder
 from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import CsvHierarchy
@@ -22,7 +22,7 @@ from tasks.planning.fronts import Front
 from tasks.planning.listed_hierarchies import write_listed
 from tasks.store.files import private_folder
 
-MOST_VALUES = 5_000
+MOST_VALUES, MOST_BANDS = 5_000, 200
 FOLDER = "hierarchies"
 DELIMITERS = (";", ",", "\t", "|")
 
@@ -89,8 +89,13 @@ def _used(front: Front, one: Proposal, beside: Sequence[Path], folder: Path) -> 
 
 
 def _wants_groups(one: Proposal) -> bool:
-    """Tells whether a column is of texts that a prefix would only keep or withhold."""
-    return one.profile.kind == "text" and (one.hierarchy or "").count(",") == 0 and 2 < one.profile.distinct <= MOST_VALUES
+    """Tells whether a column is of texts that a prefix would only keep or withhold, or so few codes that they may be bands."""
+    most = MOST_BANDS if _is_code(one) else MOST_VALUES
+    return one.profile.kind == "text" and 2 < one.profile.distinct <= most
+
+
+def _is_code(one: Proposal) -> bool:
+    return "," in (one.hierarchy or "")
 
 
 def _made(front: Front, one: Proposal, folder: Path) -> tuple[Proposal | None, Path | None]:
@@ -98,7 +103,8 @@ def _made(front: Front, one: Proposal, folder: Path) -> tuple[Proposal | None, P
         draft = draft_hierarchy(_domain(front, one))
     except HierarchyError:
         return None, None
-    if len(draft.groups) < 3:
+    # What looks like a code has a ladder, which is the better one unless these are bands, such as 20-29.
+    if len(draft.groups) < 3 or (_is_code(one) and draft.how != RANGES):
         return None, None
     place = folder / FOLDER
     if not place.is_dir():

@@ -13,8 +13,8 @@ from tasks.store.database import quote
 SAMPLE_RECORDS = 20_000
 MOST_DISTINCT = 3
 """Different sensitive values that a class is asked for at most; more cost much and tell an attacker little less."""
-DOMINANT = 20
-"""Times the records of a value on average that the most frequent one may have, for the values to be people."""
+DOMINANT = 0.1
+"""Share of the records that the most frequent value may have for the values to be people, however often some of them come."""
 SPARE = 0.25
 """Share of the records that must lie outside the l - 1 most frequent values, so that most classes find one of these."""
 
@@ -48,7 +48,7 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: Profile) -> bool
     name = quote(column.name)
     counts = f"SELECT count(*) AS n FROM source WHERE {name} IS NOT NULL GROUP BY {name}"
     [(most,)] = connection.execute(f"SELECT coalesce(max(n), 0) FROM ({counts})").fetchall()
-    return int(most) > DOMINANT * column.mean_records
+    return int(most) > DOMINANT * column.values
 
 
 def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:
