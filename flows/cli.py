@@ -20,6 +20,7 @@ from rich.console import Console
 
 from flows.address_space import check_address_space
 from flows.commands.compare import compare_command
+from flows.commands.deploy import deploy
 from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
 from flows.commands.lattice import lattice
@@ -170,7 +171,7 @@ def run(
     manifest = None if direct else published_already(loaded)
     new = manifest is None
     if manifest is None:
-        with _flow(direct, loaded.name, loaded.method.name) as flow, _bars():
+        with _flow(direct, loaded.method.name) as flow, _bars():
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
     try:
@@ -186,7 +187,7 @@ def run(
 
 
 @contextmanager
-def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
+def _flow(direct: bool, method: str) -> Iterator[Callable[..., Any]]:
     if direct:
         from tasks.engine.flows import SWITCH
 
@@ -201,7 +202,7 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
     with api(prepare()):
         from schemas.job.method import METHODS
 
-        flow = METHODS[method].flow.load().with_options(flow_run_name=name)
+        flow = METHODS[method].flow.load()
         yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 
@@ -274,6 +275,7 @@ def _print_json(value: object) -> None:
 
 app.command("compare")(compare_command)
 app.command()(init)
+app.command()(deploy)
 app.add_typer(hierarchy, name="hierarchy")
 app.command()(utility)
 app.command()(lattice)

@@ -28,8 +28,10 @@ from tasks.store.files import private_folder
 
 Result = TypeVar("Result")
 
-# Said of every task on a thread that has a limit of time. It takes effect between two statements, which is what is wanted here.
-logging.getLogger("prefect.task_runs").addFilter(lambda record: not str(record.msg).startswith("Timeout of %s seconds configured"))
+# The first is said of every task on a thread that has a limit of time, which takes effect between two statements, as is wanted here.
+# The others are said of every task of a chunk: among thousands of them nobody would find the lines that are for people.
+_NOISE = ("Timeout of %s seconds configured", "Finished in state Completed", "Finished in state Cached")
+logging.getLogger("prefect.task_runs").addFilter(lambda record: not str(record.msg).startswith(_NOISE))
 
 
 class Calls(Protocol):

@@ -88,8 +88,13 @@ def check_unchanged(source: Source) -> None:
             raise SourceError.changed(file.name)
 
 
-def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
+def as_parquet(job: Job, file: Located, store: Store) -> Readable:
+    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else.
+
+    Raises:
+        SourceError: it cannot be read, or does not fit the job.
+        StorageError: the disk is full or the folder cannot be written.
+    """
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
@@ -100,7 +105,7 @@ def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def _read_here(job: Job, one: Located, store: Store) -> tuple[Readable, Footer]:
-    read = _as_parquet(job, one, store)
+    read = as_parquet(job, one, store)
     assert read.path is not None
     with at_rest(read.path, one.name, read.stat):
         return read, read_footer(read.path, one.name)
