@@ -158,6 +158,7 @@ def run(
     loaded = load_job(job, settings or ())
     from flows.terminal.runs import release_summary
     from tasks.engine.flows import without_prefect
+    from tasks.lineage.events import are_asked_for
     from tasks.planning.plan import published_already
     from tasks.report.sentences import warning_sentences
 
@@ -168,7 +169,7 @@ def run(
         from schemas.job.run_parameters import RunParameters
 
         RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
-    manifest = None if direct else published_already(loaded)
+    manifest = None if direct or are_asked_for() else published_already(loaded)
     new = manifest is None
     if manifest is None:
         with _flow(direct, loaded.method.name) as flow, _bars():

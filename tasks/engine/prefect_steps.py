@@ -20,10 +20,10 @@ from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
 from tasks.engine.calls import Call, artifacts_of
 from tasks.engine.guard import guarded
-from tasks.engine.lineage import Lineage
 from tasks.engine.progress import step_label
 from tasks.engine.retrying import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS
 from tasks.engine.runs import Run
+from tasks.lineage.addresses import Lineage
 from tasks.store.files import private_folder
 
 Result = TypeVar("Result")

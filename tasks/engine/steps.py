@@ -15,9 +15,9 @@ from typing import Any
 from tasks.engine.calls import WORKERS, Call, groups, tasks_for
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
-from tasks.engine.lineage import Lineage
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
+from tasks.lineage.addresses import Lineage
 from tasks.store.keys import Key, key_of_all
 from tasks.store.store import Artifact
 

@@ -19,10 +19,10 @@ from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.registry import Registry, open_registry
 from tasks.counting.phases import find_repeats
 from tasks.engine.flows import in_flow_run
-from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
+from tasks.lineage.addresses import lineage_of
 from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
 from tasks.publication.deliveries import deliver_files, examples_delivered, recount_delivered

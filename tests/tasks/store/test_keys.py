@@ -24,7 +24,7 @@ FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob(
 TREES = {".".join(path.relative_to(ROOT).with_suffix("").parts): ast.parse(path.read_text()) for path in FILES}
 MODULES = sorted(name for name in TREES if not name.endswith("__init__"))
 PLAIN_FINGERPRINTS = {
-    "tasks.counting.coding", "tasks.engine.lineage", "tasks.composition.ledger", "tasks.publication.remote_target",
+    "tasks.counting.coding", "tasks.lineage.addresses", "tasks.composition.ledger", "tasks.publication.remote_target",
     "tasks.publication.staging", "tasks.source.chunks", "tasks.source.conversions", "tasks.source.extracts", "tasks.source.sources",
     "tasks.recount.original", "tasks.report.page", "tasks.store.keys", "tasks.store.staging", "tasks.writing.classes",
 }  # fmt: skip
