@@ -11,7 +11,6 @@ from prefect import Flow
 
 from schemas.job.job import load_job
 from schemas.job.run_parameters import RunParameters
-from tasks.engine.calls import WORKERS
 from tasks.engine.guard import guarded
 from tasks.engine.prefect_pages import followed
 from tasks.engine.runners import task_runner
@@ -39,4 +38,4 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
     # As types and not as words: Prefect would look words up in the other module.
     work.__annotations__ = {"job": RunParameters, "return": Any}
-    return Flow(work, name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)
+    return Flow(work, name=function.__name__, task_runner=task_runner(), persist_result=False)

@@ -17,6 +17,7 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
+from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.passing import clear_passed
@@ -51,6 +52,7 @@ class Run:
         secret: What every digest is keyed with that leaves the folder.
         policy: What the job was held against, if this process has a policy.
         passthrough: What was found of columns that are published untreated.
+        workers: How many tasks work at a time.
     """
 
     job: Job
@@ -64,6 +66,7 @@ class Run:
     asked: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)
+    workers: int = 1
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -138,7 +141,9 @@ def locked_run(job: Job) -> Iterator[Run]:
         for left in store.folder.glob("**/.*.part"):
             left.unlink(missing_ok=True)
         try:
-            yield Run(job, store, private_folder(spill), secret_of(job), policy=policy)
+            # Until it is known what the source holds: chunks are cut so that none holds more.
+            workers = workers_of(job, job.memory // CHUNK_SHARE)
+            yield Run(job, store, private_folder(spill), secret_of(job), policy=policy, workers=workers)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)
