@@ -93,7 +93,7 @@ class Job(StrictModel):
     rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
     """Records of a data file of the release, about."""
     threads: Annotated[int, Field(ge=1)] | None = None
-    """Threads that work at a time; all of the machine's unless it is said."""
+    """How many chunk tasks work at a time: as many as cores unless it is said, at most four for each and as many as memory has room for."""
     replay: PathText | None = None
     """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
     run_by: Title | None = None

@@ -12,7 +12,6 @@ from typing import Any
 from schemas.errors.base import JobError, SkaldError
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
-from tasks.engine.calls import WORKERS
 from tasks.engine.guard import guarded, known
 from tasks.engine.runners import task_runner
 from tasks.lineage.events import RunEvents
@@ -38,7 +37,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
     from prefect import flow  # noqa: PLC0415
 
     # Prefect's default for a result that is kept is a pickle that all users of the machine can read.
-    return flow(name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)(guarded(function))
+    return flow(name=function.__name__, task_runner=task_runner(), persist_result=False)(guarded(function))
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:

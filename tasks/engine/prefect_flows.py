@@ -14,7 +14,6 @@ from prefect.context import FlowRunContext
 from schemas.errors.folders import BusyError
 from schemas.job.job import load_job
 from schemas.job.run_parameters import RunParameters
-from tasks.engine.calls import WORKERS
 from tasks.engine.guard import guarded
 from tasks.engine.prefect_pages import followed, log_line
 from tasks.engine.runners import task_runner
@@ -49,7 +48,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
     work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
     # As types and not as words: Prefect would look words up in the other module.
     work.__annotations__ = {"job": RunParameters, "return": Any}
-    runner = task_runner(WORKERS)
+    runner = task_runner()
     return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False)
 
 

@@ -169,7 +169,7 @@ def _as_a_run_reads(connection: duckdb.DuckDBPyConnection, source: Mapping[str, 
             if entry.sample and not job.source.hive:
                 files = [one.path for one in found if one.path]
                 return _with_keys(entry, connection, files)
-            read = [as_parquet(job, one, store).path for one in found]
+            read = [path for one in found if (path := as_parquet(job, one, store).path)]
         spill.rmdir()
     return parquet_sample(connection, read, hive=job.source.hive)
 

@@ -18,6 +18,7 @@ from tasks.composition.ledger import forget_older, people_files, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.registry import Registry, open_registry
 from tasks.counting.phases import find_repeats
+from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
@@ -78,6 +79,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
+    run.workers = workers_of(run.job, source.task_bytes(run.job))
     return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
 
 

@@ -16,6 +16,7 @@ from schemas.job.columns import REST
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
+from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.source.at_rest import at_rest, stat_of
 from tasks.source.chunks import Source, SourceFile
@@ -28,8 +29,6 @@ from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
-CHUNK_SHARE = 8
-"""Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
 LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
 
