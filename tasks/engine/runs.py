@@ -25,7 +25,7 @@ from tasks.store.staging import clear_staging
 from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import LOCK, PASSING, Removed, check_apart, check_ours, claim, remove_ours
 
-AFTER_PUBLICATION = ("runs", "files", "bundles")
+AFTER_PUBLICATION = ("runs", "shelves", "files", "bundles")
 OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "visits", "drivers", "samples", "census", "losses", "coded",
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",
