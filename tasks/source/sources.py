@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
@@ -13,6 +14,7 @@ from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError
 from schemas.job.columns import REST
+from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
@@ -23,12 +25,15 @@ from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
 from tasks.source.objects.looks import look_at_objects
+from tasks.source.objects.pinned import check_as_listed
 from tasks.source.partitions import partitions, with_partition
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
+ASKED_AT_ONCE = 16
+"""Objects that a store is asked about at a time."""
 LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
 
@@ -80,11 +85,18 @@ def check_unchanged(source: Source) -> None:
     """Refuses files that are no longer what was digested.
 
     Raises:
-        SourceError: a file is gone or has another size, time or inode.
+        SourceError: a file is gone or has another size, time or inode, or an object another ETag.
+        ObjectStoreError: a store does not say.
     """
-    for file in source.files:
-        if file.stat is not None and stat_of(file.name) != file.stat:
-            raise SourceError.changed(file.name)
+    known = [(file.name, file.stat) for file in source.files if file.stat is not None]
+    for name, stat in known:
+        if not is_address(name) and stat_of(name) != stat:
+            raise SourceError.changed(name)
+    objects = [(name, stat) for name, stat in known if is_address(name)]
+    # Each answer is waited for longer than it takes to make.
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        for future in [pool.submit(check_as_listed, name, stat) for name, stat in objects]:
+            future.result()
 
 
 def as_parquet(job: Job, file: Located, store: Store) -> Readable:
