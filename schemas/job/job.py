@@ -2,7 +2,6 @@
 
 import glob
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -26,22 +25,10 @@ from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
+from schemas.reading.names import job_name
 from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
-
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
-
-
-def job_name(value: str) -> str:
-    """Returns a name that is safe as the name of a folder.
-
-    Raises:
-        PydanticCustomError: other characters, a dot in front, or more than 100 characters.
-    """
-    if not _NAME.fullmatch(value):
-        raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
-    return value
 
 
 class Job(StrictModel):

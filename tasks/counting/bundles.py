@@ -99,6 +99,7 @@ def add_at_root(job: Job, domain: Artifact, root: Node, store: Store, key: Key, 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a table is not what its step promises.
+        HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
     """
     task = job.in_task()
     return bundle_histograms(task, load_coding(task, domain, store), root, parts, store, key)
