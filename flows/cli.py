@@ -242,7 +242,7 @@ def clean(job: JobFile, settings: Settings = None) -> None:
     said = f"Removed {freed / 1e6:,.1f} MB of artefacts." if freed else "There are no artefacts."
     if left:
         stay = "entries stay" if left > 1 else "entry stays"
-        said += f" {left:,} {stay} in '{loaded.work_path}', as SKALD did not make {'them' if left > 1 else 'it'}."
+        said += f" {left:,} {stay} in '{loaded.work_place}', as SKALD did not make {'them' if left > 1 else 'it'}."
     if at_work:
         said += f" {counted(at_work, 'command')} still at work there, which {'removes' if at_work == 1 else 'remove'} its own at the end."
     Console(soft_wrap=True).print(said, markup=False, highlight=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tasks.composition.ledger import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.publication.remote_target import at_hand
 from tasks.release.signatures import read_public_key
+from tasks.store.bucket_work import looked_at
 from tasks.store.store import Store
 from tasks.verification.release import Known, Verified, verify_published
 
@@ -27,15 +29,15 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
         SkaldError: anything is not as it was published, or cannot be read.
     """
     trusted = read_public_key(key) if key else None
-    with at_hand(release) as folder:
-        return verify_published(job, folder, _known(job, release, folder, trusted))
+    with at_hand(release) as folder, looked_at(job) if job else nullcontext() as store:
+        return verify_published(job, folder, _known(store, release, folder, trusted))
 
 
-def _known(job: Job | None, place: str, folder: Path, key: bytes | None) -> Known:
+def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> Known:
     """Returns what is known of a release from elsewhere than its folder: the run folder keeps persons and the seal."""
-    if job is None:
+    if store is None:
         return Known(place, key=key)
-    name, store = folder.resolve().name, Store(job.work_path / "artifacts")
+    name = folder.resolve().name
     return Known(place, people_of_release(name, store), seal_of_release(name, store), key)
 
 

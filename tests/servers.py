@@ -1,4 +1,4 @@
-"""Real servers for tests: PostgreSQL in a folder of ours, and an S3 server on a port of this machine."""
+"""Real servers for tests: PostgreSQL in a folder of ours, and an S3 server on a port of this machine, with faults laid over it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import fsspec
 
@@ -119,3 +120,40 @@ def s3(log: Path | None = None) -> Iterator[dict[str, str]]:
 def forget() -> None:
     """Lets fsspec make its connections anew: it keeps them for as long as a process lives, whose environment does not change elsewhere."""
     fsspec.get_filesystem_class("s3").clear_instance_cache()
+
+
+class Faulty:
+    """fsspec's file system of a real store, with faults.
+
+    Attributes:
+        lost: Of each put, by its number from 0, whether it happens and its answer is lost.
+        lagging: Listings say what they said when each folder was listed first.
+    """
+
+    def __init__(self, system: Any, lost: Callable[[int], bool] = lambda _number: False, *, lagging: bool = False) -> None:
+        self.system, self.lost, self.lagging = system, lost, lagging
+        self.puts, self.listed = 0, dict[str, Any]()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.system, name)
+
+    def pipe_file(self, *arguments: Any, **named: Any) -> Any:
+        """Puts content."""
+        return self._put(self.system.pipe_file, *arguments, **named)
+
+    def put_file(self, *arguments: Any, **named: Any) -> Any:
+        """Puts a file."""
+        return self._put(self.system.put_file, *arguments, **named)
+
+    def _put(self, put: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        number, self.puts = self.puts, self.puts + 1
+        made = put(*arguments, **named)
+        if self.lost(number):
+            raise TimeoutError
+        return made
+
+    def find(self, path: str, **named: Any) -> Any:
+        """Lists."""
+        if not self.lagging:
+            return self.system.find(path, **named)
+        return self.listed.setdefault(path, self.system.find(path, **named))

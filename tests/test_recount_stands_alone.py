@@ -30,6 +30,7 @@ PLUMBING = {
     "tasks.store.database": "opens DuckDB, quotes names",
     "tasks.store.files": "digests a file",
     "tasks.store.keys": "digests what JSON can say",
+    "tasks.store.object_stores": "opens object stores",
     "tasks.store.passing": "removes what a killed command spilled",
     "tasks.store.sealed": "tells digests that are kept from altered ones",
     "tasks.store.secret": "reads the secret that digests are keyed with",

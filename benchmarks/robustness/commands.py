@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-LATE = ("prefect", "dask", "remote_calls", "postgresql")
+LATE = ("prefect", "dask", "engine/remote", "postgresql")
 """In names of modules: what only runs of Prefect, of Dask or on a server import."""
 PATIENCE = 120.0
 """Seconds after which a command that was not disturbed counts as hanging."""
@@ -119,7 +119,7 @@ class Commands:
 def _modules(*floors: str) -> list[str]:
     """Returns the names of the modules of some floors, but those that are imported late."""
     paths = sorted(path.relative_to(ROOT).with_suffix("") for floor in floors for path in (ROOT / floor).rglob("*.py"))
-    return [".".join(path.parts) for path in paths if path.name != "__init__" and not any(late in path.name for late in LATE)]
+    return [".".join(path.parts) for path in paths if path.name != "__init__" and not any(late in path.as_posix() for late in LATE)]
 
 
 def _run(folder: str, arguments: Sequence[str], said: Sequence[str], limits: Limits, environment: Mapping[str, str]) -> None:

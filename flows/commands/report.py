@@ -1,6 +1,7 @@
 """``skald report``: the command alone; imports what it needs when it runs."""
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -27,9 +28,12 @@ def report(
     from schemas.job.job import load_job
     from tasks.publication.staging import restore_report, write_report
     from tasks.report.again import report_again
+    from tasks.store.bucket_work import looked_at
     from tasks.store.files import open_folder
 
-    made = report_again(release, load_job(job, settings or ()) if job else None)
+    loaded = load_job(job, settings or ()) if job else None
+    with looked_at(loaded) if loaded else nullcontext():
+        made = report_again(release, loaded)
     written = []
     if to or not as_json:
         written = write_report(open_folder(to), made) if to else restore_report(release, made)

@@ -45,6 +45,42 @@ class FolderError(StorageError):
         )
 
 
+class WorkError(StorageError):
+    """Work in a bucket cannot be begun or gone on with."""
+
+    @classmethod
+    def not_ours(cls, address: str) -> WorkError:
+        """The prefix holds what no run made."""
+        return cls(
+            f"'{address}' holds objects that are not SKALD's, and stays as it is. Set 'work' in the job to a prefix below which there is "
+            "nothing yet."
+        )
+
+    @classmethod
+    def overlaps(cls, address: str, what: str) -> WorkError:
+        """The prefix contains what must outlive it, or lies in what is handed on."""
+        return cls(
+            f"The work '{address}' and {what} lie within each other: 'skald clean' empties the one, and it holds raw values. Set 'work' in "
+            "the job to a prefix of its own."
+        )
+
+    @classmethod
+    def taken_over(cls, address: str) -> WorkError:
+        """Another run holds the lease by now."""
+        return cls(
+            f"This run did not renew its lease of '{address}' in time, and another run may be at work there. Nothing was published by this "
+            "one; what is finished stays, and the same command continues from there."
+        )
+
+    @classmethod
+    def damaged(cls, address: str) -> WorkError:
+        """An object is not what its record says, or gone."""
+        return cls(
+            f"'{address}' is gone, or is not what was written, and is not used. Nothing was published; the same command makes it again and "
+            "continues from there."
+        )
+
+
 class EscapeError(StorageError):
     """A release names files that are not in it."""
 

@@ -77,6 +77,11 @@ class RunnerError(SkaldError):
         return cls(f"A Dask worker has another version of {listed(packages)}. Install the same on all workers. {CONTINUES}")
 
     @classmethod
+    def altered_call(cls) -> RunnerError:
+        """Somebody wrote where calls lie, or a worker has another run's key."""
+        return cls(f"A call of this run is not what was laid out for its worker, and was not made. See who can write there. {CONTINUES}")
+
+    @classmethod
     def cannot_work(cls, kind: str) -> RunnerError:
         """A worker could not even begin."""
         return cls(f"A Dask worker could not run a task ({kind}). Install the same skald on all workers. {CONTINUES}")

@@ -38,6 +38,7 @@ class HierarchySpec(StrictModel):
     """The field that names a file of groups, if one does."""
     # In a dict, which the frozen model may change and takes along to workers in other processes.
     _read: dict[str, str] = PrivateAttr(default_factory=dict)
+    _copies: dict[str, Path] = PrivateAttr(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         """Two are equal if they say the same, whichever of them was used by now."""
@@ -59,11 +60,18 @@ class HierarchySpec(StrictModel):
         """
         assert self.listed_in is not None
         path = str(getattr(self, self.listed_in))
-        content = content_of(folder / path)
+        content = content_of(self._copies.get(path) or folder / path)
         digest = hashlib.sha256(content).hexdigest()
         if self._read.setdefault(path, digest) != digest:
             raise HierarchyError.changed(path)
         return content
+
+    def has_copy(self, path: Path | None) -> None:
+        """Notes where a copy of the file of groups is read in its place, where steps run without the folder of jobs; None for none."""
+        assert self.listed_in is not None
+        self._copies.clear()
+        if path:
+            self._copies[str(getattr(self, self.listed_in))] = path
 
     def text(self, folder: Path) -> TextIOWrapper:
         """Returns the same as UTF-8 text, with or without a byte order mark, line ends as they are.

@@ -19,6 +19,7 @@ _SECRETS = (
 )
 # An access key may stand before the bucket without any secret behind it.
 _KEY_IN_BUCKET = re.compile(r"^(s3a?|gc?s)://[^/]*@", re.IGNORECASE)
+_PREFIX = re.compile(r"s3a?://[^/?#*\[\]]+(/[^/?#*\[\]]+)+")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -59,6 +60,19 @@ def as_target(value: object) -> Path | str:
     return as_path(value)
 
 
+def as_work(value: object) -> Path | str:
+    """Returns a folder as a path, or a prefix of a bucket as an address, without a slash at its end.
+
+    Raises:
+        PydanticCustomError: neither of the two, an address that holds a key, or one where nothing could be held by a lease.
+    """
+    work = as_target(value)
+    if isinstance(work, str) and not _PREFIX.fullmatch(work):
+        # A lease needs puts that are refused if an object changed meanwhile, and of other stores fsspec has none.
+        raise fault("must be a folder, or a prefix of a bucket such as s3://bucket/prefix; of object stores only S3's can hold the work")
+    return work
+
+
 def database_address(value: object) -> object:
     """Returns the address of a database.
 
@@ -88,6 +102,8 @@ def variable(value: str) -> str:
 
 
 Target = Annotated[Path | str, BeforeValidator(as_target), WithJsonSchema({"type": "string", "minLength": 1})]
+
+Work = Annotated[Path | str, BeforeValidator(as_work), WithJsonSchema({"type": "string", "minLength": 1})]
 
 
 class Connection(StrictModel):

@@ -10,8 +10,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, ValidationError, WithJsonSchema, model_validator
 
 from schemas.errors.base import JobError, nearest
+from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.columns import REST, ROLES, Columns, QuasiIdentifier, names, role_faults
-from schemas.job.connection import Target
+from schemas.job.connection import Target, Work
 from schemas.job.fitting import hidden_faults, linkable_faults, linked_faults, named_persons, person_faults, rank_faults, suppression_faults
 from schemas.job.method import METHODS, Method, SkaldMethod
 from schemas.job.output import Output, partition_faults, published_names
@@ -84,8 +85,9 @@ class Job(StrictModel):
     endpoints: Literal["observed", "shared"] | None = None
     """Where the range of a class of numbers or dates ends: at its least and greatest value, each of which is somebody's, or at a value
     that k people have or a bin's edge, with k people at or beyond it. Shared unless it is said. Bins of a hierarchy end where they do."""
-    work: PathText | None = None
-    """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
+    work: Work | None = None
+    """The folder of the artefacts, or a prefix of a bucket such as s3://bucket/prefix; .skald/<name> beside the job file unless it is
+    said."""
     chunk_rows: Annotated[int, Field(ge=1)] = 1_000_000
     """Rows of a chunk, about."""
     rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
@@ -97,6 +99,7 @@ class Job(StrictModel):
     run_by: Title | None = None
     """Who runs it, for manifest and report; nobody is named unless it is said."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
+    _at_hand: Path | None = PrivateAttr(default=None)
 
     def model_post_init(self, context: Any) -> None:
         """Takes the job file's folder from the validation context ``{"folder": Path}``; without one, the current folder."""
@@ -134,10 +137,6 @@ class Job(StrictModel):
         """What a task of chunks may take, wherever it works."""
         return min(self.memory, self.worker_memory or self.memory)
 
-    def in_task(self) -> Self:
-        """Returns the job as a task of chunks has it: its memory is that of the task."""
-        return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
-
     @property
     def shared_ends(self) -> bool:
         """Whether ranges of classes end where k people lie at or beyond; else at values of their own."""
@@ -164,8 +163,31 @@ class Job(StrictModel):
 
     @property
     def work_path(self) -> Path:
-        """The folder of the artefacts, absolute."""
-        return self.resolve(self.work or Path(".skald", self.name))
+        """The folder of the artefacts, absolute; of work in a bucket the folder in which it is at hand.
+
+        Raises:
+            JobError: the work is in a bucket and not at hand: what asks does not work with buckets.
+        """
+        if not isinstance(self.work, str):
+            return self.resolve(self.work or Path(".skald", self.name))
+        if self._at_hand is None:
+            # Never a folder in its place, of which nobody else would know.
+            raise JobError(self.name, [f"work is '{self.work}', and this does not work in a bucket yet; set 'work' to a folder"])
+        return self._at_hand
+
+    @property
+    def work_address(self) -> str | None:
+        """The prefix of a bucket that holds the artefacts, if it is one."""
+        return self.work if isinstance(self.work, str) else None
+
+    @property
+    def work_place(self) -> str:
+        """Where the artefacts are, as other runs and machines know it: an absolute path or an address."""
+        return self.work_address or str(self.work_path)
+
+    def has_at_hand(self, folder: Path | None) -> None:
+        """Notes where work that is in a bucket is at hand on this machine, until it is not any more."""
+        self._at_hand = folder
 
     @property
     def replay_path(self) -> Path:
@@ -180,6 +202,12 @@ class Job(StrictModel):
         # Only what the job writes is a pattern: a bracket in a folder's name above it stands for itself.
         anchor = Path(glob.escape(str(self.folder)))
         return [path if "://" in path else str(anchor / path) for path in self.source.path]
+
+    @property
+    def hierarchies(self) -> list[HierarchySpec]:
+        """The hierarchies of quasi-identifiers and of what a privacy model looks at."""
+        found = [qid.hierarchy for qid in self.columns.quasi_identifiers]
+        return found + [one.hierarchy for one in self.privacy.t.values() if one.hierarchy is not None]
 
     def resolve(self, path: Path) -> Path:
         """Returns a path of the job (such as a hierarchy's file) as an absolute one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -39,7 +40,7 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mappin
         SkaldError: whatever a step raises.
     """
     job = known.run.job
-    store = Store(earlier.work / "artifacts") if earlier.work and earlier.work != job.work_path else known.run.store
+    store = Store(earlier.work / "artifacts") if earlier.work and earlier.work != Path(job.work_place) else known.run.store
     theirs = _kept(earlier, store)
     mine = known.parts(earlier.known_by or known.columns)
     if not mine:

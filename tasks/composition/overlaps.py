@@ -83,7 +83,7 @@ def registered(known: KnownRecords, release: str, registry: Registry) -> Registe
         format=FORMAT,
         release=release,
         place="" if job.target_address else str(job.target_path),
-        work=str(job.work_path),
+        work=job.work_place,
         k=job.privacy.k,
         records=source.records,
         files=tuple(registry.keyed_names(source)),

@@ -225,6 +225,9 @@ def is_scratch(job: Job) -> bool:
 
 
 def _folder(job: Job) -> Path:
+    if job.work_address is not None:
+        # Whoever goes on with the work elsewhere has another folder of jobs, or none.
+        return private_folder(job.work_path / IN_WORK)
     beside = job.folder / ".skald" / FOLDER
     if beside.is_symlink():
         raise FolderError.registry_is_link(str(beside))

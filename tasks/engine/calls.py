@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from schemas.job.job import Job
 from tasks.store.keys import Key
 from tasks.store.store import Artifact
 
@@ -41,6 +42,11 @@ class Call:
 def tasks_for(workers: int) -> int:
     """Returns into how many tasks at most a phase is cut where a cluster has so many workers; 0 where this process does them."""
     return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
+
+
+def in_task(job: Job) -> Job:
+    """Returns a job as a task of chunks has it, with the memory of a worker."""
+    return job.model_copy(update={"memory": job.task_memory})
 
 
 def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:

@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any, Self
@@ -24,8 +25,11 @@ from prefect_dask.task_runners import DaskTaskRunner
 
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS, Call
-from tasks.engine.remote_calls import Failure, made_with, run_call, write_call
-from tasks.store.files import private_folder
+from tasks.engine.remote.calls import Order, fulfil, laid_out, result_of
+from tasks.engine.remote.desks import Desk, desk_of, let_go
+from tasks.engine.remote.sealing import CallKey
+from tasks.store.bucket_work import BucketWork
+from tasks.store.work_folder import FolderWork
 
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60
@@ -60,6 +64,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         # Each task needs a thread to wait on, and one that waits costs next to nothing.
         super().__init__(max_workers=MOST_TASKS)
         self.dask: Any = dask  # its methods have no types
+        self._begun = False
 
     def duplicate(self) -> DaskThreadsTaskRunner:
         """Returns a runner for the same cluster."""
@@ -76,16 +81,24 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
+        self._let_go()
         self.dask.__exit__(*error)
 
-    def calls(self, phase: str, spill: Path) -> DaskCalls:
+    def _let_go(self) -> None:
+        """Has the workers of a cluster that goes on remove what they have of this run's work."""
+        if self.dask.address and self._begun:
+            # Whoever is gone has nothing any more, and no fault here may hide how the run ended.
+            with suppress(Exception):
+                self.client.run(let_go, on_error="ignore")
+
+    def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
         """Returns what makes the calls of one phase; the first one connects.
 
         Raises:
             RunnerError: there is no cluster.
             StorageError: a folder cannot be made.
         """
-        return DaskCalls(self.client, self.dask.address or "this machine", phase, private_folder(spill / "calls" / phase))
+        return DaskCalls(self.client, self.dask.address or "this machine", phase, desk_of(work, spill, phase))
 
     def count_workers(self) -> int:
         """Returns how many calls the cluster makes at a time, as it is now.
@@ -109,6 +122,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         _be_quiet()
         try:
             client: distributed.Client = self.dask.client
+            self._begun = True
         except Exception:
             # Refusals, timeouts and broken certificates come as many kinds of error, and mean the same to whoever reads of them.
             raise (RunnerError.unreachable(self.dask.address) if self.dask.address else RunnerError.not_started()) from None
@@ -129,11 +143,12 @@ class DaskCalls:
         client: Connected.
         address: How the scheduler is called in a message.
         phase: Names the tasks in Dask.
-        folder: For the calls' files; empty at the end.
+        desk: Where calls lie meanwhile; empty at the end.
     """
 
-    def __init__(self, client: distributed.Client, address: str, phase: str, folder: Path) -> None:
-        self._client, self._address, self._phase, self._folder = client, address, phase, folder
+    def __init__(self, client: distributed.Client, address: str, phase: str, desk: Desk) -> None:
+        self._client, self._address, self._phase, self._desk = client, address, phase, desk
+        self._key, self._waiting = CallKey(), set[str]()
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 
     def __call__(self, function: Callable[..., Any], call: Call) -> Any:
@@ -142,30 +157,28 @@ class DaskCalls:
         Raises:
             SkaldError: whatever the call raised, or there is nobody to make it.
         """
-        path = write_call(self._folder, function, call.arguments)
-        try:
-            result = self._result(path, made_with(function))
-        except distributed.KilledWorker:
-            raise RunnerError.workers_died(self._phase) from None
-        # To Dask a connection that is closed is an OSError.
-        except (distributed.CancelledError, OSError):
-            raise RunnerError.lost(self._address) from None
-        finally:
-            # The file holds what the call gets, which may be cell values.
-            path.unlink(missing_ok=True)
-        if isinstance(result, Failure):
-            raise result.error()
-        return result
+        with laid_out(self._desk, self._key, function, call.arguments) as order:
+            self._waiting.add(order.name)
+            try:
+                answer = self._answer(order)
+            except distributed.KilledWorker:
+                raise RunnerError.workers_died(self._phase) from None
+            # To Dask a connection that is closed is an OSError.
+            except (distributed.CancelledError, OSError):
+                raise RunnerError.lost(self._address) from None
+            finally:
+                self._waiting.discard(order.name)
+        return result_of(answer)
 
     def withdraw(self) -> None:
         """Lets calls that no worker has begun return at once; those that are being made come to their end."""
-        for path in self._folder.iterdir():
-            path.unlink(missing_ok=True)
+        for name in list(self._waiting):
+            self._desk.remove(name)
 
-    def _result(self, path: Path, wanted: Mapping[str, str]) -> Any:
+    def _answer(self, order: Order) -> Any:
         # A random key, because equal keys of two runs would be one task to a scheduler that they share.
         key = f"{self._phase}-{uuid4().hex}"
-        future: Any = self._client.submit(run_call, str(path), wanted, key=key, pure=False)
+        future: Any = self._client.submit(fulfil, order, key=key, pure=False)
         try:
             while True:
                 try:

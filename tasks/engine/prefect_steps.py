@@ -97,7 +97,7 @@ def counted_workers() -> int:
 def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
     context = FlowRunContext.get()
     elsewhere = getattr(context.task_runner, "calls", None) if context and all(call.elsewhere for call in calls) else None
-    made_by: Calls = elsewhere(phase, run.spill) if elsewhere else CallsHere()
+    made_by: Calls = elsewhere(phase, run.work, run.spill) if elsewhere else CallsHere()
     return made_by
 
 

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from schemas.errors.policy import PolicyError
 from schemas.job.job import Job
@@ -23,7 +23,10 @@ from tasks.store.passing import clear_passed
 from tasks.store.secret import Secret, secret_of
 from tasks.store.staging import clear_staging
 from tasks.store.store import Artifact, Store
-from tasks.store.work_folder import LOCK, PASSING, Removed, check_apart, check_ours, claim, remove_ours
+from tasks.store.work_folder import LOCK, PASSING, FolderWork, Removed, check_apart, check_ours, claim, remove_ours
+
+if TYPE_CHECKING:
+    from tasks.store.bucket_work import BucketWork
 
 AFTER_PUBLICATION = ("runs", "shelves", "files", "bundles")
 OF_ALL_CHUNKS = (
@@ -49,6 +52,7 @@ class Run:
         members: The records of the source with their classes, in parts, once there are classes; for what two releases tell together.
         asked: Names of the records of Prefect that this run asked for.
         secret: What every digest is keyed with that leaves the folder.
+        work: The work while it is held, in a folder or in a bucket.
         policy: What the job was held against, if this process has a policy.
         passthrough: What was found of columns that are published untreated.
     """
@@ -57,6 +61,7 @@ class Run:
     store: Store
     spill: Path
     secret: Secret
+    work: FolderWork | BucketWork
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
     recoded: tuple[Artifact, Any] | None = None
@@ -75,6 +80,7 @@ class Run:
             self.seconds[name] = time.perf_counter() - start
             # What one phase held, the next one's library cannot take: each has a heap of its own.
             give_back()
+        self.work.keep()
 
     def published(self, kept: Container[tuple[str, str]] | None = None) -> None:
         """Removes the artefacts that only this release needed, or all if the job says ``artifacts: delete``.
@@ -92,7 +98,7 @@ class Run:
                 if record.name not in self.asked:
                     record.unlink(missing_ok=True)
         if self.job.artifacts == "delete":
-            shutil.rmtree(self.store.folder, ignore_errors=True)
+            self.store.clear()
             # Prefect's records too: they would speak of artefacts that are gone.
             shutil.rmtree(self.job.work_path / "results", ignore_errors=True)
 
@@ -121,27 +127,40 @@ def locked_run(job: Job) -> Iterator[Run]:
     """Locks the run folder and clears away what a killed run left: spill files and staging. Artefacts stay.
 
     Raises:
-        StorageError: another run is at work, or the folder is not ours or cannot be written.
+        StorageError: another run is at work, or the folder or the bucket is not ours or cannot be written.
         PolicyError: the job stands below the policy, or that cannot be read.
     """
     policy = policy_in_force(job)
     # Before anything is made: a mode that is set afterwards leaves a moment for others.
     owner_only()
-    work = claim(job)
-    with _locked(work):
-        spill = work / "spill"
+    with _held(job) as work:
+        spill = work.folder / "spill"
         shutil.rmtree(spill, ignore_errors=True)
         clear_staging(job)
-        clear_passed(work, PASSING)
-        store = Store.at(work)
-        # Under the lock nobody is writing: what has such a name is a killed run's.
-        for left in store.folder.glob("**/.*.part"):
-            left.unlink(missing_ok=True)
+        clear_passed(work.folder, PASSING)
+        work.store.begin()
+        secret = secret_of(job)
+        # Before anything is made with it: without it the same job on the same data would be another release.
+        work.keep()
         try:
-            yield Run(job, store, private_folder(spill), secret_of(job), policy=policy)
+            yield Run(job, work.store, private_folder(spill), secret, work, policy=policy)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)
+
+
+@contextmanager
+def _held(job: Job) -> Iterator[FolderWork | BucketWork]:
+    if job.work_address is None:
+        folder = claim(job)
+        with _locked(folder):
+            yield FolderWork(Store.at(folder), folder)
+        return
+    from tasks.store.bucket_work import held_in_bucket  # noqa: PLC0415 - fsspec, which folders can do without
+
+    check_apart(job)
+    with held_in_bucket(job, job.work_address) as work:
+        yield work
 
 
 @contextmanager
@@ -157,6 +176,11 @@ def remove_artifacts(job: Job) -> Removed:
     Raises:
         StorageError: a run is at work in it, or it is not ours.
     """
+    if job.work_address is not None:
+        from tasks.store.bucket_work import clear_bucket  # noqa: PLC0415 - as above
+
+        check_apart(job)
+        return clear_bucket(job.work_address)
     work = job.work_path
     # Both before anything is removed: `work` may be a slip that names a folder of somebody else's.
     check_apart(job)

@@ -17,9 +17,8 @@ def increment_of(run: Run, source: Source) -> Increment:
     """Compares the source with that of the last release, and looks up which of its chunks had been counted; counts nothing itself."""
     keys = [(chunk_key(run.job, chunk.key), chunk.rows) for chunk in source.chunks]
     # That there is a record is enough to tell: to see whether all is whole would be to read all that was ever counted.
-    domains, histograms = (
-        [rows for key, rows in keys if (run.store.folder / step / f"{key}.record").is_file()] for step in ("domains", OF_CHUNK)
-    )
+    there = (run.store.recorded(step, [key for key, _ in keys]) for step in ("domains", OF_CHUNK))
+    domains, histograms = ([rows for (_, rows), one in zip(keys, found, strict=True) if one] for found in there)
     last = last_entry(run.job, run.store)
     return Increment.model_validate(
         (_files(source, last) if last else {"since": None})

@@ -12,7 +12,7 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
@@ -28,9 +28,9 @@ from schemas.release.manifest import Manifest
 from tasks.publication.objects import create_object, fetch_object, put_object
 from tasks.publication.staging import published
 from tasks.release.names import check_names
-from tasks.source.object_store import file_system, told
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
+from tasks.store.object_stores import file_system, told
 from tasks.store.passing import clear_passed, passing
 
 MANIFEST, CURRENT = "manifest.json", "CURRENT"
@@ -45,7 +45,8 @@ def any_release(job: Job) -> bool:
         ObjectStoreError: the package of the object store is not installed.
     """
     named = f"{job.name}-{'[0-9a-f]' * 16}"
-    if any(job.target_path.glob(named)):
+    # Of work in a bucket nothing is at hand before its lease is held.
+    if not (job.target_address and job.work_address) and any(job.target_path.glob(named)):
         return True
     if not job.target_address:
         return False
@@ -96,13 +97,14 @@ def lay_mark(job: Job, release: str) -> None:
         system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
 
 
-def deliver(job: Job, staging: Path, release: str) -> None:
+def deliver(job: Job, staging: Path, release: str, check: Callable[[], None]) -> None:
     """Puts what stands beside the data of a release into the store, the manifest last; from then on there is a release.
 
     Args:
         job: Names the target.
         staging: Has report, manifest and, where there is a key, signature.
         release: Its data files are in the store, and verified.
+        check: Raises where another run has taken over; asked before the manifest is put.
 
     Raises:
         ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
@@ -116,6 +118,7 @@ def deliver(job: Job, staging: Path, release: str) -> None:
         # Read back whole: what a store says it has taken is not yet what it gives.
         if wrong := sum(fetch_object(system, f"{root}/{release}/{path.name}") != file_digest(path) for path in files):
             raise ObjectStoreError.differs(place, wrong)
+        check()
         try:
             create_object(system, staging / MANIFEST, f"{root}/{release}/{MANIFEST}")
         except FileExistsError:
@@ -171,8 +174,8 @@ def _finish(job: Job, system: Any, root: str, release: str) -> None:
 
 
 def _mark(job: Job) -> str:
-    # Of this machine's run folder, which is locked: what carries it is nobody else's.
-    return f".staging-{fingerprint_of(socket.gethostname(), str(job.work_path))[:8]}"
+    # Of this machine's run folder, or of work in a bucket, which is locked: what carries it is nobody else's.
+    return f".staging-{fingerprint_of(*([] if job.work_address else [socket.gethostname()]), job.work_place)[:8]}"
 
 
 def _remote_manifest(job: Job, release: str) -> Manifest | None:

@@ -182,9 +182,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
         return rows
 
     artifact = store.make("queries", QUERIES.key(content), ".parquet", move)
-    for left in (store.folder / "queries").iterdir():
-        if left.stem != store.path(artifact).stem:
-            left.unlink()
+    store.keep_only(artifact)
     record = {"key": key, "content": content, "artifact": artifact.model_dump()}
     # Last: a run that is cut off before has counted nothing yet and may ask again.
     write_whole(store.folder / PENDING, lambda part: part.write_text(seal(record)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from tasks.source.same_files import each_once
 from tasks.store.files import real_path, write_whole
 from tasks.store.sealed import seal, unsealed
 from tasks.store.store import Artifact, Store
+from tasks.store.work_folder import is_of_work
 
 
 class Located(NamedTuple):
@@ -85,10 +86,23 @@ def _found(job: Job) -> dict[str, Stat | None]:
             found.setdefault(name, set()).add(written)
     if strange := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(strange)
-    work, target = real_path(job.work_path), real_path(job.target_path)
-    if own := [name for name in found if not is_address(name) and _is_written(job, Path(name), work, target)]:
+    if own := _own(job, found):
         raise SourceError.own_files(len(own), own[0])
     return {name: stats.get(name) for name in each_once(found)}
+
+
+def _own(job: Job, names: Iterable[str]) -> list[str]:
+    """Returns those names that are of what the job's runs keep or publish; of folders it is told where they really are."""
+    # What is in a bucket has no folder here but one that a run makes for itself.
+    works = [] if job.work_address else [job.work_path, real_path(job.work_path)]
+    targets = [] if job.target_address else [job.target_path, real_path(job.target_path)]
+    own = []
+    for name in names:
+        paths = [] if is_address(name) else [Path(name), real_path(Path(name))]
+        kept = is_of_work(job, name) or any(path.is_relative_to(work) for path in paths for work in works)
+        if kept or any(_is_released(path, target) for path in paths for target in targets):
+            own.append(name)
+    return own
 
 
 def _is_text(name: str) -> bool:
@@ -100,14 +114,7 @@ def _is_text(name: str) -> bool:
     return True
 
 
-def _is_written(job: Job, path: Path, work: Path, target: Path) -> bool:
-    """Tells whether a file lies in the work folder, or in a release in the target; of both it is told where they really are."""
-    return _lies_in(path, job.work_path, job.target_path) or _lies_in(real_path(path), work, target)
-
-
-def _lies_in(path: Path, work: Path, target: Path) -> bool:
-    if path.is_relative_to(work):
-        return True
+def _is_released(path: Path, target: Path) -> bool:
     return path.is_relative_to(target) and Path(target, *path.relative_to(target).parts[:1], "manifest.json").is_file()
 
 

@@ -58,6 +58,11 @@ def key_of_all(keys: Sequence[Key]) -> Key:
     return keys[0] if len(keys) == 1 else Key(fingerprint_of(*keys))
 
 
+def key_in_name(name: str) -> Key:
+    """Returns the key by which a file of the store is named, before its first dot."""
+    return Key(name.partition(".")[0])
+
+
 def fingerprint_of(*parts: object) -> str:
     """Returns the fingerprint of anything that JSON can say, as 32 hexadecimal digits."""
     # Sorted, because the same settings in another order are the same.

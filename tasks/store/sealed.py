@@ -19,8 +19,16 @@ def seal(content: Any) -> str:
 def unsealed(path: Path) -> Any:
     """Returns what was sealed in a file; None if it is gone, cut off or not what was sealed."""
     try:
-        content, digest = json.loads(path.read_bytes())
-    except (OSError, ValueError, TypeError):
+        return unsealed_text(path.read_bytes())
+    except OSError:
+        return None
+
+
+def unsealed_text(text: bytes) -> Any:
+    """Returns what was sealed as a text; None if it is cut off or not what was sealed."""
+    try:
+        content, digest = json.loads(text)
+    except (ValueError, TypeError):
         return None
     return content if digest == _digest(content) else None
 

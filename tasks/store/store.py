@@ -41,6 +41,11 @@ class Artifact(BaseModel):
     size: int
     sha256: str
 
+    def is_of(self, step: str, key: Key) -> bool:
+        """Tells whether it is the artefact of a key, by all its names: a record may have been put in another's place."""
+        named = self.file.startswith(f"{step}/{key}.") and "/" not in self.file.removeprefix(f"{step}/")
+        return named and (self.step, self.key) == (step, key)
+
 
 class Store:
     """Finds, makes and checks artefacts in one folder.
@@ -56,6 +61,11 @@ class Store:
         self._believed: dict[Path, tuple[int | str, ...]] = {}
         self._watch = watch
 
+    def begin(self) -> None:
+        """Clears away what a killed process was writing; under the lock nobody is."""
+        for left in self.folder.glob("**/.*.part"):
+            left.unlink(missing_ok=True)
+
     def watching(self, watch: Callable[[], AbstractContextManager[None]]) -> Store:
         """Returns a view of the store that makes artefacts inside a block only: what the block ends with an error of is not kept."""
 
@@ -68,12 +78,19 @@ class Store:
 
     def path(self, artifact: Artifact) -> Path:
         """Returns where an artefact lies."""
+        return self._place(artifact)
+
+    def _place(self, artifact: Artifact) -> Path:
         return self.folder / artifact.file
 
     def find(self, step: str, key: Key) -> Artifact | None:
         """Returns the artefact of a step if it is there and whole."""
         artifact = self._recorded(step, key)
         return artifact if artifact and self._is_whole(artifact) else None
+
+    def recorded(self, step: str, keys: Sequence[Key]) -> list[bool]:
+        """Tells of each key whether there is a record of it; whether its artefact is whole is not looked at."""
+        return [self._record(step, key).is_file() for key in keys]
 
     def whole(self, artifact: Artifact) -> bool:
         """Tells whether an artefact is what its record says, and its file as it was when it was made.
@@ -88,14 +105,19 @@ class Store:
             artifact = Artifact.model_validate(unsealed(self._record(step, key)))
         except ValidationError:
             return None
-        named = artifact.file.startswith(f"{step}/{key}.") and "/" not in artifact.file.removeprefix(f"{step}/")
-        return artifact if named and (artifact.step, artifact.key) == (step, key) else None
+        return artifact if artifact.is_of(step, key) else None
 
     def _record(self, step: str, key: Key) -> Path:
         return self.folder / step / f"{key}.record"
 
     def _is_whole(self, artifact: Artifact) -> bool:
-        path = self.path(artifact)
+        if not self._is_here(artifact):
+            return False
+        self.used.add((artifact.step, artifact.key))
+        return True
+
+    def _is_here(self, artifact: Artifact) -> bool:
+        path = self._place(artifact)
         try:
             state = _state(path)
             # Several steps read the same artefact; hashing it each time would cost as much as reading it.
@@ -105,7 +127,6 @@ class Store:
                 self._believed[path] = *state, artifact.sha256
         except OSError:
             return False
-        self.used.add((artifact.step, artifact.key))
         return True
 
     def make(self, step: str, key: Key, suffix: str, write: Callable[[Path], int]) -> Artifact:
@@ -131,11 +152,14 @@ class Store:
         rows = write_whole(path, watched)
         state = _state(path)
         artifact = Artifact(step=step, key=key, file=f"{step}/{path.name}", rows=rows, size=state[0], sha256=file_digest(path))
-        # The record goes last: killed between the two, a file is left that nothing names, and it is written once more.
-        write_whole(self._record(step, key), lambda record: record.write_text(seal(artifact.model_dump())))
+        self._keep(artifact)
         self._believed[path] = *state, artifact.sha256
         self.used.add((step, key))
         return artifact
+
+    def _keep(self, artifact: Artifact) -> None:
+        # The record goes last: killed between the two, a file is left that nothing names, and it is written once more.
+        write_whole(self._record(artifact.step, artifact.key), lambda record: record.write_text(seal(artifact.model_dump())))
 
     def discard(self, artifacts: Sequence[Artifact]) -> None:
         """Removes single artefacts."""
@@ -150,6 +174,18 @@ class Store:
         """Removes all artefacts of the given steps."""
         for step in steps:
             shutil.rmtree(self.folder / step, ignore_errors=True)
+        self._believed.clear()
+
+    def keep_only(self, artifact: Artifact) -> None:
+        """Removes all other artefacts of an artefact's step."""
+        kept = self.path(artifact)
+        for left in kept.parent.iterdir():
+            if left.stem != kept.stem:
+                left.unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Removes everything that the store holds."""
+        shutil.rmtree(self.folder, ignore_errors=True)
         self._believed.clear()
 
     def prune(self, steps: Sequence[str], kept: Container[tuple[str, str]]) -> None:

@@ -12,16 +12,18 @@ import shutil
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from glob import has_magic
 from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors.base import StorageError
-from schemas.errors.folders import FolderError
+from schemas.errors.folders import FolderError, WorkError
 from schemas.job.connection import is_address
 from schemas.job.job import Job
 from tasks.store.files import PRIVATE_FILE, private_folder, real_path
 from tasks.store.passing import clear_passed, passing
+from tasks.store.store import Store
 
 MARK, LOCK = ".skald-work", "run.lock"
 FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "registry")
@@ -43,6 +45,25 @@ class Removed(NamedTuple):
     freed: int
     left: int
     at_work: int
+
+
+@dataclass(frozen=True)
+class FolderWork:
+    """A work folder while its lock is held; the system drops the lock with the process, and nobody takes it over before.
+
+    Attributes:
+        store: Its artefacts.
+        folder: The folder.
+    """
+
+    store: Store
+    folder: Path
+
+    def keep(self) -> None:
+        """Has nothing to do: what is written in the folder is kept."""
+
+    def check(self) -> None:
+        """Has nothing to do: no other run can have taken over."""
 
 
 def claim(job: Job) -> Path:
@@ -106,12 +127,34 @@ def check_apart(job: Job) -> None:
     Raises:
         StorageError: it does, or it is.
     """
+    if job.work_address is not None:
+        _check_addresses_apart(job, job.work_address)
+        return
     work = real_path(job.work_path)
     for path, words in _places(job):
         if real_path(path).is_relative_to(work):
             raise FolderError.work_holds(str(job.work_path), words)
     if job.target_address is None and work.is_relative_to(real_path(job.target_path)):
         raise FolderError.work_in_target(str(job.work_path))
+
+
+def _check_addresses_apart(job: Job, address: str) -> None:
+    work = _below(address)
+    for pattern in job.source.path:
+        if is_address(pattern) and _below(re.split(r"[*?\[]", pattern, maxsplit=1)[0]).startswith(work):
+            raise WorkError.overlaps(address, "the source")
+    target = _below(job.target_address) if job.target_address else ""
+    if target and (target.startswith(work) or work.startswith(target)):
+        raise WorkError.overlaps(address, "the target")
+
+
+def _below(address: str) -> str:
+    return re.sub(r"^s3a://", "s3://", address).rstrip("/") + "/"
+
+
+def is_of_work(job: Job, address: str) -> bool:
+    """Tells whether an address is one of an object that a job's runs keep."""
+    return job.work_address is not None and _below(address).startswith(_below(job.work_address))
 
 
 def _places(job: Job) -> Iterator[tuple[Path, str]]:

@@ -17,8 +17,8 @@ from schemas.job.job import Job
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, is_as_written, is_sealed
 from schemas.release.manifest import Manifest
 from tasks.release.files import DATA, SUFFIXES
-from tasks.source.object_store import file_system, told
 from tasks.store.files import file_digest
+from tasks.store.object_stores import file_system, told
 
 CURRENT = "CURRENT"
 MOST_BYTES = 1_000

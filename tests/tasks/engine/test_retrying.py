@@ -12,7 +12,10 @@ import pytest
 
 from schemas.errors.base import SkaldError, SourceError, StorageError
 from tasks.engine.guard import guarded
-from tasks.engine.remote_calls import release_versions, run_call, write_call
+from tasks.engine.remote import codec
+from tasks.engine.remote.calls import fulfil, laid_out
+from tasks.engine.remote.desks import FolderDesk
+from tasks.engine.remote.sealing import CallKey
 from tasks.engine.retrying import is_transient
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
@@ -89,12 +92,16 @@ def unreadable(code: int) -> None:
     ("code", "transient"),
     [(errno.EIO, True), (errno.ESTALE, True), (errno.ETIMEDOUT, True), (errno.ENOSPC, False), (errno.EACCES, False), (errno.ENOENT, False)],
 )
-def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(tmp_path: Path, code: int, transient: bool) -> None:
+def test_what_lies_beneath_an_error_of_ours_decides_here_and_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, transient: bool
+) -> None:
+    monkeypatch.setattr(codec, "FLOORS", (*codec.FLOORS, "tests."))
     with pytest.raises(SkaldError) as raised:
         guarded(unreadable)(code)
     assert raised.value.transient == transient
     assert raised.value.__context__ is None
-    back = run_call(str(write_call(tmp_path, unreadable, (code,))), release_versions())
+    with laid_out(FolderDesk(tmp_path), CallKey(), unreadable, (code,)) as order:
+        back = fulfil(order)
     assert back.error().transient == transient
     error = duckdb.IOException(f'Could not read from file "x": {os.strerror(code)}')
     assert is_transient(error) == transient

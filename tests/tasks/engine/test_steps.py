@@ -1,24 +1,19 @@
-"""Steps: groups of neighbours, errors without values, and calls that travel as files."""
+"""Steps: groups of neighbours, errors without values, and where they run."""
 
 from __future__ import annotations
 
 import os
-import pickle
-from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.errors.base import InternalError, JobError, SkaldError, SourceError, StorageError
-from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError, WithdrawnError
-from tasks.counting.phases import count_domains
-from tasks.engine import remote_calls as elsewhere
+from schemas.errors.base import InternalError, SkaldError, SourceError, StorageError
+from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError
 from tasks.engine.calls import groups
 from tasks.engine.flows import SWITCH
 from tasks.engine.guard import guarded
-from tasks.engine.remote_calls import Failure, made_with, release_versions, run_call, write_call
 from tasks.engine.runners import choose_runner, on_dask
 from tests.conftest import CommandLine
 from tests.jobs import digests, people, people_job
@@ -49,54 +44,6 @@ def test_an_error_leaves_a_step_without_the_text_of_any_other(kind: str, expecte
         guarded(fail)(kind)
     assert VALUE not in str(raised.value)
     assert raised.value.__cause__ is raised.value.__context__ is None
-
-
-def join(*parts: object) -> str:
-    return " ".join(map(str, parts))
-
-
-def refuse() -> None:
-    raise JobError("job.yaml", ["one", "two"])
-
-
-def test_a_call_is_a_private_file_and_its_result_that_of_the_function(tmp_path: Path) -> None:
-    path = write_call(tmp_path, join, ("a", 1))
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert run_call(str(path), release_versions()) == "a 1"
-
-
-@pytest.mark.parametrize(("function", "arguments"), [(fail, ("ours",)), (fail, ("disk",)), (fail, ("other",)), (refuse, ())])
-def test_an_error_comes_back_from_elsewhere_as_it_is_raised_here(tmp_path: Path, function, arguments: tuple[str, ...]) -> None:
-    with pytest.raises(SkaldError) as here:
-        guarded(function)(*arguments)
-    failure = run_call(str(write_call(tmp_path, function, arguments)), release_versions())
-    assert isinstance(failure, Failure)
-    back = pickle.loads(pickle.dumps(failure)).error()
-    assert (type(back), str(back), back.exit_code) == (type(here.value), str(here.value), here.value.exit_code)
-
-
-def test_a_call_that_was_withdrawn_is_told_from_a_folder_that_a_worker_cannot_see(tmp_path: Path) -> None:
-    assert run_call(str(tmp_path / "gone"), release_versions()).kind is WithdrawnError
-    assert "cannot read" in run_call(str(tmp_path / "elsewhere" / "gone"), release_versions()).sentence
-
-
-def test_a_worker_with_another_version_makes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wanted = dict(release_versions())
-    assert "pyarrow" in wanted
-    monkeypatch.setattr(elsewhere, "release_versions", lambda: wanted | {"pyarrow": "0.1"})
-    path = write_call(tmp_path, (tmp_path / "made").mkdir, ())
-    assert "another version of 'pyarrow'" in run_call(str(path), wanted).sentence
-    assert not (tmp_path / "made").exists()
-
-
-def test_a_worker_with_other_code_makes_nothing(tmp_path: Path) -> None:
-    wanted = made_with(count_domains)
-    path = write_call(tmp_path, (tmp_path / "made").mkdir, ())
-    other = wanted | {count_domains.__module__: "other code"}
-    assert "another version of 'tasks.counting.phases'" in run_call(str(path), other).sentence
-    assert not (tmp_path / "made").exists()
-    run_call(str(path), wanted)
-    assert (tmp_path / "made").is_dir()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,130 @@
+"""A call of a step, for a worker in another process or on another machine.
+
+What a step gets can hold cell values: the tree of a hierarchy stands in the job itself. So a worker is sent no arguments but where a call
+lies, sealed, and sends back references or a sentence. A call that is gone was withdrawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from uuid import uuid4
+
+from schemas.errors.base import SkaldError
+from schemas.errors.runners import RunnerError
+from tasks.engine.guard import guarded
+from tasks.engine.remote.codec import decoded, encoded
+from tasks.engine.remote.desks import Desk
+from tasks.engine.remote.sealing import CallKey
+from tasks.engine.versions import versions
+from tasks.store.keys import code_of
+
+MAY_DIFFER = ("python", "prefect")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """How a call ended badly; an exception itself would take its traceback along, and Dask would log it.
+
+    Attributes:
+        kind: An error of ours.
+        sentence: Its message.
+        transient: Whether another try may help.
+    """
+
+    kind: type[SkaldError]
+    sentence: str
+    transient: bool = False
+
+    def error(self) -> SkaldError:
+        """Returns the error as it was raised."""
+        # Some kinds make their sentence of other arguments; here it is made.
+        error = self.kind.__new__(self.kind, self.sentence)
+        error.transient = self.transient
+        return error
+
+
+@dataclass(frozen=True)
+class Order:
+    """What crosses to a worker.
+
+    Attributes:
+        desk: Where the call lies.
+        name: Under which; by chance, because it goes into an engine's messages and logs.
+        key: Opens it.
+        wanted: What it is to be made with, as ``made_with`` tells.
+    """
+
+    desk: Desk
+    name: str
+    key: CallKey
+    wanted: Mapping[str, str] = field(repr=False)
+
+
+@contextmanager
+def laid_out(desk: Desk, key: CallKey, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[Order]:
+    """Lays a call out until the block ends.
+
+    Args:
+        desk: Where it lies meanwhile.
+        key: Seals it.
+        function: A function of a module.
+        arguments: What it gets.
+
+    Raises:
+        InternalError: an argument is of a kind that no step gets.
+        StorageError: it cannot be written.
+    """
+    order = Order(desk, uuid4().hex, key, made_with(function))
+    desk.put(order.name, key.sealed(order.name, encoded(function, arguments, desk)))
+    try:
+        yield order
+    finally:
+        desk.remove(order.name)
+
+
+def fulfil(order: Order) -> Any:
+    """Makes a call; runs on a worker, and raises nothing.
+
+    Returns:
+        What the function returns, or a `Failure`.
+    """
+    try:
+        return guarded(_fulfil)(order)
+    except SkaldError as error:
+        return Failure(type(error), str(error), error.transient)
+
+
+def result_of(answer: Any) -> Any:
+    """Returns what a call returned.
+
+    Raises:
+        SkaldError: as the call raised it.
+    """
+    if isinstance(answer, Failure):
+        raise answer.error()
+    return answer
+
+
+def _fulfil(order: Order) -> Any:
+    # Before the call is read: another version's classes may be others.
+    differing = [name for name, version in order.wanted.items() if (release_versions().get(name) or code_of(name)) != version]
+    if differing:
+        raise RunnerError.versions_differ(differing)
+    content = order.key.opened(order.name, order.desk.take(order.name))
+    function, arguments = decoded(content, order.desk)
+    return function(*arguments)
+
+
+def made_with(function: Callable[..., Any]) -> Mapping[str, str]:
+    """Returns the versions that decide over the bytes of a release, and the code of a function: so that keys are the same everywhere."""
+    return {**release_versions(), function.__module__: code_of(function.__module__)}
+
+
+@cache
+def release_versions() -> Mapping[str, str]:
+    """Returns the versions that decide over the bytes of a release."""
+    return {package: version for package, version in versions().items() if package not in MAY_DIFFER}

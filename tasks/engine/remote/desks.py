@@ -1,0 +1,184 @@
+"""Where calls lie until a worker takes them: in the run's folder, or beside the artefacts in a bucket; and what they call the work."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from schemas.errors.runners import RunnerError, WithdrawnError
+from tasks.store.bucket import Bucket
+from tasks.store.bucket_store import BELOW, CALLS, BucketStore
+from tasks.store.bucket_work import BucketWork, scratch_folder
+from tasks.store.files import private_folder, write_whole
+from tasks.store.store import Store
+from tasks.store.work_folder import FolderWork
+
+
+@dataclass(frozen=True)
+class FolderDesk:
+    """Calls of a phase as files of a folder that all workers have under the same path.
+
+    Attributes:
+        folder: In the run's folder.
+    """
+
+    folder: Path
+
+    def put(self, name: str, content: bytes) -> None:
+        """Lays a call there, for its owner alone.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        write_whole(self.folder / name, lambda part: part.write_bytes(content))
+
+    def take(self, name: str) -> bytes:
+        """Returns a call.
+
+        Raises:
+            WithdrawnError: it was withdrawn.
+            RunnerError: this machine does not have the folder.
+        """
+        try:
+            return (self.folder / name).read_bytes()
+        except FileNotFoundError:
+            # A folder without the file means that it was withdrawn; no folder, that this machine does not have it.
+            raise (WithdrawnError() if self.folder.is_dir() else RunnerError.not_shared(str(self.folder))) from None
+        except OSError:
+            raise RunnerError.not_shared(str(self.folder)) from None
+
+    def remove(self, name: str) -> None:
+        """Takes a call away, if it is there."""
+        (self.folder / name).unlink(missing_ok=True)
+
+    def name(self, path: Path) -> list[str]:
+        """Returns what a path is called: it is the same everywhere."""
+        return ["everywhere", str(path)]
+
+    def path(self, name: list[str]) -> Path:
+        """Returns the path of a name."""
+        return Path(name[1])
+
+    def store_name(self, store: Store) -> str:
+        """Returns what a store is called: its folder."""
+        return str(store.folder)
+
+    def store(self, name: str) -> Store:
+        """Returns the store of a name."""
+        return Store(Path(name))
+
+
+@dataclass(frozen=True)
+class BucketDesk:
+    """Calls of a run as objects; what is at hand of the work on one machine is named by its place in there.
+
+    Attributes:
+        bucket: That holds the work.
+        folder: Where it is at hand on the machine of the flow; another on that of each worker.
+    """
+
+    bucket: Bucket
+    folder: Path
+
+    def put(self, name: str, content: bytes) -> None:
+        """Lays a call there.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        self.bucket.write(f"{CALLS}/{name}", content)
+
+    def take(self, name: str) -> bytes:
+        """Returns a call.
+
+        Raises:
+            WithdrawnError: it was withdrawn.
+            ObjectStoreError: the store cannot be read.
+        """
+        content = self.bucket.read(f"{CALLS}/{name}")
+        if content is None:
+            raise WithdrawnError
+        return content
+
+    def remove(self, name: str) -> None:
+        """Takes a call away, if it is there.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        self.bucket.remove([f"{CALLS}/{name}"])
+
+    def name(self, path: Path) -> list[str]:
+        """Returns what a path is called: one of the work by its place in it, any other is the same everywhere."""
+        within = path.is_relative_to(self.folder)
+        return ["work", path.relative_to(self.folder).as_posix()] if within else ["everywhere", str(path)]
+
+    def path(self, name: list[str]) -> Path:
+        """Returns the path here of a name; of an artefact after it was fetched.
+
+        Raises:
+            StorageError: it is gone or altered, or there is no room for it.
+        """
+        kind, path = name
+        if kind == "everywhere":
+            return Path(path)
+        store, folder = _at_hand(self)
+        return store.at_hand(path.removeprefix(f"{BELOW}/")) if path.startswith(f"{BELOW}/") else folder / path
+
+    def store_name(self, store: Store) -> str:
+        """Returns what the store is called: there is one."""
+        return self.bucket.address
+
+    def store(self, name: str) -> Store:
+        """Returns the store of this machine.
+
+        Raises:
+            StorageError: there is no room for what it fetches.
+        """
+        return _at_hand(self)[0]
+
+
+Desk = FolderDesk | BucketDesk
+
+
+def desk_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> Desk:
+    """Returns where the calls of a phase lie.
+
+    Raises:
+        StorageError: a folder cannot be made.
+    """
+    if isinstance(work, BucketWork):
+        return BucketDesk(work.store.bucket, work.folder)
+    return FolderDesk(private_folder(spill / "calls" / phase))
+
+
+_TURN = threading.Lock()
+_HERE: dict[BucketDesk, tuple[BucketStore, Path]] = {}
+_LEFT = ExitStack()
+"""What this process, a worker, has of the work of the run that it works for; the folder goes with the run or with the process."""
+
+
+def _at_hand(desk: BucketDesk) -> tuple[BucketStore, Path]:
+    with _TURN:
+        if desk not in _HERE:
+            _forget()
+            folder = _LEFT.enter_context(scratch_folder())
+            _HERE[desk] = BucketStore(folder / BELOW, desk.bucket), folder
+        return _HERE[desk]
+
+
+def let_go() -> None:
+    """Removes what this process, a worker, has of a run's work."""
+    with _TURN:
+        _forget()
+
+
+def _forget() -> None:
+    _HERE.clear()
+    _LEFT.close()
+
+
+atexit.register(let_go)

@@ -1,0 +1,190 @@
+"""A prefix of a bucket: objects that are put only where there is none, or only over what they were made from.
+
+A put may fail for whoever asked and have happened all the same: an answer is lost, or the library had already tried again and met its own
+object. So a refusal is believed only after a look at what lies there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors.storage import ObjectStoreError
+from tasks.store.files import file_digest
+from tasks.store.object_stores import file_system, told
+
+BLOCK = 1 << 22
+
+
+class Found(NamedTuple):
+    """An object as it was when it was looked at: its size in bytes, and the tag that changes with it."""
+
+    size: int
+    tag: str
+
+
+class Bucket:
+    """The objects below an address.
+
+    Attributes:
+        address: Of all of them.
+    """
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self._system, self._root = file_system(address)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Bucket) and other.address == self.address
+
+    def __hash__(self) -> int:
+        return hash(self.address)
+
+    def __reduce__(self) -> tuple[type[Bucket], tuple[str]]:
+        # Another process makes its own connection, by its own credentials.
+        return Bucket, (self.address,)
+
+    def place(self, name: str) -> str:
+        """Returns the address of an object."""
+        return f"{self.address}/{name}"
+
+    def _key(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    def found(self, name: str) -> Found | None:
+        """Returns what can be told of an object without reading it; None if there is none.
+
+        Raises:
+            ObjectStoreError: the store cannot be asked.
+        """
+        with told(self.place(name)):
+            try:
+                info = self._system.info(self._key(name))
+            except FileNotFoundError:
+                return None
+        return Found(int(info["size"]), str(info.get("ETag", ""))) if info["type"] == "file" else None
+
+    def read(self, name: str) -> bytes | None:
+        """Returns the content of a small object; None if there is none.
+
+        Raises:
+            ObjectStoreError: it cannot be read.
+        """
+        with told(self.place(name)):
+            try:
+                content: bytes = self._system.cat_file(self._key(name))
+            except FileNotFoundError:
+                return None
+        return content
+
+    def create(self, name: str, content: bytes) -> str | None:
+        """Puts an object where there is none, and returns its tag; None where another lies there.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        return self._put(name, content, {"mode": "create"})
+
+    def replace(self, name: str, content: bytes, tag: str) -> str | None:
+        """Puts an object over the one that has a tag, and returns the new tag; None where that one is gone or another lies there.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        return self._put(name, content, {"IfMatch": tag})
+
+    def write(self, name: str, content: bytes) -> None:
+        """Puts a small object, whatever lies there.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        if self._put(name, content, {}) is None:
+            raise ObjectStoreError.failed(self.place(name), "what was put is not there")
+
+    def _put(self, name: str, content: bytes, condition: dict[str, str]) -> str | None:
+        try:
+            self._system.pipe_file(self._key(name), content, **condition)
+        except Exception as error:  # as for `told`
+            refused = isinstance(error, FileExistsError | FileNotFoundError) or _is_refusal(error)
+            # The tag first: what changes between the two is then not taken for ours, whose content nobody else has.
+            there = self.found(name)
+            if there and self.read(name) == content:
+                return there.tag
+            if refused:
+                return None
+            with told(self.place(name)):
+                raise
+        there = self.found(name)
+        return there.tag if there else None
+
+    def upload(self, path: Path, name: str, sha256: str) -> None:
+        """Puts a file where its content is to be, whole or not at all; an object of the same content stays.
+
+        Args:
+            path: The file.
+            name: Told by its digest, so that no other content belongs there.
+            sha256: The digest.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        with told(self.place(name)):
+            try:
+                self._system.put_file(str(path), self._key(name), mode="create")
+            except FileExistsError:
+                if self._digest(name) != sha256:
+                    self._system.put_file(str(path), self._key(name))
+            except Exception:  # as for `told`; what is there may have come of this put
+                if self.found(name) is None or self._digest(name) != sha256:
+                    raise
+
+    def download(self, name: str, path: Path, sha256: str) -> bool:
+        """Copies an object to a path; tells whether it is there and has the digest that it ought to have.
+
+        Raises:
+            ObjectStoreError: it cannot be read.
+        """
+        with told(self.place(name)):
+            try:
+                self._system.get_file(self._key(name), str(path))
+            except FileNotFoundError:
+                return False
+        return file_digest(path) == sha256
+
+    def _digest(self, name: str) -> str:
+        with self._system.open(self._key(name), "rb") as file:
+            digest = hashlib.sha256()
+            while block := file.read(BLOCK):
+                digest.update(block)
+        return digest.hexdigest()
+
+    def sizes(self, below: str = "") -> dict[str, int]:
+        """Returns the sizes of all objects whose names begin with a folder's, as a listing tells them, which may lag behind.
+
+        Raises:
+            ObjectStoreError: the store cannot be listed.
+        """
+        with told(self.place(below)):
+            found = self._system.find(self._key(below).rstrip("/"), detail=True)
+        return {name.removeprefix(f"{self._root}/"): int(info["size"]) for name, info in found.items()}
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Removes objects; those that are not there are gone already.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        for name in names:
+            with told(self.place(name)), suppress(FileNotFoundError):
+                self._system.rm_file(self._key(name))
+
+
+def _is_refusal(error: BaseException) -> bool:
+    """Tells whether a store refused a condition: fsspec's error for it is any OSError, and the answer lies beneath."""
+    answer = getattr(error.__cause__, "response", None)
+    code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
+    return code in {"PreconditionFailed", "ConditionalRequestConflict", "412", "409", "NoSuchKey"}

@@ -1,0 +1,266 @@
+"""Work in a bucket: held by a lease, at hand in a private folder of this machine for as long as a command lasts.
+
+Artefacts are looked after by their store. Beside them a work folder keeps small files that change: the secret of its ids, what is known of
+earlier releases, digests of files that need not be read again, states of vaults. They are copied here when work begins, and what changed
+is put back at the end of each phase and before anything is published: first as objects named by their digests, then one object that lists
+them all is put over the one that was read. So another machine finds them all of one moment, whatever a listing tells, and a run whose lease
+was taken over changes nothing any more.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from tempfile import gettempdir
+from typing import NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from schemas.errors.folders import WorkError
+from schemas.job.job import Job
+from tasks.store.bucket import Bucket
+from tasks.store.bucket_store import BELOW, CALLS, BucketStore
+from tasks.store.files import file_digest, private_folder, write_whole
+from tasks.store.keys import Step
+from tasks.store.lease import NAME as LEASE
+from tasks.store.lease import Lease, kept_alive, take
+from tasks.store.passing import clear_passed, passing
+from tasks.store.sealed import seal, unsealed_text
+from tasks.store.store import Store
+from tasks.store.work_folder import MARK, WORDS, Removed
+
+LIST, FILES = "kept.json", "kept"
+AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
+"""Where work is at hand, in the machine's folder for temporary files."""
+KEPT = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
+_NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
+REGISTRY = "registry/"
+# Bytes are copied as they are, whatever is read into them.
+LISTED = Step("listed", "tasks.store.files")
+
+
+class Kept(NamedTuple):
+    """A small file: its SHA-256, and its time in ns, by which older ones of a kind are told from newer ones."""
+
+    sha256: str
+    changed: int
+
+
+_LIST = TypeAdapter(dict[str, Kept])
+
+
+@dataclass
+class BucketWork:
+    """Work in a bucket while its lease is held.
+
+    Attributes:
+        store: Its artefacts.
+        folder: Where it is at hand.
+        lease: By which it is held.
+    """
+
+    store: BucketStore
+    folder: Path
+    lease: Lease
+    _listed: dict[str, Kept] = field(default_factory=dict)
+    _tag: str | None = None
+
+    def keep(self) -> None:
+        """Puts small files that changed into the bucket, all at once for whoever looks.
+
+        Raises:
+            WorkError: another run has taken over, and nothing was put.
+            StorageError: the bucket or the folder cannot be written.
+        """
+        there = _kept(self.folder)
+        if there == self._listed:
+            return
+        self.lease.check()
+        bucket, known = self.store.bucket, {one.sha256 for one in self._listed.values()}
+        for name, kept in there.items():
+            if kept.sha256 not in known:
+                bucket.upload(self.folder / name, f"{FILES}/{kept.sha256}", kept.sha256)
+        content = _said(there)
+        tag = bucket.replace(LIST, content, self._tag) if self._tag else bucket.create(LIST, content)
+        if tag is None:
+            raise WorkError.taken_over(bucket.address)
+        self._listed, self._tag = there, tag
+        bucket.remove([f"{FILES}/{digest}" for digest in known - {one.sha256 for one in there.values()}])
+
+    def check(self) -> None:
+        """Makes sure that no other run has taken over.
+
+        Raises:
+            WorkError: another has, or may have.
+            ObjectStoreError: the store does not answer.
+        """
+        self.lease.check()
+
+
+@contextmanager
+def held_in_bucket(job: Job, address: str) -> Iterator[BucketWork]:
+    """Holds the lease of a job's work until the block ends; what its small files became is kept, however the block ends.
+
+    Raises:
+        StorageError: another run is at work there, it is somebody else's, or it cannot be read or written.
+    """
+    bucket = Bucket(address)
+    _claim(bucket)
+    with scratch_folder() as folder:
+        lease = take(bucket)
+        with kept_alive(lease):
+            listed, tag = _copy(bucket, folder)
+            work = BucketWork(BucketStore(folder / BELOW, bucket), folder, lease, listed, tag)
+            with _at_hand(job, folder), _copied_lists(job, work.store):
+                yield work
+            # Not after an error, which says what is the matter: each phase that came to its end has been kept.
+            work.keep()
+
+
+@contextmanager
+def looked_at(job: Job) -> Iterator[Store]:
+    """Yields the store of a job's work for a command that only reads there and holds no lease; work in a bucket is at hand meanwhile.
+
+    Raises:
+        StorageError: it is somebody else's, or cannot be read.
+    """
+    if job.work_address is None:
+        yield Store(job.work_path / BELOW)
+        return
+    bucket = Bucket(job.work_address)
+    with scratch_folder() as folder, _at_hand(job, folder):
+        _copy(bucket, folder)
+        yield BucketStore(folder / BELOW, bucket)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Yields a private folder of this machine, named by chance, which goes at the end; those of killed processes go before.
+
+    Raises:
+        StorageError: it cannot be made.
+    """
+    clear_passed(Path(gettempdir()), AT_HAND)
+    # Nobody can guess the name and lay something there.
+    with passing(Path(gettempdir(), f"skald-work-{secrets.token_hex(8)}")) as folder:
+        # What is made in there is scratch and nobody's release, as in every work folder.
+        (private_folder(folder) / MARK).write_text(WORDS)
+        yield folder
+
+
+@contextmanager
+def _at_hand(job: Job, folder: Path) -> Iterator[None]:
+    job.has_at_hand(folder)
+    try:
+        yield
+    finally:
+        job.has_at_hand(None)
+
+
+@contextmanager
+def _copied_lists(job: Job, store: Store) -> Iterator[None]:
+    """Keeps the files of groups that the job names among the artefacts, where workers on other machines find them."""
+    listed = [one for one in job.hierarchies if one.listed_in is not None]
+    for hierarchy in listed:
+        # What cannot be read is told of by who reads it.
+        with suppress(OSError):
+            content = hierarchy.content(job.folder)
+            key = LISTED.key(hashlib.sha256(content).hexdigest())
+            hierarchy.has_copy(store.path(store.make("listed", key, ".csv", partial(_write, content))))
+    try:
+        yield
+    finally:
+        for hierarchy in listed:
+            hierarchy.has_copy(None)
+
+
+def _write(content: bytes, part: Path) -> int:
+    part.write_bytes(content)
+    return 1
+
+
+def _claim(bucket: Bucket) -> None:
+    if bucket.found(MARK):
+        return
+    if bucket.sizes():
+        raise WorkError.not_ours(bucket.address)
+    bucket.create(MARK, WORDS.encode())
+
+
+def _copy(bucket: Bucket, folder: Path) -> tuple[dict[str, Kept], str | None]:
+    """Copies the small files here; returns what was listed, and the tag of the list."""
+    there = bucket.found(LIST)
+    if there is None:
+        return {}, None
+    listed = _read(bucket)
+    for name, kept in listed.items():
+        path = folder / name
+        private_folder(path.parent)
+        write_whole(path, lambda part, kept=kept: _fetch(bucket, kept, part))  # type: ignore[misc]
+        os.utime(path, ns=(kept.changed, kept.changed))
+    return listed, there.tag
+
+
+def _read(bucket: Bucket) -> dict[str, Kept]:
+    try:
+        listed = _LIST.validate_python(unsealed_text(bucket.read(LIST) or b""))
+    except ValidationError:
+        raise WorkError.damaged(bucket.place(LIST)) from None
+    # Whoever can write there chooses the names.
+    if not all(map(_NAME.fullmatch, listed)):
+        raise WorkError.damaged(bucket.place(LIST))
+    return listed
+
+
+def _fetch(bucket: Bucket, kept: Kept, part: Path) -> int:
+    name = f"{FILES}/{kept.sha256}"
+    if not bucket.download(name, part, kept.sha256):
+        raise WorkError.damaged(bucket.place(name))
+    return 0
+
+
+def _kept(folder: Path) -> dict[str, Kept]:
+    paths = {path.relative_to(folder).as_posix(): path for pattern in KEPT for path in sorted(folder.glob(pattern)) if path.is_file()}
+    # Names with a dot in front are half written.
+    return {name: Kept(file_digest(path), path.stat().st_mtime_ns) for name, path in paths.items() if _NAME.fullmatch(name)}
+
+
+def clear_bucket(address: str) -> Removed:
+    """Removes what runs keep below a prefix while nobody is at work there; releases stay registered, where there are any.
+
+    Raises:
+        StorageError: a run is at work, it is somebody else's, or it cannot be read or written.
+    """
+    bucket = Bucket(address)
+    if not bucket.found(MARK):
+        if bucket.sizes():
+            raise WorkError.not_ours(address)
+        return Removed(0, 0, 0)
+    with kept_alive(take(bucket)):
+        there, found = bucket.sizes(), bucket.found(LIST)
+        stays = {name: kept for name, kept in (_read(bucket) if found else {}).items() if name.startswith(REGISTRY)}
+        if found and stays:
+            # The list first: without what it names it would be one that was altered.
+            bucket.replace(LIST, _said(stays), found.tag)
+        kept = {MARK, LEASE} | ({LIST, *(f"{FILES}/{one.sha256}" for one in stays.values())} if stays else set())
+        ours = {name: size for name, size in there.items() if _is_ours(name) and name not in kept}
+        bucket.remove(sorted(ours, key=lambda name: (name != LIST, name)))
+    if not stays:
+        # The mark goes last, so that what is left half way is still known.
+        bucket.remove([LEASE, MARK])
+    return Removed(sum(ours.values()), sum(not _is_ours(name) for name in there), 0)
+
+
+def _said(listed: Mapping[str, Kept]) -> bytes:
+    return seal({name: list(kept) for name, kept in listed.items()}).encode()
+
+
+def _is_ours(name: str) -> bool:
+    return name in (MARK, LEASE, LIST) or name.startswith((f"{BELOW}/", f"{FILES}/", f"{CALLS}/"))

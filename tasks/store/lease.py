@@ -1,0 +1,173 @@
+"""A lease: the lock of work in a bucket, where no system drops the lock of a process that died.
+
+One small object says who holds it and in which generation. It is put only where there is none, or over exactly what was read: of two runs
+one gets it. Whoever holds it renews it; one that is not renewed for its whole time is a dead run's, and the next run takes it over in the
+next generation. A run that was held up for so long finds out when it renews, and always before it publishes: then it must not.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from schemas.errors.base import StorageError
+from schemas.errors.folders import WorkError
+from schemas.errors.storage import ObjectStoreError
+from tasks.store.bucket import Bucket
+
+NAME = "lease.json"
+SECONDS = 60.0
+"""For which a lease holds without being renewed; renewed every third of it, so that two lost packets cost nothing."""
+LOOKS = 12
+"""How often a lease that somebody may hold is looked at before it is taken over."""
+
+
+class Clock(NamedTuple):
+    """Time as a lease knows it: seconds that pass on this machine, and a way to let some pass.
+
+    Clocks of two machines are never compared: whoever waits measures for itself how long a lease was not renewed.
+    """
+
+    now: Callable[[], float] = time.monotonic
+    wait: Callable[[float], None] = time.sleep
+
+
+@dataclass
+class Lease:
+    """A lease that this process holds, or held.
+
+    Attributes:
+        bucket: What it is held of.
+        clock: Of this machine.
+        seconds: For which it holds.
+        generation: How often it was taken before and by this process.
+    """
+
+    bucket: Bucket
+    clock: Clock
+    seconds: float
+    generation: int
+    _owner: str
+    _tag: str
+    _until: float
+
+    def __post_init__(self) -> None:
+        self._turn, self._renewals, self._lost = threading.Lock(), 0, False
+
+    def check(self) -> None:
+        """Renews the lease, and so makes sure that no other run has taken it over.
+
+        Raises:
+            WorkError: another has, or may have.
+            ObjectStoreError: the store does not answer.
+        """
+        with self._turn:
+            begun = self.clock.now()
+            if self._lost or begun >= self._until:
+                # Its time is over: even if nobody has taken it, somebody may be about to.
+                self._lost = True
+                raise WorkError.taken_over(self.bucket.address)
+            self._renewals += 1
+            tag = self.bucket.replace(NAME, _said(self._owner, self.generation, self._renewals), self._tag)
+            if tag is None:
+                self._lost = True
+                raise WorkError.taken_over(self.bucket.address)
+            # From before the put: whoever waits cannot have seen it earlier.
+            self._tag, self._until = tag, begun + self.seconds
+
+    def renewed(self) -> bool:
+        """Renews the lease if the store answers; tells whether there is still one to renew."""
+        try:
+            self.check()
+        except WorkError:
+            return False
+        except ObjectStoreError:
+            return self.clock.now() < self._until
+        return True
+
+    def release(self) -> None:
+        """Lets the next run begin at once; the object stays, so that generations only rise.
+
+        Raises:
+            ObjectStoreError: the store cannot be written.
+        """
+        with self._turn:
+            if not self._lost:
+                self._lost = True
+                self.bucket.replace(NAME, _said("", self.generation, self._renewals), self._tag)
+
+
+def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -> Lease:
+    """Takes the lease of a prefix; one that another run holds is watched for as long as it may hold without being renewed.
+
+    Args:
+        bucket: What it is held of.
+        clock: Of this machine.
+        seconds: For which it holds, and for which that of another is watched.
+
+    Raises:
+        StorageError: another run renewed its lease meanwhile, or took it first.
+        ObjectStoreError: the store cannot be read or written.
+    """
+    clock = clock or Clock()
+    begun, owner = clock.now(), secrets.token_hex(16)
+    there, content = _state(bucket)
+    while content and content["owner"]:
+        if clock.now() - begun > seconds:
+            break
+        clock.wait(seconds / LOOKS)
+        before, (there, content) = there, _state(bucket)
+        if content and content["owner"] and there != before:
+            raise StorageError.busy(bucket.address)
+    generation = int(content["generation"]) + 1 if content else 1
+    taken, said = clock.now(), _said(owner, generation, 0)
+    tag = bucket.replace(NAME, said, there) if there else bucket.create(NAME, said)
+    if tag is None:
+        raise StorageError.busy(bucket.address)
+    return Lease(bucket, clock, seconds, generation, owner, tag, taken + seconds)
+
+
+@contextmanager
+def kept_alive(lease: Lease) -> Iterator[None]:
+    """Renews a lease on a thread until the block ends, and lets it go then."""
+    ended = threading.Event()
+
+    def renew() -> None:
+        while not ended.wait(lease.seconds / 3):
+            if not lease.renewed():
+                return
+
+    thread = threading.Thread(target=renew, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        # It ends by itself; what ended the block is what the user wants to hear of.
+        with suppress(ObjectStoreError):
+            lease.release()
+
+
+def _said(owner: str, generation: int, renewals: int) -> bytes:
+    return json.dumps({"owner": owner, "generation": generation, "renewals": renewals}).encode()
+
+
+def _state(bucket: Bucket) -> tuple[str | None, dict[str, Any] | None]:
+    """Returns tag and content of a lease; the tag first, so that what is put over it was read no later than it."""
+    there = bucket.found(NAME)
+    content = bucket.read(NAME) if there else None
+    if there is None or content is None:
+        return None, None
+    try:
+        said = json.loads(content)
+        return there.tag, {"owner": str(said["owner"]), "generation": int(said["generation"])}
+    except (ValueError, TypeError, KeyError):
+        # Damaged: held by somebody until it was watched for its whole time, and its tag may be put over.
+        return there.tag, {"owner": "unknown", "generation": 0}

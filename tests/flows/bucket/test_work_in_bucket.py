@@ -1,0 +1,222 @@
+"""Work in a bucket: the release of work in a folder, on whatever machine it is begun and gone on with."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+import fsspec
+import pytest
+
+from schemas.errors.base import JobError, StorageError
+from schemas.errors.folders import WorkError
+from schemas.job.job import load_job
+from tasks.store import bucket as buckets
+from tasks.store.bucket import Bucket
+from tasks.store.lease import Clock, take
+from tests.conftest import Anonymise, CommandLine
+from tests.jobs import digests, people, people_job
+from tests.servers import Faulty, s3
+
+TABLE = people(400)
+CHANGES = ("privacy.k=4", "rows_per_file=100", "chunk_rows=100")
+SETTINGS = [part for change in CHANGES for part in ("--set", change)]
+METHODS = {
+    "skald": {"name": "skald"},
+    "mondrian": {"name": "mondrian", "fragments": {"count": 4, "sample": 0.5}},
+    "rayden": {"name": "rayden", "fragments": {"count": 2}},
+}
+KILLED = """
+import os, signal, sys
+from flows.cli import main
+from tasks.engine import runs
+
+last, kept = sys.argv.pop(1), runs.Run.phase
+
+def phase(self, name):
+    if name == last:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return kept(self, name)
+
+runs.Run.phase = phase
+main()
+"""
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[dict[str, str]]:
+    """An S3 server with a bucket, and the environment that leads there."""
+    with s3() as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        system().mkdir("bucket")
+        yield environment
+
+
+def system() -> Any:
+    return fsspec.filesystem("s3", use_listings_cache=False)
+
+
+def job_in(folder: Path, prefix: str, **parts: Any) -> Path:
+    return people_job(folder, TABLE, files=2, work=f"s3://bucket/{prefix}", **parts)
+
+
+def expire(prefix: str) -> None:
+    """Lets the lease of a dead run run out: somebody with a clock that flies takes it and lets it go."""
+    time = [0.0]
+    take(Bucket(f"s3://bucket/{prefix}"), Clock(lambda: time[0], lambda seconds: time.__setitem__(0, time[0] + seconds))).release()
+
+
+def left_here() -> list[Path]:
+    return list(Path(gettempdir()).glob("skald-work-*"))
+
+
+def test_the_release_is_that_of_a_folder_and_another_machine_finds_it_made(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path
+) -> None:
+    here = anonymise(people_job(tmp_path / "here", TABLE, files=2), *CHANGES)
+    made = anonymise(job_in(tmp_path / "there", "one", target="s3://bucket/releases"), *CHANGES)
+    assert made.manifest.release == here.manifest.release
+    assert made.manifest.files == here.manifest.files
+    again = anonymise(job_in(tmp_path / "elsewhere", "one", target="s3://bucket/releases"), *CHANGES)
+    assert not again.new
+    assert not (tmp_path / "there" / ".skald").exists()
+    assert not left_here()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_source_work_and_target_in_buckets_give_the_bytes_of_folders(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, method: str
+) -> None:
+    here = anonymise(people_job(tmp_path / "here", TABLE, files=2, method=METHODS[method]), *CHANGES)
+    system().put(str(tmp_path / "here" / "people"), f"bucket/{method}/", recursive=True)
+    parts = {"source": {"path": f"s3://bucket/{method}/people/*.parquet"}, "target": f"s3://bucket/{method}/out", "method": METHODS[method]}
+    made = anonymise(job_in(tmp_path / "there", f"{method}/work", **parts), *CHANGES)
+    assert made.manifest.files == here.manifest.files
+    system().get(f"bucket/{method}/out/{made.manifest.release}", str(tmp_path / "got"), recursive=True)
+    [got] = [path.parent for path in (tmp_path / "got").rglob("manifest.json")]
+    assert digests(got) == digests(here.folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", ["phase 1: domains", "phase 2: search", "phase 3: rewrite", "verify"])
+def test_a_head_that_was_killed_is_gone_on_from_on_another_machine(
+    anonymise: Anonymise, direct: CommandLine, store: dict[str, str], tmp_path: Path, phase: str
+) -> None:
+    prefix = f"killed/{phase.replace(' ', '')}"
+    job = job_in(tmp_path / "dead", prefix, target=f"s3://bucket/{prefix}-out")
+    assert direct.ended([sys.executable, "-c", KILLED, phase, "run", str(job), *SETTINGS], **store).returncode == -signal.SIGKILL
+    before = {name for name in system().find(f"bucket/{prefix}/artifacts") if name.endswith(".record")}
+    expire(prefix)
+    heir = anonymise(job_in(tmp_path / "heir", prefix, target=f"s3://bucket/{prefix}-out"), *CHANGES)
+    assert heir.new
+    there = {name for name in system().find(f"bucket/{prefix}/artifacts") if name.endswith(".record")}
+    assert {name for name in before if "/runs/" not in name and "/files/" not in name} <= there
+    assert heir.manifest.files == anonymise(people_job(tmp_path / "here", TABLE, files=2), *CHANGES).manifest.files
+
+
+@pytest.mark.slow
+def test_a_head_that_was_taken_over_publishes_nothing(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.publication import verify_and_publish as publication
+
+    kept = publication.complete
+
+    def held_up(*arguments: Any) -> Any:
+        expire("fenced")
+        return kept(*arguments)
+
+    monkeypatch.setattr(publication, "complete", held_up)
+    with pytest.raises(WorkError, match="did not renew its lease"):
+        anonymise(job_in(tmp_path / "a", "fenced", target="s3://bucket/fenced-out"), *CHANGES)
+    assert not [name for name in system().find("bucket/fenced-out") if name.endswith("manifest.json")]
+    monkeypatch.undo()
+    assert anonymise(job_in(tmp_path / "b", "fenced", target="s3://bucket/fenced-out"), *CHANGES).new
+
+
+@pytest.mark.slow
+def test_lost_answers_and_listings_that_lag_change_no_byte(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, opened = anonymise(people_job(tmp_path / "here", TABLE, files=2), *CHANGES), buckets.file_system
+
+    def faulty(address: str) -> tuple[Any, str]:
+        found, root = opened(address)
+        return Faulty(found, lambda number: number % 3 == 0, lagging=True), root
+
+    monkeypatch.setattr(buckets, "file_system", faulty)
+    made = anonymise(job_in(tmp_path / "there", "faulty"), *CHANGES)
+    assert made.manifest.files == here.manifest.files
+    assert digests(made.folder) == digests(here.folder)
+
+
+@pytest.mark.slow
+def test_another_release_of_the_same_people_is_known_on_another_machine(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path
+) -> None:
+    first = anonymise(job_in(tmp_path / "a", "overlaps", target="s3://bucket/overlaps-out"), *CHANGES)
+    second = anonymise(job_in(tmp_path / "b", "overlaps", target="s3://bucket/overlaps-out"), "privacy.k=5", "rows_per_file=100")
+    [overlap] = second.manifest.overlaps
+    assert overlap.release == first.manifest.release
+    assert not overlap.unmeasured
+
+
+@pytest.mark.slow
+def test_every_object_is_encrypted_as_configured_and_nobody_elses_to_read(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(fsspec.config.conf, "s3", {"s3_additional_kwargs": {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "a-key"}})
+    anonymise(job_in(tmp_path, "sealed"), *CHANGES)
+    names = system().find("bucket/sealed")
+    assert len(names) > 20
+    for name in names:
+        key = name.removeprefix("bucket/")
+        assert system().call_s3("head_object", Bucket="bucket", Key=key)["ServerSideEncryption"] == "aws:kms"
+        grants = system().call_s3("get_object_acl", Bucket="bucket", Key=key)["Grants"]
+        assert not [grant for grant in grants if grant["Grantee"]["Type"] == "Group"]
+
+
+@pytest.mark.slow
+def test_every_command_works_with_work_in_a_bucket_or_says_that_it_does_not(
+    direct: CommandLine, store: dict[str, str], tmp_path: Path
+) -> None:
+    job = job_in(tmp_path, "commands")
+    run = direct("run", job, *SETTINGS, **store)
+    assert (run.returncode, run.stderr) == (0, "")
+    [release] = (tmp_path / "releases").glob("people-*")
+    for command in (
+        ["plan", job, *SETTINGS],
+        ["lattice", job, "--json", *SETTINGS],
+        ["verify", release, "--job", job, *SETTINGS],
+        ["report", release, "--job", job, *SETTINGS, "--to", tmp_path / "report"],
+        ["utility", release, "--job", job, "--queries", 10, *SETTINGS],
+        ["compare", job, "--chunks", 2, "--k", 4, "--direct"],
+        ["clean", job],
+    ):
+        ended = direct(*command, **store)
+        assert (ended.returncode, ended.stderr) == (0, ""), command
+        assert not left_here()
+    assert not [name for name in system().find("bucket/commands") if "/artifacts/" in name]
+    assert not (tmp_path / ".skald").exists()
+
+
+def test_an_address_that_cannot_hold_work_is_refused(tmp_path: Path) -> None:
+    for address in ("gs://bucket/work", "s3://bucket", "s3://bucket/", "s3://bucket/a*", "s3://key:secret@bucket/work", "ftp://a/b"):
+        with pytest.raises(JobError, match="work: "):
+            load_job(people_job(tmp_path, TABLE, work=address))
+
+
+def test_work_within_source_or_target_is_refused(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
+    for parts in (
+        {"target": "s3://bucket/within/work/out"},
+        {"target": "s3a://bucket/within"},
+        {"source": {"path": "s3://bucket/within/work/in/*.parquet"}},
+    ):
+        with pytest.raises(StorageError, match="lie within each other"):
+            anonymise(job_in(tmp_path, "within/work", **parts))

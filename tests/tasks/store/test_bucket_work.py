@@ -1,0 +1,273 @@
+"""Work in a bucket: one run at a time, nothing lost with an answer, and nothing believed that is not what was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+
+from schemas.errors.base import JobError, StorageError
+from schemas.errors.folders import WorkError
+from schemas.job.job import Job, load_job
+from tasks.store import bucket as buckets
+from tasks.store import lease as leases
+from tasks.store.bucket import Bucket
+from tasks.store.bucket_store import BucketStore
+from tasks.store.bucket_work import BucketWork, clear_bucket, held_in_bucket, looked_at
+from tasks.store.keys import Key
+from tasks.store.lease import Clock, Lease, take
+from tasks.store.sealed import seal
+from tests.jobs import people, people_job
+from tests.servers import Faulty, s3
+
+SECONDS = 60.0
+
+
+@dataclass
+class Time:
+    """A clock that goes on when somebody waits, and lets something else happen meanwhile."""
+
+    now: float = 0.0
+    meanwhile: Callable[[], object] = lambda: None
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.meanwhile()
+
+    @property
+    def clock(self) -> Clock:
+        return Clock(lambda: self.now, self.wait)
+
+
+@pytest.fixture(scope="module")
+def system() -> Iterator[Any]:
+    """An S3 server with a bucket."""
+    with s3() as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        found = fsspec.filesystem("s3", use_listings_cache=False)
+        found.mkdir("bucket")
+        yield found
+
+
+@pytest.fixture
+def bucket(system: Any, request: pytest.FixtureRequest) -> Bucket:
+    """A prefix of its own for each test."""
+    return Bucket(f"s3://bucket/{request.node.name}")
+
+
+def faulty(monkeypatch: pytest.MonkeyPatch, lost: Callable[[int], bool] = lambda _number: False, *, lagging: bool = False) -> None:
+    opened = buckets.file_system
+
+    def file_system(address: str) -> tuple[Any, str]:
+        found, root = opened(address)
+        return Faulty(found, lost, lagging=lagging), root
+
+    monkeypatch.setattr(buckets, "file_system", file_system)
+
+
+def wrote(content: bytes) -> Callable[[Path], int]:
+    def write(part: Path) -> int:
+        part.write_bytes(content)
+        return 1
+
+    return write
+
+
+def job_in(bucket: Bucket, folder: Path, **parts: Any) -> Job:
+    return load_job(people_job(folder, people(10), work=bucket.address, **parts))
+
+
+def test_of_two_runs_one_gets_the_lease_and_the_other_is_told(bucket: Bucket) -> None:
+    time = Time()
+    held = take(bucket, time.clock, SECONDS)
+    time.meanwhile = held.check
+    with pytest.raises(StorageError, match="Another run is at work in 's3://bucket"):
+        take(bucket, time.clock, SECONDS)
+    held.check()
+    held.release()
+    time.meanwhile = lambda: pytest.fail("a lease that was let go is waited for")
+    assert take(bucket, time.clock, SECONDS).generation == held.generation + 1
+
+
+def test_the_lease_of_a_dead_run_is_taken_over_and_it_can_do_nothing_any_more(bucket: Bucket) -> None:
+    time = Time()
+    dead = take(bucket, time.clock, SECONDS)
+    heir = take(bucket, time.clock, SECONDS)
+    assert time.now > SECONDS
+    assert heir.generation == dead.generation + 1
+    for _ in range(2):
+        with pytest.raises(WorkError, match="did not renew its lease"):
+            dead.check()
+    assert not dead.renewed()
+    dead.release()
+    heir.check()
+
+
+def test_a_run_that_slept_past_its_lease_publishes_nothing_though_nobody_took_it(bucket: Bucket) -> None:
+    time = Time()
+    lease = take(bucket, time.clock, SECONDS)
+    time.now += SECONDS
+    with pytest.raises(WorkError, match="did not renew"):
+        lease.check()
+
+
+def test_a_run_whose_clock_stood_still_is_fenced_by_the_object_itself(bucket: Bucket) -> None:
+    asleep, awake = Time(), Time()
+    sleeper = take(bucket, asleep.clock, SECONDS)
+    heir = take(bucket, awake.clock, SECONDS)
+    with pytest.raises(WorkError, match="did not renew"):
+        sleeper.check()
+    heir.check()
+
+
+def test_puts_whose_answers_are_lost_have_happened_and_are_ours(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+    faulty(monkeypatch, lambda _number: True)
+    one = Bucket(bucket.address)
+    tag = one.create("a", b"one")
+    assert tag
+    assert one.create("a", b"two") is None
+    assert one.replace("a", b"three", tag)
+    assert one.replace("a", b"four", tag) is None
+    assert bucket.read("a") == b"three"
+    lease = take(one, Time().clock, SECONDS)
+    lease.check()
+    assert lease.renewed()
+
+
+def test_a_damaged_lease_is_watched_like_any_other_and_taken_over(bucket: Bucket) -> None:
+    bucket.write(leases.NAME, b"{")
+    time = Time()
+    assert take(bucket, time.clock, SECONDS).generation == 1
+    assert time.now > SECONDS
+
+
+def test_an_artefact_is_found_by_another_machine_and_an_altered_one_is_made_again(bucket: Bucket, tmp_path: Path) -> None:
+    here, there = BucketStore(tmp_path / "here", bucket), BucketStore(tmp_path / "there", bucket)
+    made = here.make("step", Key("key"), ".txt", wrote(b"content"))
+    assert there.find("step", Key("key")) == made
+    assert there.path(made).read_bytes() == b"content"
+    assert there.at_hand(made.file) == there.path(made)
+    [name] = [name for name in bucket.sizes() if name.endswith(".txt")]
+    bucket.write(name, b"CONTENT")
+    third = BucketStore(tmp_path / "third", bucket)
+    assert third.find("step", Key("key")) is None
+    assert third.make("step", Key("key"), ".txt", wrote(b"content")) == made
+    assert BucketStore(tmp_path / "fourth", bucket).find("step", Key("key")) == made
+
+
+def test_what_was_altered_after_it_was_found_is_not_used_and_made_again_next_time(bucket: Bucket, tmp_path: Path) -> None:
+    made = BucketStore(tmp_path / "here", bucket).make("step", Key("key"), ".txt", wrote(b"content"))
+    there = BucketStore(tmp_path / "there", bucket)
+    assert there.whole(made)
+    [name] = [name for name in bucket.sizes() if name.endswith(".txt")]
+    bucket.write(name, b"CONTENT")
+    with pytest.raises(WorkError, match="is not what was written"):
+        there.path(made)
+    assert there.find("step", Key("key")) is None
+    assert not list((tmp_path / "there").rglob("*.txt"))
+
+
+def test_a_record_that_was_put_in_anothers_place_is_none(bucket: Bucket, tmp_path: Path) -> None:
+    store = BucketStore(tmp_path, bucket)
+    store.make("step", Key("key"), ".txt", wrote(b"content"))
+    bucket.write("artifacts/step/other.record", bucket.read("artifacts/step/key.record") or b"")
+    assert store.find("step", Key("other")) is None
+    bucket.write("artifacts/step/key.record", b'["x", "y"]')
+    assert BucketStore(tmp_path / "there", bucket).find("step", Key("key")) is None
+
+
+def test_artefacts_are_removed_by_step_by_use_and_altogether(bucket: Bucket, tmp_path: Path) -> None:
+    store = BucketStore(tmp_path / "a", bucket)
+    made = {(step, key): store.make(step, Key(key), ".txt", wrote(key.encode())) for step in ("one", "two") for key in ("a", "b", "c")}
+    later = BucketStore(tmp_path / "b", bucket)
+    assert later.find("one", Key("a"))
+    later.prune(["one"], {("one", "b")})
+    assert later.recorded("one", [Key("a"), Key("b"), Key("c")]) == [True, True, False]
+    later.keep_only(made["two", "b"])
+    assert later.recorded("two", [Key("a"), Key("b"), Key("c")]) == [False, True, False]
+    later.remove("one")
+    assert {name.split("/")[1] for name in bucket.sizes()} == {"two"}
+    later.clear()
+    assert not bucket.sizes()
+
+
+def keep(work: BucketWork, name: str, content: str) -> None:
+    path = work.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content)
+    work.keep()
+
+
+def test_small_files_are_those_of_one_moment_on_whatever_machine(bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    faulty(monkeypatch, lagging=True)
+    job = job_in(bucket, tmp_path)
+    with held_in_bucket(job, bucket.address) as work:
+        keep(work, "secret", "first")
+        keep(work, "artifacts/releases/one.record", "an entry")
+        keep(work, "secret", "second")
+        (work.folder / "spill").mkdir()
+        (work.folder / "spill/rows").write_text("not kept")
+        scratch = work.folder
+        assert scratch.stat().st_mode & 0o777 == 0o700
+    assert not scratch.exists()
+    with looked_at(job) as store:
+        assert (store.folder / "releases/one.record").read_text() == "an entry"
+        assert (job.work_path / "secret").read_text() == "second"
+        assert not (job.work_path / "spill").exists()
+    with pytest.raises(JobError, match="does not work in a bucket yet"):
+        _ = job.work_path
+
+
+def test_a_run_that_was_taken_over_changes_nothing_any_more(bucket: Bucket, tmp_path: Path) -> None:
+    job, other = job_in(bucket, tmp_path / "a"), job_in(bucket, tmp_path / "b")
+    with pytest.raises(WorkError, match="did not renew"), held_in_bucket(job, bucket.address) as work:
+        keep(work, "secret", "first")
+        fenced: Lease = take(bucket, Time().clock, SECONDS)
+        fenced.release()
+        with held_in_bucket(other, bucket.address) as heir:
+            assert (heir.folder / "secret").read_text() == "first"
+            keep(heir, "secret", "second")
+        keep(work, "secret", "third")
+    with looked_at(other):
+        assert (other.work_path / "secret").read_text() == "second"
+
+
+def test_a_list_that_names_what_is_none_of_it_is_refused(bucket: Bucket, tmp_path: Path) -> None:
+    job = job_in(bucket, tmp_path)
+    for name in ("../outside", "secret/../../outside", "artifacts/x.parquet", "/etc/x", "vaults/.x.part"):
+        bucket.write("kept.json", seal({name: ["0" * 64, 0]}).encode())
+        with pytest.raises(WorkError, match="is not what was written"), looked_at(job):
+            pass
+
+
+def test_a_prefix_that_holds_something_else_stays_as_it_is(bucket: Bucket, tmp_path: Path) -> None:
+    bucket.write("somebody/else.txt", b"hers")
+    job = job_in(bucket, tmp_path)
+    with pytest.raises(WorkError, match="holds objects that are not SKALD's"), held_in_bucket(job, bucket.address):
+        pass
+    with pytest.raises(WorkError, match="holds objects that are not SKALD's"):
+        clear_bucket(bucket.address)
+    assert bucket.sizes() == {"somebody/else.txt": 4}
+
+
+def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Bucket, tmp_path: Path) -> None:
+    job = job_in(bucket, tmp_path)
+    with held_in_bucket(job, bucket.address) as work:
+        keep(work, "secret", "secret")
+        keep(work, "registry/one.record", "registered")
+        work.store.make("step", Key("key"), ".txt", wrote(b"content"))
+    bucket.write("notes.txt", b"hers")
+    removed = clear_bucket(bucket.address)
+    assert removed.freed > 0
+    assert removed.left == 1
+    with looked_at(job):
+        assert not (job.work_path / "secret").exists()
+        assert (job.work_path / "registry/one.record").read_text() == "registered"
+    assert not any(name.startswith("artifacts/") for name in bucket.sizes())
+    assert json.loads(bucket.read(leases.NAME) or b"")["owner"] == ""
