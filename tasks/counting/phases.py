@@ -66,7 +66,8 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
     merged = run_step(run, "domain", domains.merge_chunks, call)
     if not endpoints.needs_persons(run.job):
         return merged
-    counting = Call(endpoints.persons_key(run.job, source, merged), "persons of values", (run.job, source, merged, run.store, run.spill))
+    key, arguments = endpoints.persons_key(run.job, source, merged), (run.job, source, merged, run.store, run.spill)
+    counting = Call(key, "persons of values", arguments, elsewhere=True)
     return run_step(run, "persons", endpoints.count_persons, counting)
 
 

@@ -21,7 +21,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
 from schemas.release.report import Example
 from schemas.release.terms import Terms
-from tasks.engine.calls import Call
+from tasks.engine.calls import Call, in_task
 from tasks.engine.runs import Run
 from tasks.engine.steps import cut, map_step, run_step
 from tasks.publication.objects import fetch_object, put_object
@@ -32,6 +32,7 @@ from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
 from tasks.release.examples import examples_of, looked_through
 from tasks.release.files import Csv
+from tasks.source.chunks import Source
 from tasks.store.files import private_folder
 from tasks.store.keys import Step
 from tasks.store.object_stores import file_system, told
@@ -82,7 +83,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     system, root = file_system(str(job.target_address))
     with _scratch(store) as staging:
         private_folder(staging / "data")
-        staged = stage_output(job.in_task(), files, store, staging, staging / "spill")
+        staged = stage_output(in_task(job), files, store, staging, staging / "spill")
         with told(job.place_of(release)):
             for file in staged:
                 put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
@@ -91,7 +92,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
 
 
 def recount_delivered(
-    run: Run, release: str, staged: Sequence[PublishedFile], original: Original, layout: Csv, people: PeopleFiles | None
+    run: Run, release: str, staged: Sequence[PublishedFile], source: Source, layout: Csv, people: PeopleFiles | None
 ) -> Recount:
     """Recounts data files as they are read back from the target, in a task.
 
@@ -99,7 +100,7 @@ def recount_delivered(
         run: The run.
         release: Whose files they are.
         staged: The files.
-        original: The source.
+        source: What it was made of.
         layout: How CSV files are read.
         people: Where the persons of the classes are, for jobs that name them.
 
@@ -107,7 +108,7 @@ def recount_delivered(
         ObjectStoreError: the store cannot be read, or reads back otherwise.
         SkaldError: whatever a recount raises.
     """
-    arguments = (run.job, release, list(staged), original, layout, people, run.store)
+    arguments = (run.job, release, list(staged), source, layout, people, run.store)
     call = Call(RECOUNTED.key(secrets.token_hex(16)), "recount", arguments, elsewhere=True)
     return _read(run_step(run, "verify", _recount, call))
 
@@ -129,10 +130,12 @@ def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, ter
 
 
 def _recount(
-    job: Job, release: str, staged: Sequence[PublishedFile], original: Original, layout: Csv, people: PeopleFiles | None, store: Store
+    job: Job, release: str, staged: Sequence[PublishedFile], source: Source, layout: Csv, people: PeopleFiles | None, store: Store
 ) -> str:
     with _fetched(job, release, staged, store) as (spill, written):
-        return _text(recount(job.in_task(), written, spill, f"release '{release}'", original, layout, "", people))
+        # Made here: what was converted lies elsewhere on each machine.
+        original = Original(source.relation, source.columns)
+        return _text(recount(in_task(job), written, spill, f"release '{release}'", original, layout, "", people))
 
 
 @contextmanager

@@ -123,9 +123,9 @@ def _verified_and_published(
         known.look()
     with run.phase("verify"):
         staging = staging_folder(job, release)
-        original, whose = Original(source.relation, source.columns), people_files(people, run.store)
+        whose = people_files(people, run.store)
         try:
-            staged, layout, counted = _written(run, files, release, staging, original, whose)
+            staged, layout, counted = _written(run, source, files, release, staging, whose)
         except Exception:
             # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
             check_unchanged(source)
@@ -155,16 +155,16 @@ def _verified_and_published(
 
 
 def _written(
-    run: Run, files: Sequence[Artifact], release: str, staging: Path, original: Original, whose: PeopleFiles | None
+    run: Run, source: Source, files: Sequence[Artifact], release: str, staging: Path, whose: PeopleFiles | None
 ) -> tuple[list[PublishedFile], Csv, Recount]:
     """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
     job = run.job
     if job.target_address:
         lay_mark(job, release)
         staged, layout = deliver_files(run, files, release)
-        return staged, layout, recount_delivered(run, release, staged, original, layout, whose)
+        return staged, layout, recount_delivered(run, release, staged, source, layout, whose)
     staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
-    written = [staging / file.path for file in staged]
+    written, original = [staging / file.path for file in staged], Original(source.relation, source.columns)
     recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
     return staged, layout, step_here("verify", "recount", lambda: recount(*recounted))
 

@@ -17,8 +17,10 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
+from schemas.pseudonyms.kinds import treatment_kind
+from tasks.engine.calls import in_task
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups
+from tasks.engine.steps import map_groups, workers_elsewhere
 from tasks.source.locations import Located, Readable
 from tasks.source.objects.pinned import copy_object, pinned
 from tasks.source.reading import Footer, footer_of, read_footer
@@ -65,10 +67,9 @@ def look_at_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
     for one in objects:
         _forget_lost(store, look_key(job, one))
     found = map_groups(run, "objects", _look_at_some, objects, lambda one: look_key(job, one), job, store) if objects else []
-    return [
-        _as_read(one, Look.model_validate_json(store.path(artifact).read_bytes()), store)
-        for one, artifact in zip(objects, found, strict=True)
-    ]
+    looks = (Look.model_validate_json(store.path(artifact).read_bytes()) for artifact in found)
+    here = _is_read_here(job)
+    return [_as_read(one, look, store, here=here) for one, look in zip(objects, looks, strict=True)]
 
 
 def look_key(job: Job, one: Located) -> Key:
@@ -105,7 +106,7 @@ def _looked(job: Job, store: Store, one: Located) -> Look:
         with pinned(one.name, one.stat) as file:
             return _look(Readable(None, digest, one.stat), footer_of(file, one.name))
     with _spooled(store, one) as (path, digest):
-        read: Readable = convert(job.in_task(), one._replace(path=path, digest=digest), store)
+        read: Readable = convert(in_task(job), one._replace(path=path, digest=digest), store)
     assert read.path is not None
     return _look(read, read_footer(read.path, one.name))
 
@@ -116,9 +117,16 @@ def _look(read: Readable, found: Footer) -> Look:
     return Look(digest=read.digest, content=read.content, columns=columns, groups=found.groups, size=found.size, kept=kept, made=read.made)
 
 
-def _as_read(one: Located, look: Look, store: Store) -> tuple[Readable, Footer]:
+def _is_read_here(job: Job) -> bool:
+    """Tells whether the process of the flow reads records itself: it works alone, keeps tokens, or recounts in a folder."""
+    keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
+    return not workers_elsewhere() or keeps_tokens or not job.target_address
+
+
+def _as_read(one: Located, look: Look, store: Store, *, here: bool) -> tuple[Readable, Footer]:
     columns = pa.ipc.read_schema(pa.py_buffer(base64.b64decode(look.columns)))
-    path = None if look.made is None else store.path(look.made)
+    # Of work in a bucket nothing is fetched that only workers read.
+    path = None if look.made is None else store.path(look.made) if here else store.folder / look.made.file
     converted = look.made.sha256 if look.made and look.kept else None
     read = Readable(path, look.digest, one.stat if look.kept else None, look.content, converted, look.made)
     return read, Footer(columns, look.groups, look.size)

@@ -40,12 +40,22 @@ def asks(log: Path) -> set[tuple[str, str, str]]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("kind", "workers", "method"),
-    [("parquet", 1, {"name": "skald"}), ("parquet", 2, {"name": "skald"}), ("csv", 2, {"name": "mondrian", "fragments": {"count": 3}})],
+    ("kind", "workers", "method", "work"),
+    [
+        ("parquet", 1, {"name": "skald"}, None),
+        ("parquet", 2, {"name": "skald"}, "s3://target/work"),
+        ("csv", 2, {"name": "mondrian", "fragments": {"count": 3}}, "s3://target/work"),
+    ],
     ids=["one worker", "two workers", "csv and fragments"],
 )
 def test_the_flow_lists_and_publishes_and_the_workers_read_and_write(
-    prefect: CommandLine, anonymise: Anonymise, asked: tuple[Path, dict[str, str]], kind: str, workers: int, method: dict[str, Any]
+    prefect: CommandLine,
+    anonymise: Anonymise,
+    asked: tuple[Path, dict[str, str]],
+    kind: str,
+    workers: int,
+    method: dict[str, Any],
+    work: str | None,
 ) -> None:
     log, environment = asked
     here = people_job(prefect.folder / "here", TABLE, files=3, row_group=100, method=method)
@@ -61,7 +71,7 @@ def test_the_flow_lists_and_publishes_and_the_workers_read_and_write(
     here = write_job(here.parent, job_of(source={"path": f"people/*.{kind}", **types}, method=method))
     local = anonymise(here, *SETTINGS)
     source = {"path": f"s3://source/people/*.{kind}", **types}
-    write_job(prefect.folder, job_of(source=source, target="s3://target/releases", method=method))
+    write_job(prefect.folder, job_of(source=source, target="s3://target/releases", work=work, method=method))
     given = [part for setting in SETTINGS for part in ("--set", setting)]
     with cluster_of(prefect, workers, **environment | {"AWS_ACCESS_KEY_ID": "worker"}) as cluster:
         done = prefect("run", "job.yaml", *given, "--scheduler", cluster.address, **environment | {"AWS_ACCESS_KEY_ID": "flow"})
@@ -74,5 +84,9 @@ def test_the_flow_lists_and_publishes_and_the_workers_read_and_write(
     at_work = {(key, method) for key, method, path in asks(log) if f"/{made}/data/" in path}
     assert {method for key, method in at_work if key == "flow"} <= {"HEAD"}
     assert {("worker", "PUT"), ("worker", "GET")} <= at_work
+    held = [path for key, method, path in asks(log) if (key, method) == ("flow", "GET") and "/artifacts/" in path]
+    kept = {path.split("/artifacts/")[1].split("/")[0] for path in held if not path.endswith(".record")}
+    # Values of columns that are published untreated are looked at before anything is counted; the rest are counts and digests.
+    assert kept <= {"looks", "values", "contents", "repeats", "bundles", "samples", "census", "losses"}
     looked = {(method, path.strip("/")) for key, method, path in asks(log) if key == "flow" and path.startswith("/source")}
     assert {method for method, path in looked if path != "source"} <= {"HEAD"}
