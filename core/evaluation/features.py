@@ -48,7 +48,8 @@ def band_shares(meaning: Meaning, bands: NDArray[np.int64]) -> Floats:
     width = int(bands.max(initial=0)) + 1
     places = meaning.labels * width + bands[meaning.codes]
     sums = np.bincount(places, weights=(1 / meaning.members)[meaning.labels], minlength=len(meaning.members) * width)
-    return sums.reshape(-1, width)
+    shares: Floats = sums.reshape(-1, width).astype(np.float64)
+    return shares
 
 
 def features_of(meaning: Meaning, domain: Domain) -> Floats:
