@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("--k", default="10,50,250,1000")
     given = parser.parse_args()
     most = max(map(int, given.chunks.split(",")))
-    folder = _data(most, given.chunk_rows)
+    folder = chunks_of_patients(most, given.chunk_rows)
     shutil.rmtree(folder / ".skald", ignore_errors=True)
     command = skald("compare", "medical.yaml", "--direct", "--chunks", given.chunks, "--k", given.k, "--to", "comparison")
     first = measure(command, folder, PYTHONPATH=str(ROOT))
@@ -45,7 +45,8 @@ def main() -> None:
     sys.exit(not all([met(found, chunks, least) for chunks, least in CLAIMS.items()]))
 
 
-def _data(chunks: int, rows: int) -> Path:
+def chunks_of_patients(chunks: int, rows: int) -> Path:
+    """Makes so many chunks of so many patients, or finds them; returns the folder of job and data."""
     folder = DATA / f"medical-{chunks}x{rows}"
     if not (folder / "medical").exists():
         shutil.copytree(JOBS, folder, dirs_exist_ok=True)

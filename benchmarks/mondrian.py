@@ -104,7 +104,8 @@ def made(name: str, given: argparse.Namespace, sensitive: str | None = None) -> 
 def asked(table: Table, k: int, diversity: int = 0, **changes: Any) -> Table:
     columns, wholes = table.cutting.rules.columns, table.cutting.rules.wholes
     model = DistinctDiversity(columns[0], diversity) if diversity else None
-    rules = Rules(k, model, columns, wholes) if diversity else Rules(k)
+    # As the paper does: by default a class whose best cut l refuses stays whole, which with rare hands is nearly all of them.
+    rules = Rules(k, model, columns, wholes, "next") if diversity else Rules(k)
     return replace(table, cutting=replace(table.cutting, rules=rules, **changes))
 
 

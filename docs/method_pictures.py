@@ -32,8 +32,8 @@ def records() -> Points:
     random = np.random.default_rng(4)
     young = random.normal((14, 18), (5, 5), (RECORDS // 2, 2))
     older = random.normal((34, 36), (8, 7), (RECORDS - RECORDS // 2, 2))
-    points: Points = np.clip(np.rint(np.concatenate([young, older])), 0, END - 1).astype(np.int64)
-    return points
+    found: Points = np.clip(np.rint(np.concatenate([young, older])), 0, END - 1).astype(np.int64)
+    return found
 
 
 def one_node(points: Points) -> NDArray[np.int64]:

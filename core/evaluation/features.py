@@ -48,7 +48,7 @@ def band_shares(meaning: Meaning, bands: NDArray[np.int64]) -> Floats:
     width = int(bands.max(initial=0)) + 1
     places = meaning.labels * width + bands[meaning.codes]
     sums = np.bincount(places, weights=(1 / meaning.members)[meaning.labels], minlength=len(meaning.members) * width)
-    shares: Floats = sums.reshape(-1, width).astype(np.float64, copy=False)
+    shares: Floats = sums.reshape(-1, width).astype(np.float64)
     return shares
 
 

@@ -161,6 +161,12 @@ class Search:
             self._look(node, whole=True)
         return self.losses[node]
 
+    def risk(self, node: Node) -> float:
+        """Returns the mean over the released of 1 / size of their class, in records or, where they are named, in persons; 0 of none."""
+        classes = self._counted.at(node)
+        kept = classes.persons[~self.model.fails(classes.persons, classes.spreads)]
+        return len(kept) / int(kept.sum()) if len(kept) else 0.0
+
     def _look(self, node: Node, *, whole: bool) -> None:
         """Counts the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
         classes = self._counted.at(node, exact=whole and self._in_two_steps)

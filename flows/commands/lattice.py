@@ -1,11 +1,16 @@
 """``skald lattice``: the command alone."""
 
+from __future__ import annotations
+
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+if TYPE_CHECKING:
+    from schemas.job.job import Job
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -13,8 +18,14 @@ from rich.console import Console
 def lattice(
     job: Annotated[Path, typer.Argument(help="The job, a YAML file.", show_default=False)],
     to: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where the picture goes; <job's name>-lattice.svg if left out.", show_default=False)
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Where the picture goes; <job's name>-lattice.svg, or -front.html, if left out.", show_default=False
+        ),
     ] = None,
+    front: Annotated[
+        bool, typer.Option("--front", help="Writes a page of nodes to choose from, loss against suppression against risk; searches them.")
+    ] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting, as in privacy.k=10; may be repeated.")
     ] = None,
@@ -29,6 +40,8 @@ def lattice(
     from tasks.lattice.lattice_search import lattice_of
 
     loaded = load_job(job, settings or ())
+    if front:
+        return _write_front(loaded, to, as_json=as_json)
     with progress_bars(Console(stderr=True)):
         drawn = lattice_of(loaded)
     path = to or Path(f"{loaded.name}-lattice.svg")
@@ -38,3 +51,19 @@ def lattice(
         sys.stdout.write(map_json(drawn).decode() + "\n")
     else:
         Console(soft_wrap=True, highlight=False).print(f"The lattice of {loaded.name}: {path}", markup=False)
+
+
+def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
+    from flows.terminal.runs import progress_bars
+    from tasks.comparison.chunk_results import write_figure
+    from tasks.planning.front_page import measure_front, render_front
+
+    with progress_bars(Console(stderr=True)):
+        found = measure_front(job)
+    path = to or Path(f"{job.name}-front.html")
+    if to or not as_json:
+        write_figure(path, lambda part: part.write_text(render_front(found), encoding="utf-8"))
+    if as_json:
+        sys.stdout.write(found.model_dump_json(indent=2) + "\n")
+    else:
+        Console(soft_wrap=True, highlight=False).print(f"{len(found.nodes)} nodes to choose from: {path}", markup=False)

@@ -99,6 +99,11 @@ class NoLatticeError(SkaldError):
         return cls(f"method.name is {method}, which searches no lattice; only jobs of the method skald have one to draw.")
 
     @classmethod
+    def too_large(cls, most: int) -> NoLatticeError:
+        """The front would be of a lattice that cannot be held."""
+        return cls(f"The front is searched in lattices of {most:,} nodes at most; leave --front out, or narrow method.levels.")
+
+    @classmethod
     def not_kept(cls) -> NoLatticeError:
         """The search did not keep what it knows of single nodes."""
         return cls("The lattice was searched without keeping what is known of every node, so there is nothing to draw.")

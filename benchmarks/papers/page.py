@@ -1,0 +1,52 @@
+"""The page that stands beside the papers: what is measured stands between marks, and the words around them are written by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from core.charts.chart import Chart
+from core.charts.lines import lines
+from core.charts.scales import scale_of, short
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGES = ROOT / "docs" / "images" / "papers"
+
+
+class Block(NamedTuple):
+    """A measured part of the page: between which marks, and its text."""
+
+    name: str
+    text: str
+
+
+def replaced(page: str, name: str, text: str) -> str:
+    """Returns the page with another text between two marks.
+
+    Raises:
+        ValueError: the page has no such marks.
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, found, rest = page.partition(begin)
+    _, also, after = rest.partition(end)
+    if not (found and also):
+        raise ValueError(name)
+    return f"{before}{begin}\n\n{text}\n\n{end}{after}"
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Returns a table in Markdown; its first column is text, the others are figures."""
+    marks = ["---", *("---:" for _ in heads[1:])]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [heads, marks, *rows])
+
+
+def picture(
+    name: str, title: str, note: str, series: Mapping[str, Sequence[float | None]], places: Sequence[str], axis: str, *, zero: bool = False
+) -> str:
+    """Writes a picture of lines and returns what shows it in the page."""
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    chart = Chart(title, note, series, short)
+    drawn = lines(chart, places, axis, scale_of([0.0, *chart.known]) if zero else None)
+    (IMAGES / f"{name}.svg").write_text(drawn.alone(), "utf-8")
+    return f"```{{image}} images/papers/{name}.svg\n:alt: {title}. {note}\n:width: 100%\n```"

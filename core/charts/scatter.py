@@ -1,0 +1,52 @@
+"""Charts of single points by two figures, each with a number of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from core.charts.chart import BOTTOM, HEIGHT, LEFT, TOP, WIDTH, Axes, Chart, Look, mark
+from core.charts.colours import paint
+from core.charts.picture import Picture, text
+from core.charts.scales import Scale, scale_of, short
+
+RIGHT = 24
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point, what stands beside it, and whether it is marked as one to look at."""
+
+    across: float
+    up: float
+    name: str
+    look: Look
+    chosen: bool = False
+
+
+def scatter(title: str, note: str, points: Sequence[Point], axis: str, spelt: Callable[[float], str] = short) -> Picture:
+    """Returns points over two figures.
+
+    Args:
+        title: What is shown.
+        note: How it is read.
+        points: The points.
+        axis: What the figure across is.
+        spelt: Writes a figure across.
+    """
+    chart = Chart(title, note, {title: [one.up for one in points]}, short)
+    across = scale_of([0.0, *(one.across for one in points)])
+    axes = Axes(scale_of([0.0, *chart.known]), WIDTH - RIGHT, TOP, HEIGHT - BOTTOM)
+    width = max(WIDTH, chart.heading_width)
+    parts = [*chart.heading(), *axes.draw(chart, {spelt(tick): _x(across, tick) for tick in across.ticks}, axis)]
+    for one in points:
+        x, y = _x(across, one.across), axes.height(one.up)
+        if one.chosen:
+            parts.append(f"<circle cx='{x:.1f}' cy='{y:.1f}' r='9' {paint(stroke='chosen')} stroke-width='2.5'/>")
+        parts.append(mark(one.look, x, y))
+        parts.append(text(x + 7, y - 6, one.name, "chosen" if one.chosen else "soft", size=10, bold=one.chosen, halo=True))
+    return Picture(title, note, width, HEIGHT, "".join(parts))
+
+
+def _x(scale: Scale, value: float) -> float:
+    return LEFT + 8 + (WIDTH - RIGHT - LEFT - 16) * scale.place(value)

@@ -1,0 +1,48 @@
+"""The front of nodes holds the optimum of every share, and nothing on it is beaten."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import floor
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.lattice.front import SHARES, front_of
+from core.lattice.objectives import prices_of
+from core.lattice.search import Search
+from core.privacy.models import KAnonymity
+from tests.laws import tried
+from tests.oracles.lattice import all_nodes, losses
+from tests.oracles.tables import Example, examples
+
+
+def front(example: Example, k: int) -> tuple[list, Search]:
+    root, domains = (0,) * len(example.hierarchies), example.domains
+    prices = prices_of("gcp", example.hierarchies, domains)
+
+    def search(most: int) -> Search:
+        return Search(example.histogram(root), example.hierarchies, KAnonymity(k), most, "gcp", prices=prices)
+
+    return front_of(search, len(example.rows), len(root)), search(len(example.rows))
+
+
+@tried(40)
+@given(examples(), st.integers(1, 4))
+def test_the_front_holds_the_optimum_of_every_share_and_nothing_beaten(example: Example, k: int) -> None:
+    nodes, search = front(example, k)
+    records = len(example.rows)
+    every = []
+    for node in all_nodes(example.ladders, (0,) * len(example.hierarchies)):
+        suppressed = losses(example.rows, example.ladders, node, k).suppressed
+        search.evaluate(node)
+        every.append((search.values[node] / (records * len(node)), suppressed))
+    for share in SHARES:
+        allowed = [gcp for gcp, suppressed in every if suppressed <= floor(Fraction(share) * records)]
+        shown = [one.gcp for one in nodes if one.optimal and round(one.suppressed * records) <= floor(share * records)]
+        assert (min(allowed, default=None) is None) == (not shown) or min(allowed) == float("inf")
+        assert not shown or abs(min(shown) - min(allowed)) < 1e-9
+    for one in nodes:
+        for other in nodes:
+            mine, theirs = (one.gcp, one.suppressed, one.risk), (other.gcp, other.suppressed, other.risk)
+            assert one is other or not all(a <= b for a, b in zip(mine, theirs, strict=True))

@@ -1,0 +1,30 @@
+"""``skald lattice --front`` writes a page of nodes, each of which a run takes as it is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import skald
+from tests.conftest import CommandLine
+from tests.jobs import people_job
+
+
+def test_a_node_of_the_front_is_published_with_its_figures(direct: CommandLine) -> None:
+    job = people_job(direct.folder / "job")
+    told = direct("lattice", job, "--front", "--json")
+    assert told.returncode == 0, told.stderr
+    nodes = json.loads(told.stdout)["nodes"]
+    one = next(one for one in nodes if one["optimal"])
+    made = skald.run(job, {"method.node": one["node"], "suppression.limit": round(one["suppressed"] + 0.001, 6)})
+    assert made.manifest["node"] == one["node"]
+    assert made.manifest["loss"]["gcp"] == pytest.approx(one["gcp"])
+    assert made.manifest["suppressed"] == round(one["suppressed"] * 400)
+    assert made.manifest["risk"]["after"]["prosecutor_mean"] == pytest.approx(one["risk"])
+    page = direct.folder / "front.html"
+    assert direct("lattice", job, "--front", "--to", page).returncode == 0
+    text = page.read_text()
+    assert all(f"node: {one['node']}" in text for one in nodes)
+    refused = direct("lattice", job, "--front", "--set", "method={name: mondrian}")
+    assert refused.returncode == 2 and "searches no lattice" in refused.stderr
