@@ -14,7 +14,7 @@ from core.formats.proposals import Proposal, propose, propose_person
 from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, Decided, Undecided, job_text
 from tasks.planning.drafted_ladders import with_ladders
-from tasks.planning.exposure import draw_sample, exposed, is_dominated, values_kept
+from tasks.planning.exposure import draw_sample, exposures, is_dominated, values_kept
 from tasks.planning.fronts import Front, Given, front_of, job_name
 from tasks.planning.profiles import profile
 from tasks.planning.trials import best_draft
@@ -93,11 +93,11 @@ def _kept(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) 
 
 def _tried(front: Front, decided: Decided, out: Path) -> tuple[str, frozenset[str], float | None]:
     """Returns the text of the job, which undecided columns are quasi-identifiers in it, and what it would lose."""
-    known = [one for one in decided.proposals if one.role == "quasi_identifiers"]
-    open_ones = [one for one in decided.proposals if one.role == "open"]
+    known = [one.profile.name for one in decided.proposals if one.role == "quasi_identifiers"]
+    open_ones = {one.profile.name: one for one in decided.proposals if one.role == "open"}
     # Where no column is known to others, any of them may be.
-    others = {one: known or [other for other in open_ones if other is not one][:MOST_OTHERS] for one in open_ones}
-    measured = [Undecided(one, exposed(front.connection, one.profile, others[one])) for one in open_ones]
+    others = {name: known or [other for other in open_ones if other != name][:MOST_OTHERS] for name in open_ones}
+    measured = [Undecided(open_ones[name], away) for name, away in exposures(front.connection, others).items()]
     # What gives most away comes first, for whoever decides.
     ranked = sorted(measured, key=lambda one: (one.exposed.adds, one.exposed.alone, one.proposal.profile.distinct), reverse=True)
     able = [one.proposal for one in reversed(ranked) if one.proposal.hierarchy]

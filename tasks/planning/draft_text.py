@@ -88,7 +88,7 @@ def job_text(
     looked = counted(decided.records, "record") + (" at the front" if decided.records == MOST_RECORDS else "")
     parts = [
         f"# A first job, drafted from {counted(len(decided.proposals), 'column')} and {looked}.",
-        "# It runs as it is. Read every line all the same: a proposal is a guess from names and counts.",
+        f"# {_runs(decided, taken)} Read every line all the same: a proposal is a guess from names and counts.",
         f"# {_to_do(out, ranked)}",
         "",
         "version: 1",
@@ -117,6 +117,12 @@ def job_text(
     return "\n".join(parts) + "\n"
 
 
+def _runs(decided: Decided, taken: Sequence[Proposal]) -> str:
+    if taken or any(one.role == "quasi_identifiers" for one in decided.proposals):
+        return "It runs as it is."
+    return "It does not run yet: nothing in it can be coarsened, and a job needs a quasi-identifier."
+
+
 def _to_do(out: Path, undecided: Sequence[Undecided]) -> str:
     open_ones = f"Decide on {counted(len(undecided), 'column')} marked DECIDE. " if undecided else ""
     # A line end in the name would end the comment, and what follows it would be YAML.
@@ -129,16 +135,10 @@ def _source(decided: Decided) -> str:
     if set(said) == {"path"}:
         return f"source: {{path: {_yaml(said['path'])}}}"
     lines = ["source:", *(f"  {key}: {_yaml(value)}" for key, value in said.items())]
-    # A type makes the job name every column that has no role yet, and not only those that are no text.
-    wanted = {"identifiers", "sensitive"}
-    typed = [one.profile for one in decided.proposals if one.profile.kind not in {"text", "other"} or one.role not in wanted]
+    typed = [one.profile for one in decided.proposals if one.profile.kind not in {"text", "other"}]
     if decided.texts and typed:
-        lines += ["  types:  # all others are text", *(f"    {yaml_name(one.name)}: {_type(one.kind)}" for one in typed)]
+        lines += ["  types:  # all others are text", *(f"    {yaml_name(one.name)}: {one.kind}" for one in typed)]
     return "\n".join(lines)
-
-
-def _type(kind: str) -> str:
-    return "text" if kind == "other" else kind
 
 
 def _listed(role: ProposedRole, proposals: Sequence[Proposal], more: Sequence[Proposal] = ()) -> list[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import duckdb
 
-from core.formats.proposals import Profile, Proposal
+from core.formats.proposals import Profile
 from tasks.store.database import quote
 
 SAMPLE_RECORDS = 20_000
@@ -67,18 +67,23 @@ def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> in
     return int(records)
 
 
-def exposed(connection: duckdb.DuckDBPyConnection, column: Profile, others: Sequence[Proposal]) -> Exposed:
-    """Returns what a column of the table ``sample`` gives away.
+def exposures(connection: duckdb.DuckDBPyConnection, columns: Mapping[str, Sequence[str]]) -> dict[str, Exposed]:
+    """Returns what columns of the table ``sample`` give away.
 
     Args:
         connection: Has the table.
-        column: The column.
-        others: With which somebody may know it.
+        columns: The columns, each with the others together with which somebody may know it.
     """
     [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
-    names = [one.profile.name for one in others]
-    figures = (_alone(connection, which) for which in ([column.name], [*names, column.name], names))
-    return Exposed(*(count / max(records, 1) for count in figures))
+    seen: dict[tuple[str, ...], float] = {}
+
+    def alone(*names: str) -> float:
+        # Most columns are looked at together with the same others.
+        if names not in seen:
+            seen[names] = _alone(connection, names) / max(records, 1)
+        return seen[names]
+
+    return {name: Exposed(alone(name), alone(*others, name), alone(*others)) for name, others in columns.items()}
 
 
 def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> int:
