@@ -75,7 +75,7 @@ def measure_front(job: Job) -> Front:
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
     with open_run(job) as run:
-        source = read_source(job, run.store)
+        source = read_source(run)
         domain = merge_domains(run, source, count_domains(run, source, cells=True))
         coding = load_coding(job, domain, run.store)
         axes = searched(job, coding)
