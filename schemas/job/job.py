@@ -82,7 +82,7 @@ class Job(StrictModel):
     that k people have or a bin's edge, with k people at or beyond it. Shared unless it is said. Bins of a hierarchy end where they do."""
     work: PathText | None = None
     """The folder of the artefacts; .skald/<name> beside the job file unless it is said."""
-    chunk_rows: Annotated[int, Field(ge=1)] = 1_000_000
+    chunk_rows: Annotated[int, Field(ge=1)] = 250_000
     """Rows of a chunk, about."""
     rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
     """Records of a data file of the release, about."""
