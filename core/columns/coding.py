@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.columns.abreast import parts_abreast
 from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
 from core.columns.domains import Domain
 from core.columns.kernels import add_weighted, find_cells, place_cells, unpack_cells
@@ -185,8 +186,12 @@ class Packing:
         """Inverse of ``pack``: shape (n, QIDs), uint16 or, where a QID has more groups than that counts, a wider unsigned type."""
         dtype = max(np.dtype(np.uint16), smallest_type(max(self.sizes)))
         codes: NDArray[np.unsignedinteger[Any]] = np.empty((len(words[0]), len(self.sizes)), dtype)
-        for word, number in zip(self.words, words, strict=True):
-            unpack_cells(number, np.array([self.sizes[position] for position in word], np.int64), word[0], codes)
+
+        def unpacked(rows: slice) -> None:
+            for word, number in zip(self.words, words, strict=True):
+                unpack_cells(number[rows], np.array([self.sizes[position] for position in word], np.int64), word[0], codes[rows])
+
+        parts_abreast(unpacked, len(codes))
         return codes
 
 

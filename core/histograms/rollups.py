@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.abreast import parts_abreast
 from core.columns.coding import Packing, Words, places_among
 from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
 from core.columns.node import Node
@@ -87,8 +88,16 @@ def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hi
         return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
     starts, worth = worth_of(cells.node, node, packing, hierarchies)
     if fits_array(packing, len(cells.counts)):
-        dense = np.zeros(packing.product, cells.counts.dtype)
-        add_cells(cells.codes, starts, worth, cells.counts, dense)
+
+        def added(rows: slice) -> NDArray[np.signedinteger[Any]]:
+            dense = np.zeros(packing.product, cells.counts.dtype)
+            add_cells(cells.codes[rows], starts, worth, cells.counts[rows], dense)
+            return dense
+
+        # An array for each part: no more of them than take about as much as the cells themselves.
+        dense, *others = parts_abreast(added, len(cells.counts), max(len(cells.counts) // packing.product, 1))
+        for other in others:
+            dense += other
         numbers, counts = occupied(dense)
         return (numbers,), counts
     return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))

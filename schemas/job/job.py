@@ -75,7 +75,7 @@ class Job(StrictModel):
     work: Work | None = None
     """The folder of the artefacts, or a prefix of a bucket such as s3://bucket/prefix; .skald/<name> beside the job file unless it is
     said."""
-    chunk_rows: Annotated[int, Field(ge=1)] = 1_000_000
+    chunk_rows: Annotated[int, Field(ge=1)] = 250_000
     """Rows of a chunk, about."""
     rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
     """Records of a data file of the release, about."""

@@ -91,7 +91,7 @@ def test_the_example_of_the_contract_loads_and_says_what_it_says(tmp_path: Path)
 def test_what_is_not_said_has_its_default(tmp_path: Path) -> None:
     job = load_job(write(tmp_path, SHORT))
     assert (job.suppression.limit, job.suppression.treatment) == (Decimal(0), "drop")
-    assert (job.artifacts, job.intervals, job.chunk_rows, job.threads, job.work) == ("keep", "text", 1_000_000, None, None)
+    assert (job.artifacts, job.intervals, job.chunk_rows, job.threads, job.work) == ("keep", "text", 250_000, None, None)
     assert (job.columns.identifiers, job.columns.sensitive, job.columns.insensitive) == ([], [], [])
     assert (job.source.format, job.source.delimiter, job.source.null_values, job.source.types) == ("csv", ",", [""], {})
 
