@@ -37,13 +37,10 @@ IN = """
 from pathlib import Path
 import flows.skald
 from schemas.job.job import load_job
-from tasks.store.files import owner_only
-from tasks.store.store import Store
+from tasks.source.opening import open_run
 from tasks.source.sources import read_source
-owner_only()
-job = load_job(Path("job.yaml"))
-store = Store.at(job.work_path)
-if RUN: read_source(job, store)
+with open_run(load_job(Path("job.yaml"))) as run:
+    if RUN: read_source(run)
 """
 OUT = """
 from pathlib import Path
@@ -55,7 +52,7 @@ job = load_job(Path("job.yaml"))
 store, staging = Store(Path(".")), Path("staging")
 (staging / "data").mkdir(parents=True)
 files = [Artifact(step="", key="", file="release.parquet", rows=1, size=0, sha256="")]
-if RUN: stage_output(job, files, store, staging, Path("spill"))
+if RUN: stage_output(job, list(enumerate(files, 1)), store, staging, Path("spill"))
 """
 LEAST = 0.1
 DUCKDB = "import duckdb\nduckdb.sql('SELECT 1').fetchall()\n"

@@ -56,7 +56,7 @@ def compare(
     check_hierarchies(job)
     with open_run(job) as run:
         with run.phase("source"):
-            source = read_source(job, run.store)
+            source = read_source(run)
             check_experiment(source, chunks, ks, cut=cut)
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source))

@@ -50,7 +50,7 @@ def compare_methods(
     asked = Asked.of(job_file, settings, job)
     with open_run(job) as run:
         with run.phase("source"):
-            source = read_source(job, run.store)
+            source = read_source(run)
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source))
         histogram = None

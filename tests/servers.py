@@ -65,13 +65,34 @@ def postgresql() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+S3 = """
+import sys
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import run_simple
+serve = DomainDispatcherApplication(create_backend_app)
+def logged(environ, start):
+    key = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition("/")[0]
+    asked = environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("HTTP_IF_MATCH") or environ.get("HTTP_IF_NONE_MATCH") or ""
+    with open(sys.argv[2], "a") as log:
+        log.write("\\t".join([key, *asked]) + "\\n")
+    return serve(environ, start)
+run_simple("127.0.0.1", int(sys.argv[1]), logged, threaded=True)
+"""
+
+
 @contextmanager
-def s3() -> Iterator[dict[str, str]]:
-    """Starts an S3 server; yields the environment that leads there, as a user would set it."""
+def s3(log: Path | None = None) -> Iterator[dict[str, str]]:
+    """Starts an S3 server; yields the environment that leads there, as a user would set it.
+
+    Args:
+        log: Where each request is written down: the key of who asks, method, path and condition, with tabs between them.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+    if log:
+        command = [sys.executable, "-c", S3, str(port), str(log)]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + SECONDS

@@ -49,6 +49,7 @@ class Job(StrictModel):
 
     # Neither place nor pace changes a byte of a release. Memory is counted: it bounds what can be searched.
     uncounted: ClassVar[frozenset[str]] = frozenset({"target", "artifacts", "work", "chunk_rows", "threads", "run_by", "overlaps"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"worker_memory"})
     version: FormatVersion
     """The version of the job format: 1."""
     name: Annotated[str, AfterValidator(job_name)]
@@ -66,6 +67,9 @@ class Job(StrictModel):
     memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)]
     """The memory budget for counts and buffers: 1GB, 512MB, 2GiB or a number of bytes, always bytes once it is read. The program itself and
     Prefect come on top, up to half a gigabyte."""
+    worker_memory: Annotated[int, BeforeValidator(memory_bytes), WithJsonSchema(MEMORY_SCHEMA)] | None = None
+    """The same for each worker of a cluster, which holds chunks while `memory` is for what is merged and searched; as much unless it is
+    said."""
     target: Target
     """The folder that gets the releases, or an address in an object store such as s3://bucket/releases."""
     output: Output = Field(default_factory=Output)
@@ -127,6 +131,11 @@ class Job(StrictModel):
     def folder(self) -> Path:
         """The folder of the job file, absolute."""
         return self._folder
+
+    @property
+    def task_memory(self) -> int:
+        """What a task of chunks may take, wherever it works."""
+        return min(self.memory, self.worker_memory or self.memory)
 
     @property
     def shared_ends(self) -> bool:

@@ -14,7 +14,7 @@ from schemas.errors.base import JobError, listed
 from schemas.reading.memory import PATTERN as MEMORY_PATTERN
 
 _KEYS = (
-    r"name|memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay",
+    r"name|memory|worker_memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay",
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
     r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
     r"source\.(format|delimiter|types|schema)(\.[^=]+)?",

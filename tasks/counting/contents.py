@@ -56,6 +56,7 @@ def contents_table(job: Job, names: Sequence[str], chunk: Chunk) -> pa.Table:
 
     Raises:
         SourceError: the file changed since it was digested, or cannot be read to its end.
+        ObjectStoreError: the source is in a store that cannot be read.
     """
     person = job.columns.person
     found, whose = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]

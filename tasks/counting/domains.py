@@ -47,10 +47,11 @@ def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
 
 def schema_of(job: Job, *, persons: bool = False) -> pandera.DataFrameSchema:
     """Returns the Pandera schema of this job's domain tables, with or without the persons of each value."""
-    return domain_schema(_value_columns(job), persons=persons)
+    return domain_schema(value_columns(job), persons=persons)
 
 
-def _value_columns(job: Job) -> list[str]:
+def value_columns(job: Job) -> list[str]:
+    """Returns the names of the columns of a domain table that hold values."""
     return [value_column(position) for position in range(len(axis_names(job)))]
 
 
@@ -111,13 +112,20 @@ def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store
         # Of distinct values and not of records, with the counts at hand that a message needs.
         _check_finite(table, names, types)
         _check_moments(table, names, types)
-        return write_of_chunk(path, table, chunk_domain_types(_value_columns(job), types), "domains")
+        return write_of_chunk(path, table, chunk_domain_types(value_columns(job), types), "domains")
 
     return store.make("domains", chunk_key(job, chunk.key), ".parquet", write)
 
 
-def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store) -> Artifact:
+def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Store, bundles: Sequence[Artifact] = ()) -> Artifact:
     """Sums the domain tables of all chunks into one.
+
+    Args:
+        job: Names the axes.
+        source: Has their types.
+        parts: The tables.
+        store: Gets the sum.
+        bundles: The same, some of them summed already.
 
     Raises:
         StorageError: a table is not what its step promises.
@@ -125,7 +133,7 @@ def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Sto
     types = axis_types(job, source.columns)
 
     def write(path: Path) -> int:
-        merged = merge_domains((read_table(store, part) for part in parts), types)
+        merged = merge_domains((read_table(store, part) for part in bundles or parts), types)
         return write_table(path, merged, schema_of(job), "domain")
 
     return store.make("domain", merged_key(parts), ".parquet", write)

@@ -21,6 +21,7 @@ from schemas.job.method import METHODS
 from tasks.counting.coding import Coding
 from tasks.counting.domains import qid_names, schema_of
 from tasks.source.chunks import Source
+from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -97,6 +98,7 @@ def _persons_at(job: Job, source: Source, name: str, values: pa.Array, spill: Pa
     somebody = " AND ".join([*(f"{column} IS NOT NULL" for column in columns), *(f"NOT isnan({quote(person)})" for person in floating)])
     least = f"SELECT min({quote(name)}) AS value FROM {source.relation} WHERE {somebody} GROUP BY {', '.join(columns)}"
     with connect(job, spill) as connection:
+        let_read(connection, source.relation)
         found = connection.sql(f"SELECT value, count(*) AS persons FROM ({least}) WHERE value IS NOT NULL GROUP BY value").to_arrow_table()
     persons = np.zeros(len(values), np.int64)
     # A value that reads otherwise here than there counts nobody, which makes ranges wider and no end less safe.

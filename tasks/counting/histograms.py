@@ -19,6 +19,7 @@ from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, load_coding
 from tasks.store.database import connect, literal
+from tasks.store.files import private_folder
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
@@ -26,7 +27,9 @@ from tasks.store.tables import read_table, write_table
 STEP = Step("histogram", __name__)
 
 
-def add_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
+def add_histograms(
+    job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path, bundles: Sequence[Artifact] = ()
+) -> Artifact:
     """Sums the histograms of all chunks into the root histogram, ascending by cell.
 
     Args:
@@ -36,28 +39,57 @@ def add_histograms(job: Job, domain: Artifact, root: Node, parts: Sequence[Artif
         parts: Histograms at the finest node.
         store: Gets the sum.
         spill: Folder for what does not fit into memory.
+        bundles: The same at the root, some of them summed already; ``parts`` if they are not.
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a table is not what its step promises.
     """
     coding = load_coding(job, domain, store)
-    if root != coding.finest:
+    if root != coding.finest and (bundles or parts)[0].step == OF_CHUNK:
         # A root was chosen because it fits; a node that is replayed, or that the job names, need not.
         most = job.memory // BYTES_PER_CELL if is_taken(job) else packing_of(root, coding.axes).product
         return count_roots(coding, [root], parts, store, most)[0]
+    key = histogram_key(coding, root, parts)
+    return store.make("histogram", key, ".parquet", lambda path: _write_sum(job, coding, root, bundles or parts, store, spill, path))
+
+
+def _write_sum(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact], store: Store, spill: Path, path: Path) -> int:
     packing = packing_of(root, coding.axes)
-    schema = histogram_schema(len(packing.words))
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
+    if way == "spill":
+        return _spill(job, whole_files(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
+    pieces = (whole_cells(coding, part, store) for part in parts)
+    words, counts = (add_parts if way == "dense" else merge_parts)(pieces, packing.product)
+    return write_table(path, cell_table(words, counts), histogram_schema(len(packing.words)), "histogram", "cell_0")
+
+
+def bundle_histograms(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact], store: Store, key: Key) -> Artifact:
+    """Sums some histograms into one of the root, which merges with others of its kind into that of all.
+
+    Args:
+        job: Gives the memory.
+        coding: Of the run.
+        root: The root.
+        parts: Of chunks at the finest node, or bundles of the root.
+        store: Gets the sum.
+        key: Of the sum.
+
+    Raises:
+        StorageError: a table is not what its step promises.
+    """
 
     def write(path: Path) -> int:
-        if way == "spill":
-            return _spill(job, whole_files(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
-        pieces = (whole_cells(coding, part, store) for part in parts)
-        words, counts = (add_parts if way == "dense" else merge_parts)(pieces, packing.product)
-        return write_table(path, cell_table(words, counts), schema, "histogram", "cell_0")
+        if parts[0].step != OF_CHUNK or root == coding.finest:
+            spill = private_folder(store.folder.parent / "spill" / f"bundle-{key}")
+            return _write_sum(job, coding, root, parts, store, spill, path)
+        projection = _projection(coding, root, job.memory // BYTES_PER_CELL)
+        for bundles, codes, counts in bundled_cells(coding, parts, store):
+            projection.add(bundles, codes, counts)
+        summed = projection.result()
+        return _writer(cell_table(summed.words, summed.counts))(path)
 
-    return store.make("histogram", histogram_key(coding, root, parts), ".parquet", write)
+    return store.make("bundles", key, ".parquet", write)
 
 
 def is_taken(job: Job) -> bool:

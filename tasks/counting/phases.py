@@ -11,6 +11,7 @@ from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
 from tasks.counting import chunk_histograms, chunk_people, contents, domains, endpoints, histograms, repeats
 from tasks.counting import source_sizes as risk
+from tasks.counting.bundles import bundled_domains, bundled_histograms
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
@@ -36,7 +37,7 @@ def count_domains(run: Run, source: Source, *, cells: bool = False) -> Artifacts
         SkaldError: whatever a step raises.
     """
     # With persons, cells are counted together with their pairs.
-    most = run.job.memory // SHARE_HELD if cells and not run.job.columns.person else 0
+    most = run.job.task_memory // SHARE_HELD if cells and not run.job.columns.person else 0
     return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store, most)
 
 
@@ -60,11 +61,13 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
     Raises:
         SkaldError: whatever a step raises.
     """
-    call = Call(domains.merged_key(parts), "merge domains", (run.job, source, parts, run.store))
+    bundles = bundled_domains(run, source, parts)
+    call = Call(domains.merged_key(parts), "merge domains", (run.job, source, parts, run.store, bundles))
     merged = run_step(run, "domain", domains.merge_chunks, call)
     if not endpoints.needs_persons(run.job):
         return merged
-    counting = Call(endpoints.persons_key(run.job, source, merged), "persons of values", (run.job, source, merged, run.store, run.spill))
+    key, arguments = endpoints.persons_key(run.job, source, merged), (run.job, source, merged, run.store, run.spill)
+    counting = Call(key, "persons of values", arguments, elsewhere=True)
     return run_step(run, "persons", endpoints.count_persons, counting)
 
 
@@ -147,8 +150,9 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -
         StorageError: an artefact is not what its step promises.
         SkaldError: whatever a step raises.
     """
-    key = histograms.histogram_key(load_coding(run.job, domain, run.store), root, parts)
-    call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill))
+    coding = load_coding(run.job, domain, run.store)
+    key, bundles = histograms.histogram_key(coding, root, parts), bundled_histograms(run, domain, coding, root, parts)
+    call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill, bundles))
     return run_step(run, "histogram", histograms.add_histograms, call)
 
 

@@ -17,10 +17,8 @@ from core.persons.repeats import NOTHING, Repeats, repeats_together
 from schemas.job.columns import names
 from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
-from tasks.source.at_rest import at_rest
 from tasks.source.chunks import Chunk, Source
-from tasks.source.reading import read_chunk
-from tasks.source.sources import footer
+from tasks.source.reading import footer_of, opened, read_chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
@@ -51,6 +49,7 @@ def count_repeats(columns: Sequence[str], chunk: Chunk, store: Store) -> Artifac
 
     Raises:
         SourceError: the file cannot be read, or has changed.
+        ObjectStoreError: the source is in a store that cannot be read.
     """
 
     def write(path: Path) -> int:
@@ -77,8 +76,8 @@ def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, l
         return
     for piece in chunk.pieces:
         file = piece.file
-        with at_rest(file.path, file.name, file.stat):
-            held = {*footer(file.path, file.name)[0].names, *(name for name, *_ in file.partition)}
+        with opened(file) as read:
+            held = {*footer_of(read, file.name).columns.names, *(name for name, *_ in file.partition)}
         # To widen what is not published could fail, and what a file lacks has no values.
         plain = piece.model_copy(update={"file": file.model_copy(update={"drift": None})})
         yield Chunk(pieces=(plain,)), [name for name in columns if name in held]

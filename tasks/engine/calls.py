@@ -8,14 +8,17 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from schemas.job.job import Job
 from tasks.store.keys import Key
 from tasks.store.store import Artifact
 
 WORKERS = 2
 
 
+FEWEST_TASKS, TASKS_PER_WORKER = 32, 4
+"""Into how many tasks a phase is cut: enough for a worker that comes later, or is slower than others, and no fewer than this."""
 # A Prefect server is busy long after a map of a thousand tasks has ended.
-MOST_TASKS = 32
+MOST_TASKS = 1024
 
 
 @dataclass(frozen=True)
@@ -36,7 +39,17 @@ class Call:
     elsewhere: bool = False
 
 
-def groups(items: Sequence[Any], most: int = MOST_TASKS) -> list[Sequence[Any]]:
+def tasks_for(workers: int) -> int:
+    """Returns into how many tasks at most a phase is cut where a cluster has so many workers; 0 where this process does them."""
+    return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
+
+
+def in_task(job: Job) -> Job:
+    """Returns a job as a task of chunks has it, with the memory of a worker."""
+    return job.model_copy(update={"memory": job.task_memory})
+
+
+def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:
     """Cuts a list into at most ``most`` runs of neighbours of about equal length."""
     count = min(len(items), most)
     return [items[len(items) * number // count : len(items) * (number + 1) // count] for number in range(count)]

@@ -114,6 +114,18 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         """
         return DaskCalls(self.client, self.dask.address or "this machine", phase, desk_of(work, spill, phase))
 
+    def count_workers(self) -> int:
+        """Returns how many calls the cluster makes at a time, as it is now.
+
+        Raises:
+            RunnerError: there is no cluster.
+        """
+        if not self.dask.address:
+            # One that is started for the run is started only when there is something to do.
+            return int(self.dask.cluster_kwargs["n_workers"])
+        threads: Callable[[], dict[str, int]] = self.client.nthreads
+        return sum(threads().values())
+
     @property
     def client(self) -> distributed.Client:
         """The connection to the scheduler.

@@ -87,6 +87,13 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
         raise
 
 
+def counted_workers() -> int:
+    """Returns how many workers the flow's runner knows of, besides the threads of this process."""
+    context = FlowRunContext.get()
+    count: Callable[[], int] | None = getattr(context.task_runner, "count_workers", None) if context else None
+    return count() if count else 0
+
+
 def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:
     context = FlowRunContext.get()
     elsewhere = getattr(context.task_runner, "calls", None) if context and all(call.elsewhere for call in calls) else None

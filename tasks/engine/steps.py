@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tasks.engine.calls import WORKERS, Call, groups
+from tasks.engine.calls import WORKERS, Call, groups, tasks_for
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
 from tasks.engine.lineage import Lineage
@@ -90,7 +90,7 @@ def map_groups(
     Raises:
         SkaldError: whatever a step raises.
     """
-    parts = groups(items)
+    parts = cut(items)
     calls = [
         Call(
             key=key_of_all([key(item) for item in part]),
@@ -101,6 +101,20 @@ def map_groups(
         for number, part in enumerate(parts, start=1)
     ]
     return [artifact for result in map_step(run, phase, function, calls) for artifact in result]
+
+
+def cut(items: Sequence[Any]) -> list[Sequence[Any]]:
+    """Cuts a list into as many runs of neighbours as the workers that there are now have a use for; no result depends on how many."""
+    return groups(items, tasks_for(workers_elsewhere()))
+
+
+def workers_elsewhere() -> int:
+    """Returns how many workers of a cluster take tasks of chunks now; 0 where this process does them."""
+    if not in_flow_run():
+        return 0
+    from tasks.engine.prefect_steps import counted_workers  # noqa: PLC0415
+
+    return counted_workers()
 
 
 def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:

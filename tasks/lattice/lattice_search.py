@@ -26,7 +26,7 @@ def lattice_of(job: Job) -> LatticeMap:
         raise NoLatticeError.other_method(job.method.name)
     check_hierarchies(job)
     with open_run(job) as run:
-        source = read_source(job, run.store)
+        source = read_source(run)
         domain = merge_domains(run, source, count_domains(run, source, cells=True))
         root = choose_root(job, load_coding(job, domain, run.store))
         pairs = count_pairs(run, source)

@@ -48,7 +48,7 @@ def most_records(job: Job, coding: Coding, source: Source) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
     # One column more: what records are known again by.
     each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * (len(source.payload) + 1)
-    return max((job.memory - job.memory // RESERVED) // (WORKERS * each), 1)
+    return max((job.task_memory - job.task_memory // RESERVED) // (WORKERS * each), 1)
 
 
 def sample_share(job: Job, coding: Coding, attempt: int) -> float:

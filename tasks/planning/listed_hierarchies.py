@@ -125,7 +125,7 @@ def domain_of(job: Job, column: str) -> Domain:
         SkaldError: the source cannot be counted.
     """
     with open_run(job) as run:
-        source = with_keys(job, read_source(job, run.store))
+        source = with_keys(job, read_source(run))
         merged = merge_domains(run, source, count_domains(run, source))
         names = axis_names(job)
         return read_domains(read_artifact(run.store, merged), names)[names.index(column)]

@@ -153,9 +153,9 @@ def published_already(job: Job) -> Manifest | None:
     if in_prefect(job) or not any_release(job):
         return None
     with open_run(job, goes_on=True) as run:
-        source = with_keys(job, read_source(job, run.store))
+        source = with_keys(job, read_source(run))
         check_published(run, source)
-        found = recall(job, release_id(job, source), run.work.check)
+        found = recall(job, release_id(job, source))
         if found:
             forget_extract(job, run.store)
             run.published()
@@ -174,7 +174,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
     """
     check_hierarchies(job)
     with open_run(job) as run:
-        source = with_keys(job, read_source(job, run.store))
+        source = with_keys(job, read_source(run))
         check_published(run, source)
         passthrough, source = look_through(run, source)
         # Asked before they are counted, after which none would be missing.
@@ -196,7 +196,7 @@ def make_plan(job: Job, *, quick: bool = False) -> Plan:
             most_suppressed=most_suppressed(job, source.records),
             qids=_qids(job, coding, unique),
             memory=job.memory,
-            source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size for file in source.files),
+            source_bytes=sum(file.stat[0] if file.stat else file.path.stat().st_size if file.path else 0 for file in source.files),
             unit=Unit.of_job(job).one,
             persons=unique.drivers.persons if unique.drivers else None,
             exposed=unique.drivers.whole if unique.drivers else None,

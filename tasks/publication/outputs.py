@@ -19,7 +19,7 @@ from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job
 from schemas.release.manifest import PublishedFile
-from tasks.publication.staging import stage_files
+from tasks.publication.staging import Numbered, stage_files
 from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import Source
 from tasks.source.partitions import NULL
@@ -50,12 +50,12 @@ def check_output(job: Job, source: Source) -> None:
             )
 
 
-def stage_output(job: Job, files: Sequence[Artifact], store: Store, staging: Path, spill: Path) -> list[PublishedFile]:
+def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Path, spill: Path) -> list[PublishedFile]:
     """Puts the data files into staging, in the job's format.
 
     Args:
         job: Says the format.
-        files: The Parquet files, in the order of the release.
+        files: The Parquet files with their numbers, or some of them; a DuckDB file is made of all.
         store: Where they are.
         staging: Has the folder ``data``.
         spill: Folder for DuckDB's spill files.
@@ -63,19 +63,28 @@ def stage_output(job: Job, files: Sequence[Artifact], store: Store, staging: Pat
     Raises:
         StorageError: the disk is full, or values cannot be the names of folders.
     """
-    there = [file for file in files if file.rows]
     try:
         if job.output.partition_by:
-            staged = _stage_partitions(job, [store.path(file) for file in there], staging)
+            staged = _stage_partitions(job, [(number, store.path(file)) for number, file in files], staging)
         elif job.output.format == "csv":
-            staged = [_stage_csv(job, store.path(file), staging, number, spill) for number, file in enumerate(there, start=1)]
+            staged = [_stage_csv(job, store.path(file), staging, number, spill) for number, file in files]
         elif job.output.format == "duckdb":
-            staged = _stage_table(job, [store.path(file) for file in there], staging, spill)
+            staged = _stage_table(job, [store.path(file) for _, file in files], staging, spill)
         else:
             return stage_files(files, store, staging)
     except OSError as error:
         raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
     return staged
+
+
+def check_folders(files: Sequence[PublishedFile]) -> None:
+    """Refuses more folders than anybody wants to look through, of all files together.
+
+    Raises:
+        OutputError: there are too many.
+    """
+    if len({file.path.rsplit("/", 1)[0] for file in files}) > MOST_FOLDERS:
+        raise OutputError.too_many_folders(MOST_FOLDERS)
 
 
 def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
@@ -138,11 +147,11 @@ def _stage_table(job: Job, parts: Sequence[Path], staging: Path, spill: Path) ->
     return [_staged(staging, path, int(found[0]))]
 
 
-def _stage_partitions(job: Job, parts: Sequence[Path], staging: Path) -> list[PublishedFile]:
+def _stage_partitions(job: Job, parts: Sequence[tuple[int, Path]], staging: Path) -> list[PublishedFile]:
     """Sets the records of every file apart by the values of some columns, which become folders and leave the files."""
     staged: list[PublishedFile] = []
     folders: set[str] = set()
-    for number, part in enumerate(parts, start=1):
+    for number, part in parts:
         with pq.ParquetFile(part) as file:
             table, schema = file.read(), file.schema_arrow
         columns = {name: working(_whole(table[name])) for name in table.column_names}

@@ -1,31 +1,31 @@
 """Publication in an object store: data first, then the manifest, then ``CURRENT``; never over an old release.
 
-A release is made, verified and published in the run's folder first, exactly as in a folder, and then copied. Whoever reads the store takes
-for a release what has a manifest, and it is put there last, only if there is none, after everything else was read back and its digests were
-found right. A run that dies before leaves no manifest, so no release; the next one goes on with the copy, or takes away what it left where
-the data changed meanwhile.
+The data files of a release are put under its own name by tasks, and recounted as they are read back from there. Whoever reads the store
+takes for a release what has a manifest, and it is put there last, only if there is none. A run that dies before leaves no manifest, so no
+release; the next one goes on with what is there, or takes it away where the data changed meanwhile. A run that is refused takes away what
+it had put there.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import shutil
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
 from pydantic import ValidationError
 
-from schemas.errors.base import StorageError
+from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
+from tasks.publication.objects import create_object, fetch_object, put_object
 from tasks.publication.staging import published
 from tasks.release.names import check_names
 from tasks.store.files import file_digest
@@ -65,13 +65,8 @@ def is_published(job: Job, release: str) -> bool:
     return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
-def recall(job: Job, release: str, check: Callable[[], None] = lambda: None) -> Manifest | None:
-    """Returns the manifest of a release if it is published; completes the copy that a killed run had begun.
-
-    Args:
-        job: The job.
-        release: Its id.
-        check: As for `deliver`.
+def recall(job: Job, release: str) -> Manifest | None:
+    """Returns the manifest of a release if it is published, and names it in ``CURRENT``.
 
     Raises:
         StorageError: it was published, but files are missing, or the store cannot be read or written.
@@ -79,11 +74,7 @@ def recall(job: Job, release: str, check: Callable[[], None] = lambda: None) -> 
     if not job.target_address:
         return published(job, release)
     if (manifest := _remote_manifest(job, release)) is None:
-        # Verified and whole, but not copied, or not all of it.
-        manifest = published(job, release)
-        if manifest is not None:
-            deliver(job, manifest, check)
-        return manifest
+        return None
     system, root = file_system(job.target_address)
     with told(f"{job.target_address}/{release}"):
         there = set(system.find(f"{root}/{release}"))
@@ -93,76 +84,74 @@ def recall(job: Job, release: str, check: Callable[[], None] = lambda: None) -> 
     return manifest
 
 
-def deliver(job: Job, manifest: Manifest, check: Callable[[], None] = lambda: None) -> None:
-    """Copies a release that is published in the run's folder to the store, and removes it there.
+def lay_mark(job: Job, release: str) -> None:
+    """Lets whatever a kill leaves of a release from here on be known as this job's, and be taken away.
+
+    Raises:
+        ObjectStoreError: the store cannot be written, or has the release by now.
+    """
+    system, root = file_system(str(job.target_address))
+    with told(job.place_of(release)):
+        if system.exists(f"{root}/{release}/{MANIFEST}"):
+            raise ObjectStoreError.exists(job.place_of(release))
+        system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
+
+
+def deliver(job: Job, staging: Path, release: str, check: Callable[[], None]) -> None:
+    """Puts what stands beside the data of a release into the store, the manifest last; from then on there is a release.
 
     Args:
-        job: The job.
-        manifest: Of the release.
+        job: Names the target.
+        staging: Has report, manifest and, where there is a key, signature.
+        release: Its data files are in the store, and verified.
         check: Raises where another run has taken over; asked before the manifest is put.
 
     Raises:
         ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
     """
-    if not job.target_address:
-        return
-    release, place = manifest.release, f"{job.target_address}/{manifest.release}"
-    system, root = file_system(job.target_address)
-    here = job.target_path / release
-    files = [path for path in sorted(here.rglob("*")) if path.is_file() and path.name != MANIFEST]
+    place = job.place_of(release)
+    system, root = file_system(str(job.target_address))
+    files = [path for path in sorted(staging.iterdir()) if path.is_file() and path.name != MANIFEST]
     with told(place):
-        if system.exists(f"{root}/{release}/{MANIFEST}"):
-            raise ObjectStoreError.exists(place)
-        # Before anything else: whatever a kill leaves from here on is known as this job's and can be taken away.
-        system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
-        wrong = 0
         for path in files:
-            remote = f"{root}/{release}/{path.relative_to(here).as_posix()}"
-            _put(system, path, remote)
-        for path in files:
-            # Read back whole: what a store says it has taken is not yet what it gives.
-            wrong += _digest(system, f"{root}/{release}/{path.relative_to(here).as_posix()}") != file_digest(path)
-        if wrong:
+            put_object(system, path, f"{root}/{release}/{path.name}")
+        # Read back whole: what a store says it has taken is not yet what it gives.
+        if wrong := sum(fetch_object(system, f"{root}/{release}/{path.name}") != file_digest(path) for path in files):
             raise ObjectStoreError.differs(place, wrong)
         check()
         try:
-            _create(system, here / MANIFEST, f"{root}/{release}/{MANIFEST}")
+            create_object(system, staging / MANIFEST, f"{root}/{release}/{MANIFEST}")
         except FileExistsError:
             raise ObjectStoreError.exists(place) from None
         _finish(job, system, root, release)
 
 
-def _put(system: Any, path: Path, remote: str) -> None:
-    """Writes a file where there is none; what a killed run left there stays if it is the same, and is replaced if not."""
-    try:
-        _create(system, path, remote)
-    except FileExistsError:
-        if _digest(system, remote) != file_digest(path):
-            system.rm_file(remote)
-            _create(system, path, remote)
+@contextmanager
+def withdrawn_if_refused(job: Job, release: str) -> Iterator[None]:
+    """Takes away what was put into the store of a release that is refused inside the block: nobody has verified it.
 
-
-def _create(system: Any, path: Path, remote: str) -> None:
-    """Writes a file only if there is none of its name, in one step where the store knows how.
+    What is only interrupted, by a full disk or a network that is down, stays for the run that goes on.
 
     Raises:
-        FileExistsError: there is one.
+        SkaldError: whatever the block raises.
     """
-    # Stores that pass over the condition are asked first.
-    if system.exists(remote):
-        raise FileExistsError
     try:
-        system.put_file(str(path), remote, mode="create")
-    except NotImplementedError:
-        system.put_file(str(path), remote)
+        yield
+    except StorageError:
+        raise
+    except SkaldError:
+        if job.target_address:
+            # What the release was refused for is to be told; what is left here carries the mark.
+            with suppress(ObjectStoreError):
+                _withdraw(job, release)
+        raise
 
 
-def _digest(system: Any, remote: str) -> str:
-    with system.open(remote, "rb") as file:
-        digest = hashlib.sha256()
-        while block := file.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()
+def _withdraw(job: Job, release: str) -> None:
+    system, root = file_system(str(job.target_address))
+    with told(job.place_of(release)):
+        if not system.exists(f"{root}/{release}/{MANIFEST}") and system.exists(f"{root}/{release}/{_mark(job)}"):
+            system.rm(f"{root}/{release}", recursive=True)
 
 
 def _finish(job: Job, system: Any, root: str, release: str) -> None:

@@ -37,6 +37,10 @@ if TYPE_CHECKING:
     from tasks.release.signatures import Signer
 
 
+Numbered = tuple[int, Artifact]
+"""A data file with its number in the release."""
+
+
 def release_id(job: Job, source: Source) -> str:
     """Returns the id of the release that this job makes of this data: the job's name and 16 hexadecimal digits of both digests, keyed.
 
@@ -91,17 +95,19 @@ def staging_folder(job: Job, release: str) -> Path:
     return staging
 
 
-def stage_files(files: Sequence[Artifact], store: Store, staging: Path) -> list[PublishedFile]:
-    """Puts the data files into staging, without copying where the file systems allow it.
+def numbered(files: Sequence[Artifact]) -> list[Numbered]:
+    """Returns the files that have records, numbered from 1 in the order of the release."""
+    return list(enumerate((file for file in files if file.rows), start=1))
 
-    Returns:
-        One entry per file that has records, numbered from 1.
+
+def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
+    """Puts data files into staging, without copying where the file systems allow it; returns an entry for each.
 
     Raises:
         StorageError: a folder, the disk or another run stands in the way.
     """
     staged = []
-    for number, artifact in enumerate((file for file in files if file.rows), start=1):
+    for number, artifact in files:
         name = f"data/part-{number:05d}.parquet"
         try:
             _link_or_copy(store.path(artifact), staging / name)

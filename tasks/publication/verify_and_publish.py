@@ -23,12 +23,15 @@ from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
 from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
+from tasks.publication.deliveries import deliver_files, recount_delivered
 from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
-from tasks.publication.remote_target import deliver, recall
-from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
+from tasks.publication.remote_target import deliver, recall, withdrawn_if_refused
+from tasks.publication.staging import complete, numbered, publish, release_id, signer_of, staging_folder
 from tasks.recount.original import Original
+from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
+from tasks.release.files import Csv
 from tasks.release.keyed import keyed_hierarchies
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
@@ -56,11 +59,11 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     # A key that cannot be used is told of before hours are spent on what it was to sign.
     signer_of(run.job)
     with run.phase("source"):
-        source = with_keys(run.job, read_source(run.job, run.store))
+        source = with_keys(run.job, read_source(run))
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
-        manifest = recall(run.job, release, run.work.check)
+        manifest = recall(run.job, release)
         if manifest is None:
             run.increment = increment_of(run, source)
         else:
@@ -96,6 +99,17 @@ def verify_and_publish(
         OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
         SkaldError: the source changed, or the target cannot be written.
     """
+    with withdrawn_if_refused(run.job, release_id(run.job, source)):
+        return _verified_and_published(run, source, files, describe, people)
+
+
+def _verified_and_published(
+    run: Run,
+    source: Source,
+    files: Sequence[Artifact],
+    describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
+    people: KeptPeople,
+) -> Published:
     job, release = run.job, release_id(run.job, source)
     with run.phase("identifiers"):
         repeats = find_repeats(run, source)
@@ -103,13 +117,9 @@ def verify_and_publish(
         known.look()
     with run.phase("verify"):
         staging = staging_folder(job, release)
-        staged, layout = stage_output(job, files, run.store, staging, run.spill), csv_layout(job, files, run.store)
-        written = [staging / file.path for file in staged]
-        original = Original(source.relation, source.columns)
         whose = people_files(people, run.store)
-        recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
         try:
-            counted = step_here("verify", "recount", lambda: recount(*recounted))
+            staged, layout, counted = _written(run, source, files, release, staging, whose)
         except Exception:
             # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
             check_unchanged(source)
@@ -138,6 +148,20 @@ def verify_and_publish(
     return _told(Published(manifest, job.target_path / release, new=True))
 
 
+def _written(
+    run: Run, source: Source, files: Sequence[Artifact], release: str, staging: Path, whose: PeopleFiles | None
+) -> tuple[list[PublishedFile], Csv, Recount]:
+    """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
+    job = run.job
+    if job.target_address:
+        staged, layout = deliver_files(run, files, release)
+        return staged, layout, recount_delivered(run, release, staged, source, layout, whose)
+    staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
+    written, original = [staging / file.path for file in staged], Original(source.relation, source.columns)
+    recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
+    return staged, layout, step_here("verify", "recount", lambda: recount(*recounted))
+
+
 def _finished(
     known: KnownRecords, staging: Path, manifest: Manifest, counted: Recount, people: KeptPeople, registry: Registry | None
 ) -> Manifest:
@@ -153,8 +177,10 @@ def _finished(
         # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.
         run.work.keep()
         run.work.check()
-        publish(job, staging, whole.release)
-        deliver(job, whole, run.work.check)
+        if job.target_address:
+            deliver(job, staging, whole.release, run.work.check)
+        else:
+            publish(job, staging, whole.release)
         if registry and entry:
             registry.believe(entry)
         return whole

@@ -19,6 +19,7 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import file_keys, write_file
 from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.shelves import Shelves, set_on_shelves
 
 Artifacts = list[Artifact]
 
@@ -99,12 +100,20 @@ def write_record_files(run: Run, source: Source, domain: Artifact, recoding: Rec
     """
     count = record_releases.record_output_files(run.job, load_coding(run.job, domain, run.store), recoding, source, run.store)
     key = file_keys(record_releases.FILES, recoding, source, runs)
-    return map_groups(run, "files", _write_files, range(count), key, run.job, domain, recoding, source, runs, run.store)
+    shelves = set_on_shelves(run, runs, count, len(source.payload))
+    return map_groups(run, "files", _write_files, range(count), key, run.job, domain, recoding, source, runs, shelves, run.store)
 
 
 def _write_files(
-    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, runs: Artifacts, store: Store, numbers: Sequence[int]
+    job: Job,
+    domain: Artifact,
+    recoding: RecodingArtifacts,
+    source: Source,
+    runs: Artifacts,
+    shelves: Shelves,
+    store: Store,
+    numbers: Sequence[int],
 ) -> Artifacts:
     labels = record_recodings.load_classes(job, load_coding(job, domain, store), recoding, store).labels
     key = file_keys(record_releases.FILES, recoding, source, runs)
-    return [write_file(labels, source, runs, number, key(number), store) for number in numbers]
+    return [write_file(labels, source, *shelves.of(number), key(number), store) for number in numbers]

@@ -26,6 +26,7 @@ from tasks.recount.spreads import count_one_value, spread_faults
 from tasks.recount.truth import records_of, truth_faults
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
+from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, is_short_of_files, quote
 from tasks.store.files import file_digest
 from tasks.store.work_folder import passing_folder
@@ -66,6 +67,8 @@ def recount(
         raise VerificationError(what, faults)
     qids = [quote(name) for name in published_qids(job)]
     with connect(job, spill, last=True) as connection:
+        if original:
+            let_read(connection, original.relation)
         try:
             source = _read_once(connection, files, layout)
             if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:

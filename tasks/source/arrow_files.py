@@ -28,7 +28,7 @@ def arrow_as_parquet(_job: Job, file: Located, store: Store) -> Readable:
     """
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store)
-    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, made=made)
 
 
 def convert_arrow(path: Path, name: str, digest: str, store: Store) -> Artifact:

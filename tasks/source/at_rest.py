@@ -14,9 +14,7 @@ from pathlib import Path
 from blake3 import blake3
 
 from schemas.errors.base import SourceError
-from schemas.errors.storage import ObjectStoreError
-from schemas.job.connection import is_address
-from tasks.source.object_store import Stat, remote_stat
+from tasks.source.object_store import Stat
 
 BLOCK = 1 << 20
 TICK, SECOND = 20_000_000, 1_000_000_000
@@ -31,10 +29,10 @@ def file_stat(path: Path) -> Stat:
 
 
 def stat_of(name: str) -> Stat | None:
-    """Returns what tells whether a file or an object is as it was; None if it is gone."""
+    """Returns what tells whether a file is as it was; None if it is gone."""
     try:
-        return remote_stat(name) if is_address(name) else file_stat(Path(name))
-    except (OSError, ObjectStoreError):
+        return file_stat(Path(name))
+    except OSError:
         return None
 
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted
 from schemas.job.job import Job
-from tasks.source.object_store import Stat
+from tasks.source.object_store import Stat, place_of
 from tasks.source.partitions import Partition, relation
 from tasks.store.keys import fingerprint_of
 
@@ -29,7 +29,8 @@ class SourceFile(BaseModel):
 
     Attributes:
         name: Path or address as the user knows it.
-        path: The Parquet file to read: the file itself, or the artefact that it was fetched, converted or extracted to.
+        path: The Parquet file to read: the file itself, or the artefact that it was converted or extracted to; None for an object of a
+            store, of which every reader asks for what it wants.
         digest: BLAKE3 of the user's file, in hex; with what its folders say of its records where they are partitions.
         stat: What changes when the user's file does, as it was when it was digested; None for rows of a database, which are kept as they
             were.
@@ -45,7 +46,7 @@ class SourceFile(BaseModel):
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     name: str
-    path: Path
+    path: Path | None
     digest: str
     stat: Stat | None
     groups: tuple[int, ...]
@@ -60,6 +61,11 @@ class SourceFile(BaseModel):
     def rows(self) -> int:
         """Number of records."""
         return sum(self.groups)
+
+    @property
+    def place(self) -> str:
+        """What DuckDB reads it as."""
+        return str(self.path) if self.path else place_of(self.name, self.stat or ())
 
 
 class Piece(BaseModel):
@@ -158,7 +164,7 @@ class Source(BaseModel):
         It depends on the records of the source, whatever files and chunks they come in.
         """
         each = BYTES_BESIDE + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
-        return min(job.rows_per_file, max(max(job.memory // FILE_SHARE, LEAST_FILE) // each, 1))
+        return min(job.rows_per_file, max(max(job.task_memory // FILE_SHARE, LEAST_FILE) // each, 1))
 
     @property
     def records(self) -> int:
@@ -180,7 +186,7 @@ class Source(BaseModel):
     @property
     def relation(self) -> str:
         """What DuckDB reads the source as."""
-        return relation([(str(file.path), file.partition) for file in self.files], alike=not self.evolved)
+        return relation([(file.place, file.partition) for file in self.files], alike=not self.evolved)
 
 
 def _bytes_of(dtype: pa.DataType) -> int:

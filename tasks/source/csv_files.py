@@ -41,16 +41,17 @@ def csv_as_parquet(job: Job, file: Located, store: Store) -> Readable:
         StorageError: the disk is full, or more memory is needed than there is.
     """
     assert file.path is not None
-    made = convert_csv(job, file.path, file.digest, store)
-    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256)
+    made = convert_csv(job, file.path, file.name, file.digest, store)
+    return Readable(store.path(made), file.digest, file.stat, converted=made.sha256, made=made)
 
 
-def convert_csv(job: Job, path: Path, digest: str, store: Store) -> Artifact:
+def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> Artifact:
     """Converts one CSV file to Parquet, in the order of its rows.
 
     Args:
         job: Gives delimiter, null values and types; a column without a type is text.
         path: The file, plain or compressed with gzip or zstd.
+        name: What the user calls it.
         digest: Its digest.
         store: Gets the Parquet file.
 
@@ -63,7 +64,7 @@ def convert_csv(job: Job, path: Path, digest: str, store: Store) -> Artifact:
     key = STEP.key(digest, source.delimiter, source.null_values, types)
 
     def write(part: Path) -> int:
-        names = _header(job, path)
+        names = _header(job, path, name)
         columns = {name: types.get(name, "VARCHAR") for name in names}
         try:
             with connect(job, store.folder.parent / "spill") as connection:
@@ -74,11 +75,11 @@ def convert_csv(job: Job, path: Path, digest: str, store: Store) -> Artifact:
                 faults = connection.execute(REJECTS).fetchall()
                 rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
         except duckdb.InvalidInputException:
-            raise SourceError.bad_rows(str(path), ["a quote in the wrong place, or lines that do not all end alike"]) from None
+            raise SourceError.bad_rows(name, ["a quote in the wrong place, or lines that do not all end alike"]) from None
         except duckdb.Error:
-            raise SourceError.unreadable(str(path), "csv") from None
+            raise SourceError.unreadable(name, "csv") from None
         if faults:
-            raise SourceError.bad_rows(str(path), [_fault(*one) for one in faults])
+            raise SourceError.bad_rows(name, [_fault(*one) for one in faults])
         assert rows is not None
         return int(rows[0])
 
@@ -106,7 +107,7 @@ def read_sql(job: Job, path: Path, columns: Mapping[str, str], *, header: bool) 
     )
 
 
-def _header(job: Job, path: Path) -> list[str]:
+def _header(job: Job, path: Path, name: str) -> list[str]:
     """Reads the names in the first line of a file, plain or compressed.
 
     Raises:
@@ -117,13 +118,13 @@ def _header(job: Job, path: Path) -> list[str]:
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
             names = next(csv.reader(text, delimiter=job.source.delimiter), [])
     except (OSError, ValueError, csv.Error):
-        raise SourceError.unreadable(str(path), "csv") from None
+        raise SourceError.unreadable(name, "csv") from None
     # A column may have such a name where the job knows it.
     unknown = len(names) == 1 and names[0] not in job.columns.roles()
     if unknown and (other := next((one for one in DELIMITERS if one in names[0]), None)):
-        raise FileError.one_column(str(path), _spelt(job.source.delimiter), names[0].count(other) + 1, _spelt(other))
+        raise FileError.one_column(name, _spelt(job.source.delimiter), names[0].count(other) + 1, _spelt(other))
     if not names or not all(names) or len(set(names)) < len(names):
-        raise SourceError.bad_rows(str(path), ["the first line does not name every column, each once"])
+        raise SourceError.bad_rows(name, ["the first line does not name every column, each once"])
     return names
 
 

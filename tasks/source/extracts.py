@@ -72,7 +72,7 @@ def duckdb_as_parquet(job: Job, file: Located, store: Store) -> Readable:
         stat = file_stat(log)
         digest = fingerprint_of(file.digest, digest_at_rest(log, str(log), stat))
         read = extract_duckdb(job, file.path, file.name, digest, store.watching(lambda: at_rest(log, str(log), stat)))
-    return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content)
+    return Readable(store.path(read.artifact), read.artifact.sha256, None, read.content, made=read.artifact)
 
 
 def extract_duckdb(job: Job, path: Path, name: str, digest: str, store: Store) -> Extract:
@@ -157,7 +157,7 @@ def postgresql_as_parquet(job: Job, _file: Located, store: Store) -> Readable:
         StorageError: a folder cannot be made.
     """
     asked = extract_postgresql(job, store)
-    return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content)
+    return Readable(store.path(asked.artifact), asked.artifact.sha256, None, asked.content, made=asked.artifact)
 
 
 def extract_postgresql(job: Job, store: Store) -> Extract:

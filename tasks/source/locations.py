@@ -1,10 +1,10 @@
-"""Where the source is: files of this machine, objects that are fetched once, or a query; each with a digest of its content."""
+"""Where the source is: files of this machine, each with a digest of its content; objects of a store, which are listed; or a query."""
 
 from __future__ import annotations
 
 import glob
 from collections.abc import Iterable, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors.base import SourceError
@@ -13,16 +13,12 @@ from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from tasks.source.at_rest import digest_at_rest, file_stat
-from tasks.source.object_store import Stat, fetch, matching, remote_stat
+from tasks.source.object_store import Stat, matching
 from tasks.source.same_files import each_once
 from tasks.store.files import real_path, write_whole
-from tasks.store.keys import Step
 from tasks.store.sealed import seal, unsealed
-from tasks.store.store import Store
+from tasks.store.store import Artifact, Store
 from tasks.store.work_folder import is_of_work
-
-# Bytes are copied as they are, whatever is read into them: nothing here, which knows the whole job, is worth fetching them again for.
-FETCHED = Step("fetched", "tasks.source.object_store")
 
 
 class Located(NamedTuple):
@@ -30,8 +26,8 @@ class Located(NamedTuple):
 
     Attributes:
         name: Path or address as the user knows it; what the query is called where there is no file.
-        path: Where its bytes are on this machine; None for a query of a server.
-        digest: BLAKE3 of them, in hex; empty for a query.
+        path: Where its bytes are on this machine; None for an object of a store, and for a query of a server.
+        digest: BLAKE3 of them, in hex; empty for an object, which nobody has read yet, and for a query.
         stat: What changes when the file does; None for a query.
     """
 
@@ -45,18 +41,25 @@ class Readable(NamedTuple):
     """A Parquet file to read, and what tells its content apart.
 
     Attributes:
-        path: The file.
+        path: The file; None where it is an object of a store, which is read there.
         digest: Of its rows in their order; what is counted of them is kept under it.
         stat: What changes when the user's file does; None for rows of a database, which are kept as they were.
         content: Of its rows in any order, where they come in none.
         converted: Of the Parquet file, where the user's was converted: what it became depends on the job, and on how it was done.
+        made: The artefact that the Parquet file is, where it is one; what is looked for when the store has it no more.
     """
 
-    path: Path
+    path: Path | None
     digest: str
     stat: Stat | None
     content: str | None = None
     converted: str | None = None
+    made: Artifact | None = None
+
+
+def is_object(one: Located) -> bool:
+    """Tells whether something is in a store, and not on this machine or in a database."""
+    return one.path is None and one.stat is not None
 
 
 def find_names(job: Job) -> list[str]:
@@ -66,18 +69,26 @@ def find_names(job: Job) -> list[str]:
         SourceError: a pattern matches nothing, or files of the target or the work folder, or one file under two names.
         ObjectStoreError: a store cannot be listed.
     """
+    return list(_found(job))
+
+
+def _found(job: Job) -> dict[str, Stat | None]:
+    """Returns the same names with what a store's listing says of its objects, which none of them has to be asked for again."""
     found: dict[str, set[str]] = {}
+    stats: dict[str, Stat] = {}
     for pattern, written in zip(job.source_pattern, job.source.path, strict=True):
-        matched = matching(pattern) if is_address(pattern) else [str(path) for path in _matching_here(pattern)]
+        objects = matching(pattern) if is_address(pattern) else {}
+        matched = objects if is_address(pattern) else [str(path) for path in _matching_here(pattern)]
         if not matched:
             raise SourceError.no_files(written)
+        stats |= objects
         for name in matched:
             found.setdefault(name, set()).add(written)
     if strange := sum(not _is_text(name) for name in found):
         raise ValuesError.file_names(strange)
     if own := _own(job, found):
         raise SourceError.own_files(len(own), own[0])
-    return each_once(found)
+    return {name: stats.get(name) for name in each_once(found)}
 
 
 def _own(job: Job, names: Iterable[str]) -> list[str]:
@@ -123,29 +134,27 @@ def find_files(job: Job) -> list[Path]:
 
 
 def located(job: Job, store: Store) -> list[Located]:
-    """Returns the files of the source with their digests; objects of a store are copied into the run's store, if they are not there yet.
+    """Returns the files of this machine with their digests, and the objects of stores as they are listed.
 
     Raises:
         SourceError: a pattern matches nothing, or a file cannot be read.
-        ObjectStoreError: an object cannot be read.
+        ObjectStoreError: a store cannot be listed.
         StorageError: the disk is full or the folder cannot be written.
     """
     if FORMATS[job.source.format].pathless:
         return [Located("source.query", None, "", None)]
-    here: list[tuple[str, Path, Stat]] = []
-    for name in find_names(job):
-        try:
-            stat = remote_stat(name) if is_address(name) else file_stat(Path(name))
-        except OSError:
-            raise SourceError.unreadable(name, job.source.format) from None
-        here.append((name, _fetched(name, stat, store) if is_address(name) else Path(name), stat))
-    digests = _digests(job, here, store)
-    return [Located(name, path, digests[name], stat) for name, path, stat in here]
-
-
-def _fetched(address: str, stat: Stat, store: Store) -> Path:
-    ending = "".join(PurePosixPath(address).suffixes[-2:])
-    return store.path(store.make("fetched", FETCHED.key(address, stat), ending, lambda part: fetch(address, part, stat)))
+    found, here = _found(job), list[tuple[str, Path, Stat]]()
+    for name, listed in found.items():
+        if listed is None:
+            try:
+                here.append((name, Path(name), file_stat(Path(name))))
+            except OSError:
+                raise SourceError.unreadable(name, job.source.format) from None
+    read, stats = _digests(job, here, store), {name: stat for name, _, stat in here}
+    return [
+        Located(name, None, "", listed) if listed is not None else Located(name, Path(name), read[name], stats[name])
+        for name, listed in found.items()
+    ]
 
 
 def _digests(job: Job, files: Sequence[tuple[str, Path, Stat]], store: Store) -> dict[str, str]:

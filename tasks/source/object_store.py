@@ -1,20 +1,23 @@
-"""Sources in object stores: files are listed, looked at and fetched."""
+"""Sources in object stores: objects are listed and looked at."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime
-from pathlib import Path
+from typing import Any
 
-from schemas.errors.storage import ObjectStoreError
 from tasks.store.object_stores import file_system, told
 
 Stat = tuple[int, ...]
 """What changes when a file or an object does; its first number is the size."""
 
+PINNED = "pinned"
+"""What the places of objects begin with, as DuckDB reads them."""
 
-def matching(address: str) -> list[str]:
-    """Returns the addresses that a pattern matches, or the one that it is, in the order of their names.
+
+def matching(address: str) -> dict[str, Stat]:
+    """Returns the addresses that a pattern matches, or the one that it is, in the order of their names; each with what changes with it.
 
     Raises:
         ObjectStoreError: the store cannot be listed.
@@ -26,7 +29,7 @@ def matching(address: str) -> list[str]:
             found = system.glob(path, detail=True) if any(mark in path for mark in "*?[") else {path: system.info(path)}
         except FileNotFoundError:
             found = {}
-        return sorted(f"{scheme}://{name}" for name, info in found.items() if info["type"] == "file")
+        return {f"{scheme}://{name}": stat_of_info(info) for name, info in sorted(found.items()) if info["type"] == "file"}
 
 
 def remote_stat(address: str) -> Stat:
@@ -37,23 +40,27 @@ def remote_stat(address: str) -> Stat:
     """
     system, path = file_system(address)
     with told(address):
-        info = system.info(path)
+        return stat_of_info(system.info(path))
+
+
+def stat_of_info(info: Mapping[str, Any]) -> Stat:
+    """Returns the same of what a store says of an object."""
     changed = next((info[key] for key in ("LastModified", "last_modified", "updated", "mtime") if info.get(key)), None)
-    tag = next((str(info[key]) for key in ("ETag", "etag", "md5Hash", "content_settings") if info.get(key)), "")
+    tag = next((str(info[key]) for key in ("ETag", "etag", "md5Hash", "content_settings") if info.get(key)), "").strip('"')
     moment = int(changed.timestamp() * 1_000_000_000) if isinstance(changed, datetime) else 0
+    if tag:
+        # A listing may tell parts of a second that the head of an object does not.
+        moment -= moment % 1_000_000_000
     mark = hashlib.sha256(f"{changed if not moment else ''}{tag}".encode()).digest()[:6]
     return int(info["size"]), moment, int.from_bytes(mark, "big")
 
 
-def fetch(address: str, path: Path, stat: Stat) -> int:
-    """Copies an object to a path, piece by piece, and returns its size.
+def place_of(address: str, stat: Stat) -> str:
+    """Returns what DuckDB reads an object as: its address, and what was listed of it, so that no other one is read in its place."""
+    return f"{PINNED}://{'-'.join(map(str, stat))}/{address.replace('://', '/', 1)}"
 
-    Raises:
-        ObjectStoreError: it cannot be read, or is not what it was.
-    """
-    system, remote = file_system(address)
-    with told(address):
-        system.get_file(remote, str(path))
-    if path.stat().st_size != stat[0] or remote_stat(address) != stat:
-        raise ObjectStoreError.failed(address, "it changed while it was being read")
-    return stat[0]
+
+def object_at(place: str) -> tuple[str, Stat]:
+    """Inverse of ``place_of``."""
+    marks, scheme, path = place.removeprefix(f"{PINNED}://").split("/", 2)
+    return f"{scheme}://{path}", tuple(map(int, marks.split("-")))

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import accumulate
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,8 +14,9 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
-from tasks.source.chunks import Chunk, Piece
+from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.evolving import batches
+from tasks.source.objects.pinned import pinned
 from tasks.source.partitions import partition_column
 from tasks.source.values import Unreadable
 
@@ -36,6 +40,7 @@ def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (
     Raises:
         SourceError: the file changed since it was digested, or cannot be read to its end, or a column of text holds bytes that are no
             UTF-8, or one of dates or times what no calendar has; they are counted to the end of the chunk before it is raised.
+        ObjectStoreError: the source is in a store that cannot be read.
     """
     plain = columns if as_written else plain
     waiting: list[pa.RecordBatch] = []
@@ -62,16 +67,39 @@ def _together(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _read_piece(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
-    with at_rest(piece.file.path, piece.file.name, piece.file.stat):
-        yield from _rows(piece, columns, plain, as_written=as_written)
+    with opened(piece.file) as file:
+        yield from _rows(piece, file, columns, plain, as_written=as_written)
 
 
-def _rows(piece: Piece, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
+@contextmanager
+def opened(file: SourceFile) -> Iterator[Any]:
+    """Opens a file of the source where it is; what is read of it inside the block counts only if it is what was digested.
+
+    Raises:
+        SourceError: the file changed; in the place of whatever its reader made of it.
+        ObjectStoreError: it is in a store that cannot be read.
+    """
+    if file.path is None:
+        assert file.stat is not None
+        with pinned(file.name, file.stat) as read:
+            yield read
+        return
+    with at_rest(file.path, file.name, file.stat):
+        try:
+            read = pa.OSFile(str(file.path))
+        except OSError:
+            raise SourceError.unreadable(file.name, "parquet") from None
+        with read:
+            yield read
+
+
+def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str], *, as_written: bool) -> Iterator[pa.RecordBatch]:
     named = {name for name, *_ in piece.file.partition}
     held = [name for name in columns if name not in named]
     coded = [name for name in piece.file.texts if name in held and name not in plain]
     try:
-        with pa.OSFile(str(piece.file.path)) as opened, pq.ParquetFile(opened, read_dictionary=coded) as file:
+        # Of an object, columns that stand side by side are asked for together; of a file here, no more is held than is worked on.
+        with pq.ParquetFile(read, read_dictionary=coded, pre_buffer=piece.file.path is None) as file:
             skip, groups = _row_groups(piece)
             left, bad = piece.rows, Unreadable()
             for batch in _batches(file, piece, groups, held, _batch_rows(piece, held)):
@@ -112,6 +140,48 @@ def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
     # Of which column the bytes are is not known: with text among them it may be this one.
     each = piece.file.width if set(columns) & set(piece.file.texts) else min(piece.file.width, 16 * len(columns))
     return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST))
+
+
+class Footer(NamedTuple):
+    """What a Parquet file says of itself.
+
+    Attributes:
+        columns: Without metadata, which may hold anything, an index or a value.
+        groups: Number of records of each row group.
+        size: Bytes that all of them take uncompressed.
+    """
+
+    columns: pa.Schema
+    groups: tuple[int, ...]
+    size: int
+
+
+def read_footer(path: Path, name: str) -> Footer:
+    """Returns what a Parquet file of this machine says of itself.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    try:
+        with pa.OSFile(str(path)) as file:
+            return footer_of(file, name)
+    except OSError:
+        raise SourceError.unreadable(name, "parquet") from None
+
+
+def footer_of(opened: Any, name: str) -> Footer:
+    """Returns what an open Parquet file says of itself.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    try:
+        with pq.ParquetFile(opened) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            rows, size = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
+            return Footer(file.schema_arrow.remove_metadata(), rows, size)
+    except (pa.ArrowException, OSError):
+        raise SourceError.unreadable(name, "parquet") from None
 
 
 def row_bytes(schema: pa.Schema) -> int:

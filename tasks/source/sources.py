@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from core.columns.column_types import plain_type, working_type
 from core.columns.common_types import told
@@ -15,43 +14,51 @@ from core.recoding.recoding import published_columns
 from schemas.errors.base import SourceError, nearest
 from schemas.errors.values import ValuesError
 from schemas.job.columns import REST
+from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
+from tasks.engine.runs import Run
 from tasks.source.at_rest import at_rest, stat_of
 from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
-from tasks.source.locations import Located, Readable, located
+from tasks.source.locations import Located, Readable, is_object, located
+from tasks.source.objects.looks import look_at_objects
+from tasks.source.objects.pinned import check_as_listed
 from tasks.source.partitions import partitions, with_partition
-from tasks.source.reading import plain_texts, row_bytes
+from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
 from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
 CHUNK_SHARE = 8
 """Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
+ASKED_AT_ONCE = 16
+"""Objects that a store is asked about at a time."""
 LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
 
 
-def read_source(job: Job, store: Store) -> Source:
+def read_source(run: Run) -> Source:
     """Finds the files, digests them, checks their columns against the job, and cuts them into chunks.
 
     Raises:
         SourceError: no file, no record, an unreadable file, files that differ, columns unknown or without a role, types that do not fit.
         ObjectStoreError: an object cannot be read.
         StorageError: the disk is full or the folder cannot be written.
+        SkaldError: whatever else a step raises.
     """
+    job, store = run.job, run.store
     found = located(job, store)
+    remote = [one for one in found if is_object(one)]
+    looked = dict(zip((one.name for one in remote), look_at_objects(run, remote), strict=True))
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
-        readable = _as_parquet(job, one, store)
-        with at_rest(readable.path, one.name, readable.stat):
-            schema, groups, size = footer(readable.path, one.name)
-        digest = fingerprint_of(readable.digest, partition) if partition else readable.digest
-        read = readable._asdict() | {"digest": digest}
+        read, (schema, groups, size) = looked.get(one.name) or _read_here(job, one, store)
+        digest = fingerprint_of(read.digest, partition) if partition else read.digest
         width = max(row_bytes(schema), size // max(sum(groups), 1))
-        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=plain_texts(schema), partition=partition, **read))
+        kept = {"path": read.path, "stat": read.stat, "content": read.content, "converted": read.converted, "digest": digest}
+        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=plain_texts(schema), partition=partition, **kept))
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "evolve":
@@ -66,7 +73,7 @@ def read_source(job: Job, store: Store) -> Source:
         raise SourceError.empty(len(files))
     return Source(
         files=tuple(files),
-        chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.memory // CHUNK_SHARE, store)),
+        chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),
         payload=(*payload, *treated),
         columns=columns,
         published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
@@ -79,11 +86,18 @@ def check_unchanged(source: Source) -> None:
     """Refuses files that are no longer what was digested.
 
     Raises:
-        SourceError: a file is gone or has another size, time or inode.
+        SourceError: a file is gone or has another size, time or inode, or an object another ETag.
+        ObjectStoreError: a store does not say.
     """
-    for file in source.files:
-        if file.stat is not None and stat_of(file.name) != file.stat:
-            raise SourceError.changed(file.name)
+    known = [(file.name, file.stat) for file in source.files if file.stat is not None]
+    for name, stat in known:
+        if not is_address(name) and stat_of(name) != stat:
+            raise SourceError.changed(name)
+    objects = [(name, stat) for name, stat in known if is_address(name)]
+    # Each answer is waited for longer than it takes to make.
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as pool:
+        for future in [pool.submit(check_as_listed, name, stat) for name, stat in objects]:
+            future.result()
 
 
 def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
@@ -97,20 +111,11 @@ def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
     return read
 
 
-def footer(path: Path, name: str) -> tuple[pa.Schema, tuple[int, ...], int]:
-    """Returns the columns of a Parquet file, how many records each of its row groups holds, and how many bytes all take uncompressed.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
-    try:
-        with pq.ParquetFile(path) as file:
-            # Metadata may hold anything, an index or a value; nothing of it goes on from here.
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            rows, size = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
-            return file.schema_arrow.remove_metadata(), rows, size
-    except (pa.ArrowException, OSError):
-        raise SourceError.unreadable(name, "parquet") from None
+def _read_here(job: Job, one: Located, store: Store) -> tuple[Readable, Footer]:
+    read = _as_parquet(job, one, store)
+    assert read.path is not None
+    with at_rest(read.path, one.name, read.stat):
+        return read, read_footer(read.path, one.name)
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:

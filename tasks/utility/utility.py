@@ -18,6 +18,7 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
+from tasks.source.objects.for_duckdb import let_read
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tasks.store.database import connect
@@ -96,7 +97,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         raise UtilityError.not_installed()
     files, manifest = data_files(release), read_manifest(release)
     with open_run(job) as run:
-        source = read_source(job, run.store)
+        source = read_source(run)
         # What is published treated has other values than the source, so that nothing could be told of it from both sides.
         others = [name for name in source.payload if name not in source.treatments]
         if target is not None and target not in others:
@@ -104,6 +105,7 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
         coding = load_coding(job, merge_domains(run, source, count_domains(run, source)), run.store)
         layout = layout_of(files, manifest.columns if manifest else {})
         with connect(job, run.spill) as connection:
+            let_read(connection, source.relation)
             bench = SideBySide(connection, source.relation, relation_of(connection, files, layout))
             qids = list(_qids(bench, job, coding, manifest.levels_of_all if manifest else None, release))
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]

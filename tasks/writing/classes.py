@@ -68,7 +68,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         recoding = load_recoding(job, coding, artifacts, store)
         first, spread = first_files(recoding.sizes, source.file_rows(job))
         found: list[Assigned] = []
-        with RunWriter(path, int((first + spread).max(initial=0)), job.memory // ROUND_SHARE) as run:
+        with RunWriter(path, int((first + spread).max(initial=0)), job.task_memory // ROUND_SHARE) as run:
             for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
                 released = classes[classes >= 0]
                 found.append((classes, links_of(job, source, recoding.labels, released, payload) if job.columns.person else []))

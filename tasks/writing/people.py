@@ -64,6 +64,7 @@ def keep_people(job: Job, chunk: Chunk, run: Key, assigned: Callable[[], Assigne
             end of the chunk before it is raised.
         ValuesError: the file cannot be read to its end, or a column of text holds bytes that are no UTF-8; they are counted to the
             end of the chunk before it is raised.
+        ObjectStoreError: the source is in a store that cannot be read.
     """
 
     def write(path: Path) -> int:
@@ -79,6 +80,7 @@ def digests_in(job: Job, chunk: Chunk) -> Digests:
     Raises:
         SourceError: the file cannot be read to its end.
         ValuesError: a column of text holds bytes that are no UTF-8.
+        ObjectStoreError: the source is in a store that cannot be read.
     """
     batches = read_chunk(chunk, job.columns.person, plain=job.columns.person)
     return np.concatenate([np.empty(0, np.uint64), *(digests_of(batch.columns, batch.num_rows) for batch in batches)])

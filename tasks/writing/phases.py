@@ -14,6 +14,7 @@ from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing import classes as releases
 from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.shelves import Shelves, set_on_shelves
 
 
 def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> list[Artifact]:
@@ -65,13 +66,21 @@ def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingAr
     coding = load_coding(run.job, domain, run.store)
     count = releases.output_files(load_recoding(run.job, coding, recoding, run.store), source.file_rows(run.job))
     key = releases.file_keys(releases.FILES, recoding, source, runs)
-    arguments = (run.job, domain, recoding, source, runs, run.store)
+    shelves = set_on_shelves(run, runs, count, len(source.payload))
+    arguments = (run.job, domain, recoding, source, runs, shelves, run.store)
     return map_groups(run, "files", _write_files, range(count), key, *arguments)
 
 
 def _write_files(
-    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, runs: list[Artifact], store: Store, numbers: Sequence[int]
+    job: Job,
+    domain: Artifact,
+    recoding: RecodingArtifacts,
+    source: Source,
+    runs: list[Artifact],
+    shelves: Shelves,
+    store: Store,
+    numbers: Sequence[int],
 ) -> list[Artifact]:
     labels = load_recoding(job, load_coding(job, domain, store), recoding, store).labels
     key = releases.file_keys(releases.FILES, recoding, source, runs)
-    return [releases.write_file(labels, source, runs, number, key(number), store) for number in numbers]
+    return [releases.write_file(labels, source, *shelves.of(number), key(number), store) for number in numbers]

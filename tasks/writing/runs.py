@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -95,13 +96,23 @@ def gathered(runs: Sequence[Path], number: int, columns: int) -> tuple[NDArray[n
         number: Of the file.
         columns: Of the payload.
     """
+    with opened_runs(runs) as opened:
+        return gathered_from(opened, number, columns)
+
+
+@contextmanager
+def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader]]:
+    """Opens runs, mapped, so that only the pages of a few batches of them are read."""
+    with ExitStack() as stack:
+        yield [ipc.open_file(stack.enter_context(pa.memory_map(str(path)))) for path in runs]
+
+
+def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
+    """Does the same with runs that are open."""
     batches: list[pa.RecordBatch] = []
-    for path in runs:
-        # Mapped, so that of a run only the pages of a few batches are read.
-        with pa.memory_map(str(path)) as mapped:
-            run = ipc.open_file(mapped)
-            files = int(run.schema.metadata[FILES])
-            found = [run.get_batch(place) for place in range(number, run.num_record_batches, files)] if number < files else []
+    for run in opened:
+        files = int(run.schema.metadata[FILES])
+        found = [run.get_batch(place) for place in range(number, run.num_record_batches, files)] if number < files else []
         batches += [_coded(batch) for batch in found if batch.num_rows] or [_coded(pa.RecordBatch.from_pylist([], schema=run.schema))]
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     classes = table.column(0).to_numpy()

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -43,14 +43,14 @@ WITHOUT_DASK = "import sys; sys.modules['prefect_dask'] = None; from flows.cli i
 class Cluster:
     """A Dask scheduler and its workers, each a process as a user would start it."""
 
-    def __init__(self, skald: CommandLine) -> None:
-        self.skald, self.folder = skald, skald.folder / "dask"
+    def __init__(self, skald: CommandLine, environment: Mapping[str, str]) -> None:
+        self.skald, self.folder, self.environment = skald, skald.folder / "dask", environment
         self.folder.mkdir()
         self.address, self.processes = "", list[subprocess.Popen[bytes]]()
 
     def start(self, program: str, *options: str) -> subprocess.Popen[bytes]:
         """Starts a scheduler or a worker; what it says goes to a file."""
-        environment = self.skald.options(TMPDIR=str(self.folder))
+        environment = self.skald.options(TMPDIR=str(self.folder), **self.environment)
         with (self.folder / f"{len(self.processes)}.log").open("wb") as log:
             command = [sys.executable, "-m", f"distributed.cli.dask_{program}", *options, "--no-dashboard"]
             process = subprocess.Popen(command, **environment, stdout=log, stderr=log)
@@ -63,9 +63,11 @@ class Cluster:
 
 
 @contextmanager
-def cluster_of(skald: CommandLine, workers: int, protocol: str = "tcp", options: Sequence[str] = ()) -> Iterator[Cluster]:
-    """Runs a cluster until the end of the block."""
-    cluster = Cluster(skald)
+def cluster_of(
+    skald: CommandLine, workers: int, protocol: str = "tcp", options: Sequence[str] = (), **environment: str
+) -> Iterator[Cluster]:
+    """Runs a cluster, its workers with an environment of their own, until the end of the block."""
+    cluster = Cluster(skald, environment)
     try:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))

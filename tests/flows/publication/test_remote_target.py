@@ -12,7 +12,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from schemas.errors.base import JobError, StorageError
+from schemas.errors.base import JobError, StorageError, VerificationError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import load_job
 from tasks.planning.plan import make_plan, published_already
@@ -27,9 +27,9 @@ MANY = ("privacy.k=4", "rows_per_file=40")
 KILLED = """
 import os, signal
 from flows.cli import main
-from tasks.publication import remote_target
+from tasks.publication import deliveries
 
-put, there = remote_target._put, []
+put, there = deliveries.put_object, []
 
 def deadly(system, path, remote):
     put(system, path, remote)
@@ -37,7 +37,7 @@ def deadly(system, path, remote):
     if len(there) == 3:
         os.kill(os.getpid(), signal.SIGKILL)
 
-remote_target._put = deadly
+deliveries.put_object = deadly
 main()
 """
 
@@ -96,7 +96,10 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
 ) -> None:
     job = job_to(tmp_path / "job", "killed")
     settings = [part for setting in MANY for part in ("--set", setting)]
-    assert direct.ended([sys.executable, "-c", KILLED, "run", str(job), *settings], **store).returncode == -signal.SIGKILL
+    assert (
+        direct.ended([sys.executable, "-c", KILLED, "run", str(job), *settings, "--set", "threads=1"], **store).returncode
+        == -signal.SIGKILL
+    )
     left = listed("killed")
     assert sum("/data/" in name for name in left) == 3
     assert not any(name.endswith(("manifest.json", "CURRENT")) for name in left)
@@ -113,14 +116,14 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
 def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothing_else(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.publication import remote_target
+    from tasks.publication import deliveries
 
     def dies(*_: Any) -> None:
         raise KeyboardInterrupt
 
     job = job_to(tmp_path / "job", "changed")
     with monkeypatch.context() as patch:
-        patch.setattr(remote_target, "_digest", dies)
+        patch.setattr(deliveries, "fetch_object", dies)
         with pytest.raises(KeyboardInterrupt):
             anonymise(job, "privacy.k=4")
     [left] = {name.split("/")[0] for name in listed("changed")}
@@ -150,7 +153,7 @@ def test_of_two_runs_that_publish_the_same_release_one_is_told(
 ) -> None:
     from tasks.publication import remote_target
 
-    job, put = job_to(tmp_path, "race"), remote_target._put
+    job, put = job_to(tmp_path, "race"), remote_target.put_object
     system_of = system()
 
     def slow(remote_system: Any, path: Path, remote: str) -> None:
@@ -159,11 +162,43 @@ def test_of_two_runs_that_publish_the_same_release_one_is_told(
         if path.name == "report.json":
             system_of.pipe_file(f"{root}/manifest.json", b"of another run")
 
-    monkeypatch.setattr(remote_target, "_put", slow)
+    monkeypatch.setattr(remote_target, "put_object", slow)
     with pytest.raises(ObjectStoreError, match="published by another run meanwhile"):
         anonymise(job, "privacy.k=4")
     [manifest] = [name for name in listed("race") if name.endswith("manifest.json")]
     assert system().cat_file(f"bucket/race/{manifest}") == b"of another run"
+
+
+def test_what_is_refused_after_it_was_put_there_is_taken_away(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.publication import deliveries
+
+    def refuses(*_: Any) -> None:
+        assert any("/data/" in name for name in listed("refused"))
+        raise VerificationError("release", ["a fault"])
+
+    monkeypatch.setattr(deliveries, "recount", refuses)
+    with pytest.raises(VerificationError, match="a fault"):
+        anonymise(job_to(tmp_path, "refused"), "privacy.k=4")
+    assert not listed("refused")
+
+
+def test_what_reads_back_otherwise_than_it_was_written_is_no_release(
+    anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tasks.publication import deliveries
+
+    put = deliveries.put_object
+
+    def spoils(remote_system: Any, path: Path, remote: str) -> None:
+        put(remote_system, path, remote)
+        remote_system.pipe_file(remote, b"otherwise")
+
+    monkeypatch.setattr(deliveries, "put_object", spoils)
+    with pytest.raises(ObjectStoreError, match=r"1 file of .* read back otherwise"):
+        anonymise(job_to(tmp_path, "spoilt"), "privacy.k=4")
+    assert not any(name.endswith("manifest.json") for name in listed("spoilt"))
 
 
 def test_a_bucket_that_is_not_there_is_told_and_nothing_is_lost(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:

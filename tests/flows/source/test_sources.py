@@ -314,7 +314,7 @@ def put(address: str, content: bytes) -> None:
     fsspec.filesystem("s3", use_listings_cache=False).pipe_file(address, content)
 
 
-def test_objects_give_the_release_of_files_and_are_fetched_once(
+def test_objects_give_the_release_of_files_and_are_read_whole_once(
     anonymise: Anonymise, expected: list[str], bucket: str, tmp_path: Path
 ) -> None:
     people_job(tmp_path, TABLE, files=2)
@@ -324,9 +324,9 @@ def test_objects_give_the_release_of_files_and_are_fetched_once(
     made = anonymise(job, *SETTINGS)
     assert digests(made.folder) == expected
     store = Store.at(load_job(job).work_path)
-    fetched = {path: path.stat().st_mtime_ns for path in (store.folder / "fetched").iterdir()}
+    read = {path: path.stat().st_mtime_ns for path in (store.folder / "digested").iterdir()}
     assert not anonymise(job, *SETTINGS).new
-    assert {path: path.stat().st_mtime_ns for path in (store.folder / "fetched").iterdir()} == fetched
+    assert {path: path.stat().st_mtime_ns for path in (store.folder / "digested").iterdir()} == read
     assert "a-secret-key" not in made.manifest.model_dump_json()
     put(f"{bucket}/people/001.parquet", (tmp_path / "people" / "000.parquet").read_bytes())
     assert anonymise(job, *SETTINGS).new

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from schemas.errors.base import JobError
 from schemas.hierarchies.hierarchy import DATE_UNITS, CsvHierarchy, DateHierarchy, PrefixHierarchy, WidthsHierarchy
 from schemas.hierarchies.tree import TreeHierarchy
+from schemas.job.digest import job_digest
 from schemas.job.job import Job, job_json_schema, load_job
 from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.source import suffix
 from schemas.reading.memory import LEAST_MEMORY, memory_bytes
 from schemas.reading.yaml_reading import parse
+from tasks.engine.calls import in_task
 
 CONTRACT = """\
 version: 1
@@ -207,6 +209,15 @@ def test_memory_is_read_as_people_write_it(written: object, size: int) -> None:
 @given(st.integers(64, 10**6), st.sampled_from(["MB", "MiB"]))
 def test_memory_counts_thousands_in_mb_and_1024s_in_mib(amount: int, unit: str) -> None:
     assert memory_bytes(f"{amount}{unit}") == amount * (1000**2 if unit == "MB" else 1024**2)
+
+
+def test_a_task_takes_the_memory_of_a_worker_where_that_is_less(tmp_path: Path) -> None:
+    path = write(tmp_path, SHORT)
+    plain, less, more = (load_job(path, ("memory=1GB", *given)) for given in ((), ("worker_memory=64MB",), ("worker_memory=1TB",)))
+    assert [job.task_memory for job in (plain, less, more)] == [plain.memory, 64_000_000, plain.memory]
+    assert (in_task(less).memory, in_task(less).folder, less.memory) == (64_000_000, tmp_path, plain.memory)
+    assert job_digest(plain) != job_digest(less)
+    assert "worker_memory" not in plain.canonical()
 
 
 def test_a_job_cannot_be_changed_once_it_is_read(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ def evolving(folder: Path) -> Path:
 def test_what_a_file_lacks_repeats_nowhere(tmp_path: Path) -> None:
     job = load_job(evolving(tmp_path))
     with open_run(job) as run:
-        chunks = read_source(job, run.store).chunks
+        chunks = read_source(run).chunks
         parts = [count_repeats(["person"], chunk, run.store) for chunk in chunks]
         assert sorted(part.rows for part in parts) == [0, 20]
         found = repeated_columns(["person"], parts, run.store)
@@ -40,7 +40,7 @@ def test_a_file_that_lacks_the_column_only_since_it_changed_is_noticed(tmp_path:
     """Without the column nothing else of the file is read that could tell."""
     job = load_job(evolving(tmp_path))
     with open_run(job) as run:
-        chunks = read_source(job, run.store).chunks
+        chunks = read_source(run).chunks
         for chunk in chunks:
             for piece in chunk.pieces:
                 pq.write_table(TABLE.slice(1), piece.file.path)

@@ -23,7 +23,7 @@ def converted(folder: Path, content: str | bytes, name: str = "t.csv", **source:
     job = load_job(write_job(folder, parts | {"method": {"name": "skald"}, "memory": "64MB", "target": "out"}))
     (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
     store = Store.at(job.work_path)
-    return pq.read_table(store.path(convert_csv(job, folder / name, "digest", store)))
+    return pq.read_table(store.path(convert_csv(job, folder / name, name, "digest", store)))
 
 
 def test_columns_without_a_type_are_text_as_it_is_written(tmp_path: Path) -> None:

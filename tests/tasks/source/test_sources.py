@@ -15,9 +15,9 @@ from schemas.errors.base import SourceError
 from schemas.job.job import load_job
 from tasks.source.chunks import Source
 from tasks.source.locations import find_files
+from tasks.source.opening import open_run
 from tasks.source.reading import read_chunk
 from tasks.source.sources import check_unchanged, read_source
-from tasks.store.store import Store
 from tests.jobs import people, people_job
 from tests.laws import tried
 
@@ -25,8 +25,8 @@ TABLE = people(60)
 
 
 def source_of(job_path: Path, *overrides: str) -> Source:
-    job = load_job(job_path, overrides)
-    return read_source(job, Store.at(job.work_path))
+    with open_run(load_job(job_path, overrides)) as run:
+        return read_source(run)
 
 
 @tried(20)

@@ -1,0 +1,171 @@
+"""Objects of a store, read in ranges and as they were listed: one that was put in another's place meanwhile is noticed, and not read.
+
+Every read carries the object's ETag on condition (``If-Match``) where the store's library knows how, as S3's does; where it does not, the
+object is looked at once more after its last byte. Either way what was read counts only if all of it is of the object that was listed.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from blake3 import blake3
+
+from schemas.errors.base import SourceError
+from schemas.errors.storage import ObjectStoreError
+from tasks.source.object_store import Stat, remote_stat, stat_of_info
+from tasks.store.object_stores import file_system, told
+
+BLOCK = 8_000_000
+"""Bytes that are asked for at a time where all of an object is read; an object of fewer is read in one go, whatever is wanted of it."""
+
+
+class PinnedFile(io.RawIOBase):
+    """An object as a file to read; each read is of the object that was opened, or raises.
+
+    Args:
+        address: What messages call it.
+        opened: A file of fsspec.
+    """
+
+    def __init__(self, address: str, opened: Any) -> None:
+        super().__init__()
+        self._address, self._opened = address, opened
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether each read tells the store which object is meant."""
+        return bool(getattr(self._opened, "read_kw", {}).get("IfMatch"))
+
+    def close(self) -> None:
+        """Lets go of it."""
+        self._opened.close()
+        super().close()
+
+    def readable(self) -> bool:
+        """Tells that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Tells that it can be read from anywhere."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Goes to a place; reads nothing."""
+        return int(self._opened.seek(offset, whence))
+
+    def tell(self) -> int:
+        """Returns the place."""
+        return int(self._opened.tell())
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Reads a range, by one request.
+
+        Raises:
+            SourceError: the object is another one by now, or gone.
+            ObjectStoreError: it cannot be read.
+        """
+        with _as_listed(self._address):
+            return bytes(self._opened.read(-1 if size is None else size))
+
+    def readinto(self, buffer: Any) -> int:
+        """Reads into a buffer.
+
+        Raises:
+            SourceError: the object is another one by now, or gone.
+            ObjectStoreError: it cannot be read.
+        """
+        content = self.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def open_pinned(address: str, stat: Stat) -> PinnedFile:
+    """Opens an object as it was when it was listed.
+
+    Args:
+        address: Of the object.
+        stat: What the listing said of it.
+
+    Raises:
+        SourceError: the object is another one by now, or gone.
+        ObjectStoreError: it cannot be read.
+    """
+    system, path = file_system(address)
+    with _as_listed(address):
+        # Nothing is read ahead: what reads Parquet knows the ranges that it wants, and asks for neighbours together.
+        opened = system.open(path, "rb", cache_type="none")
+        if stat_of_info(opened.details) != stat:
+            raise SourceError.changed(address)
+    return PinnedFile(address, opened)
+
+
+@contextmanager
+def pinned(address: str, stat: Stat) -> Iterator[io.RawIOBase | io.BytesIO]:
+    """Lets what is read of an object inside the block count only if it is the one that was listed.
+
+    Args:
+        address: Of the object.
+        stat: What the listing said of it.
+
+    Raises:
+        SourceError: the object is another one by now, or gone; in the place of whatever its reader made of it.
+        ObjectStoreError: it cannot be read.
+    """
+    with open_pinned(address, stat) as file:
+        try:
+            yield io.BytesIO(file.read()) if stat[0] <= BLOCK else file
+        except Exception:
+            check_as_listed(address, stat)
+            raise
+        if not file.is_conditional:
+            check_as_listed(address, stat)
+
+
+def check_as_listed(address: str, stat: Stat) -> None:
+    """Refuses an object that is not what was listed.
+
+    Raises:
+        SourceError: it is another one, or gone.
+        ObjectStoreError: the store does not say.
+    """
+    with _as_listed(address):
+        if remote_stat(address) != stat:
+            raise SourceError.changed(address) from None
+
+
+def copy_object(address: str, stat: Stat, path: Path | None = None) -> str:
+    """Reads an object from its first byte to its last, and returns its BLAKE3, in hex.
+
+    Args:
+        address: Of the object.
+        stat: What the listing said of it.
+        path: Where its bytes are to be written; nowhere if left out.
+
+    Raises:
+        SourceError: the object is another one by now, or gone.
+        ObjectStoreError: it cannot be read.
+    """
+    digest = blake3()
+    with pinned(address, stat) as file, path.open("wb") if path else nullcontext() as copied:
+        while block := file.read(BLOCK):
+            digest.update(block)
+            if copied:
+                copied.write(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _as_listed(address: str) -> Iterator[None]:
+    """Turns what a store's library says of an object that changed, or went, into the one sentence that is said of files too."""
+    try:
+        with told(address):
+            yield
+    except ObjectStoreError as error:
+        # `told` says the rest; the kind of what was raised tells these two from a network that is down.
+        if isinstance(error.__context__, FileNotFoundError) or type(error.__context__).__name__ == "FileExpired":
+            raise SourceError.changed(address) from None
+        raise

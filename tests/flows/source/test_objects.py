@@ -1,0 +1,113 @@
+"""Objects of a store are read where they are, in ranges, by whoever works on a chunk; one that changes meanwhile ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pyarrow.parquet as pq
+import pytest
+
+import flows.skald
+from schemas.errors.base import SourceError
+from schemas.job.job import load_job
+from tasks.source.object_store import matching, object_at, place_of
+from tasks.source.objects import pinned as reading
+from tasks.source.objects.pinned import pinned
+from tests.conftest import Anonymise
+from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_csv, write_job
+from tests.servers import s3
+
+TABLE, OTHER = people(400), people(400, seed=3)
+SETTINGS = ("privacy.k=4", "rows_per_file=150", "chunk_rows=130")
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A bucket on an S3 server, with the environment that leads there; yields what the server is asked."""
+    log = tmp_path_factory.mktemp("s3") / "log"
+    with s3(log) as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        system().mkdir("source")
+        yield log
+
+
+def system() -> Any:
+    return fsspec.filesystem("s3", use_listings_cache=False)
+
+
+def put(name: str, path: Path) -> None:
+    system().pipe_file(f"source/{name}", path.read_bytes())
+
+
+def parquet(folder: Path, table: Any = TABLE) -> Path:
+    pq.write_table(table, folder / "a.parquet", row_group_size=100)
+    return folder / "a.parquet"
+
+
+def gets(log: Path, name: str) -> list[str]:
+    """The conditions of all requests for the content of an object so far."""
+    lines = [line.split("\t") for line in log.read_text().splitlines()]
+    return [condition for _, method, path, condition in lines if (method, path) == ("GET", f"/source/{name}")]
+
+
+def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("pinned/a.parquet", parquet(tmp_path))
+    [(address, stat)] = matching("s3://source/pinned/*.parquet").items()
+    assert object_at(place_of(address, stat)) == (address, stat)
+    with pinned(address, stat) as file:
+        assert file.read() == (tmp_path / "a.parquet").read_bytes()
+    monkeypatch.setattr(reading, "BLOCK", 0)
+    with pinned(address, stat) as file, pq.ParquetFile(file) as opened:
+        assert opened.read_row_group(1).equals(TABLE.slice(100, 100))
+    assert all(gets(asked, "pinned/a.parquet"))
+    with pytest.raises(SourceError, match="changed while it was being read"), pinned(address, stat) as file:
+        put("pinned/a.parquet", parquet(tmp_path, OTHER))
+        pq.ParquetFile(file).read()
+    with pytest.raises(SourceError, match="changed while it was being read"), pinned(address, stat):
+        pass
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("phase", ["merge_domains", "search_lattice", "verify_and_publish"])
+def test_an_object_that_is_put_in_anothers_place_in_mid_run_ends_it(
+    anonymise: Anonymise, asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, phase: str
+) -> None:
+    name, write = f"{phase}/a.{kind}", parquet if kind == "parquet" else as_csv
+    put(name, write(tmp_path))
+    called = getattr(flows.skald, phase)
+
+    def late(*arguments: Any, **named: Any) -> Any:
+        put(name, write(tmp_path, OTHER))
+        return called(*arguments, **named)
+
+    types = {"types": CSV_TYPES} if kind == "csv" else {}
+    job = people_job(tmp_path, source={"path": f"s3://source/{name}", **types})
+    with monkeypatch.context() as patch:
+        patch.setattr(flows.skald, phase, late)
+        with pytest.raises(SourceError, match=f"'s3://source/{name}' changed while it was being read"):
+            anonymise(job, *SETTINGS)
+    assert not list((tmp_path / "releases").glob("people-*"))
+    here = anonymise(people_job(tmp_path / "here", OTHER), *SETTINGS)
+    assert digests(anonymise(job, *SETTINGS).folder) == digests(here.folder)
+
+
+def as_csv(folder: Path, table: Any = TABLE) -> Path:
+    write_csv(folder / "a.csv", table)
+    return folder / "a.csv"
+
+
+def test_what_an_object_became_is_made_anew_where_it_is_lost(anonymise: Anonymise, asked: Path, tmp_path: Path) -> None:
+    put("lost/a.csv", as_csv(tmp_path))
+    job = write_job(tmp_path, job_of(source={"path": "s3://source/lost/*.csv", "types": CSV_TYPES}))
+    made = anonymise(job, *SETTINGS)
+    [converted] = (load_job(job).work_path / "artifacts" / "converted").glob("*.parquet")
+    converted.write_bytes(converted.read_bytes()[:-1])
+    again = anonymise(job, *SETTINGS, "privacy.k=5")
+    assert again.new
+    assert again.manifest.sources == made.manifest.sources
+    assert not list((load_job(job).work_path / "spill").glob("**/*"))

@@ -1,0 +1,48 @@
+"""Counts of chunks that are merged as a tree are those of all of them merged in one go, to the byte."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.job.job import load_job
+from tasks.counting import bundles
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
+from tasks.source.opening import open_run
+from tasks.source.sources import read_source
+from tests.jobs import people, people_job
+
+
+def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
+    """Returns what the domain table and the histogram at a root of one level are told by."""
+    with open_run(load_job(path, ("chunk_rows=10", *settings))) as run:
+        source = read_source(run)
+        domain = merge_domains(run, source, count_domains(run, source))
+        coding = load_coding(run.job, domain, run.store)
+        root = (
+            tuple(min(level, top) for top in (hierarchy.top for hierarchy in coding.hierarchies)) + coding.finest[len(coding.hierarchies) :]
+        )
+        made = merge_histograms(run, domain, root, count_histograms(run, source))
+        bundled = {path.name for path in (run.store.folder / "bundles").glob("*.parquet")}
+        return (domain.key, domain.sha256, made.key, made.sha256), len(bundled)
+
+
+@pytest.mark.parametrize("level", [0, 1], ids=["at the finest node", "at a coarser root"])
+def test_a_tree_of_merges_gives_the_bytes_of_one_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, level: int) -> None:
+    job = people_job(tmp_path, people(200), files=2)
+    expected, none = merged(job, level, "work=here")
+    monkeypatch.setattr(bundles, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(bundles, "FAN", 3)
+    found, some = merged(job, level, "work=tree")
+    assert (found, none) == (expected, 0)
+    # Of twenty chunks: seven, three, one of each kind.
+    assert some == 2 * (7 + 3)
+
+
+@pytest.mark.parametrize(("workers", "tasks"), [(0, FEWEST_TASKS), (2, FEWEST_TASKS), (20, 80), (10**6, MOST_TASKS)])
+def test_a_phase_is_cut_into_as_many_tasks_as_its_workers_have_a_use_for(workers: int, tasks: int) -> None:
+    assert tasks_for(workers) == tasks
