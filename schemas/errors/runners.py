@@ -22,8 +22,8 @@ class RunnerError(SkaldError):
 
     @classmethod
     def unknown(cls, name: str) -> RunnerError:
-        """The runner is neither of the two."""
-        return cls(f"{RUNNER} is '{name}'; it can be threads or dask.")
+        """The runner is none of those that there are."""
+        return cls(f"{RUNNER} is '{name}'; it can be threads, processes or dask.")
 
     @classmethod
     def contradiction(cls, option: str, remedy: str) -> RunnerError:
@@ -34,6 +34,21 @@ class RunnerError(SkaldError):
     def unreachable(cls, address: str) -> RunnerError:
         """Nothing that speaks Dask answers at the address."""
         return cls(f"No Dask scheduler answers at '{address}'. Start one with 'dask scheduler', or correct --scheduler.")
+
+    @classmethod
+    def no_certificate(cls, address: str) -> RunnerError:
+        """TLS wants one of both sides."""
+        return cls(
+            f"The Dask scheduler at '{address}' wants a certificate, and Dask is configured with none. Set "
+            "DASK_DISTRIBUTED__COMM__TLS__CA_FILE, …__TLS__CLIENT__CERT and …__TLS__CLIENT__KEY."
+        )
+
+    @classmethod
+    def not_encrypted(cls, address: str) -> RunnerError:
+        """Dask is configured to refuse that."""
+        return cls(
+            f"'{address}' is not encrypted, and Dask is configured to require that. Give the scheduler's address as tls://host:port."
+        )
 
     @classmethod
     def not_an_address(cls, address: str) -> RunnerError:
@@ -62,6 +77,11 @@ class RunnerError(SkaldError):
             f"The Dask workers died one after another at the same task of '{phase}', most likely for want of memory. "
             f"Lower chunk_rows or give workers more. {CONTINUES}"
         )
+
+    @classmethod
+    def process_died(cls, phase: str) -> RunnerError:
+        """A process of this machine was ended."""
+        return cls(f"A process that worked at '{phase}' ended, most likely for want of memory. Lower chunk_rows or 'memory'. {CONTINUES}")
 
     @classmethod
     def not_shared(cls, folder: str) -> RunnerError:

@@ -24,10 +24,9 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from prefect_dask.task_runners import DaskTaskRunner
 
 from schemas.errors.runners import RunnerError
-from tasks.engine.calls import MOST_TASKS, Call
-from tasks.engine.remote.calls import Order, fulfil, laid_out, result_of
+from tasks.engine.calls import MOST_TASKS
+from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
 from tasks.engine.remote.desks import Desk, desk_of, let_go
-from tasks.engine.remote.sealing import CallKey
 from tasks.store.bucket_work import BucketWork
 from tasks.store.work_folder import FolderWork
 
@@ -50,11 +49,26 @@ NO_PAGES: dict[str, Any] = {"distributed.scheduler.http.routes": [], "distribute
 
 
 def dask_runner(address: str | None, workers: int) -> DaskThreadsTaskRunner:
-    """Returns the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run."""
+    """Returns the runner for the scheduler at an address, or for a cluster of ``workers`` that is started on this machine for the run.
+
+    Raises:
+        RunnerError: the address wants certificates and none are configured, or it is not encrypted, and that is asked for.
+    """
     if address:
+        _check_encryption(address)
         return DaskThreadsTaskRunner(DaskTaskRunner(address=address, client_kwargs={"timeout": CONNECT_SECONDS}))
     dask.config.set(NO_PAGES)
     return DaskThreadsTaskRunner(DaskTaskRunner(cluster_kwargs=ON_THIS_MACHINE | {"n_workers": workers}))
+
+
+def _check_encryption(address: str) -> None:
+    # Asked first: Dask's client would raise halfway through its constructor, and once more when it is thrown away.
+    if address.startswith("tls://"):
+        loaded = dask.config.get("distributed.client.security-loader", None)
+        if not loaded and distributed.Security().get_connection_args("client").get("ssl_context") is None:  # type: ignore[no-untyped-call]
+            raise RunnerError.no_certificate(address)
+    elif dask.config.get("distributed.comm.require-encryption", False):
+        raise RunnerError.not_encrypted(address)
 
 
 class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
@@ -136,7 +150,7 @@ def _be_quiet() -> None:
             logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-class DaskCalls:
+class DaskCalls(RemoteCalls):
     """The calls of one phase, each made by a worker while a thread of this process waits.
 
     Args:
@@ -147,33 +161,23 @@ class DaskCalls:
     """
 
     def __init__(self, client: distributed.Client, address: str, phase: str, desk: Desk) -> None:
-        self._client, self._address, self._phase, self._desk = client, address, phase, desk
-        self._key, self._waiting = CallKey(), set[str]()
+        super().__init__(desk)
+        self._client, self._address, self._phase = client, address, phase
         self._checking, self._checked, self._manned = Lock(), time.monotonic(), time.monotonic()
 
-    def __call__(self, function: Callable[..., Any], call: Call) -> Any:
-        """Makes a call and waits for its result.
+    def answer(self, order: Order) -> Any:
+        """Has a worker fulfil an order.
 
         Raises:
-            SkaldError: whatever the call raised, or there is nobody to make it.
+            RunnerError: there is nobody to do it.
         """
-        with laid_out(self._desk, self._key, function, call.arguments) as order:
-            self._waiting.add(order.name)
-            try:
-                answer = self._answer(order)
-            except distributed.KilledWorker:
-                raise RunnerError.workers_died(self._phase) from None
-            # To Dask a connection that is closed is an OSError.
-            except (distributed.CancelledError, OSError):
-                raise RunnerError.lost(self._address) from None
-            finally:
-                self._waiting.discard(order.name)
-        return result_of(answer)
-
-    def withdraw(self) -> None:
-        """Lets calls that no worker has begun return at once; those that are being made come to their end."""
-        for name in list(self._waiting):
-            self._desk.remove(name)
+        try:
+            return self._answer(order)
+        except distributed.KilledWorker:
+            raise RunnerError.workers_died(self._phase) from None
+        # To Dask a connection that is closed is an OSError.
+        except (distributed.CancelledError, OSError):
+            raise RunnerError.lost(self._address) from None
 
     def _answer(self, order: Order) -> Any:
         # A random key, because equal keys of two runs would be one task to a scheduler that they share.

@@ -1,8 +1,8 @@
-"""Where the chunk tasks of a run work: on threads of its own process, or on the workers of a Dask cluster.
+"""Where the chunk tasks of a run work: on threads of its own process, in processes of this machine, or on the workers of a Dask cluster.
 
 The choice is two environment variables, so that the command line, a deployment and a Prefect worker make it in the same way:
-``SKALD_RUNNER=dask``, and ``SKALD_SCHEDULER`` with the address of a scheduler that exists. Without an address a cluster on this machine
-is started for the run. Dask is an optional extra and imported only when it is asked for.
+``SKALD_RUNNER=processes`` or ``dask``, and ``SKALD_SCHEDULER`` with the address of a scheduler that exists. Without an address a cluster on
+this machine is started for the run. Dask is an optional extra and imported only when it is asked for.
 """
 
 from __future__ import annotations
@@ -10,22 +10,25 @@ from __future__ import annotations
 import os
 import re
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError
+from tasks.engine.calls import most_workers
 
 if TYPE_CHECKING:
     from prefect.task_runners import TaskRunner
 
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/:]+:\d{1,5}|(?:(?:tcp|tls|ws|wss|ucx)://)?\[[0-9a-fA-F:]+\]:\d{1,5}")
-RunnerName = Literal["threads", "dask"]
+PROCESSES = 2
+"""Workers that are processes of this machine, each with libraries of its own."""
+RunnerName = Literal["threads", "processes", "dask"]
 
 
 def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: bool = False) -> None:
     """Sets where the flows that are imported from here on run their chunk tasks; an address alone means Dask.
 
     Args:
-        runner: ``threads`` or ``dask``; None keeps what the environment says.
+        runner: ``threads``, ``processes`` or ``dask``; None keeps what the environment says.
         scheduler: Address of a Dask scheduler that exists, as in ``tcp://host:8786``.
         direct: Whether the run does without Prefect.
 
@@ -34,15 +37,15 @@ def choose_runner(runner: RunnerName | None, scheduler: str | None, *, direct: b
     """
     if scheduler:
         check_address(scheduler)
-    if scheduler and runner == "threads":
+    if scheduler and runner in {"threads", "processes"}:
         raise RunnerError.contradiction("--scheduler", "leave it out, or use --runner dask")
     if runner or scheduler:
         os.environ[RUNNER] = "dask" if scheduler else str(runner)
         # Emptied where none is given, or an address of the environment would outlive the choice of this machine.
         os.environ[SCHEDULER] = scheduler or ""
-    if on_dask() and direct:
+    if chosen() != "threads" and direct:
         if runner or scheduler:
-            raise RunnerError.contradiction("--direct", "Dask's tasks are Prefect's; leave out --direct")
+            raise RunnerError.contradiction("--direct", "tasks of other processes are Prefect's; leave out --direct")
         # An option overrules the environment; only two options contradict each other.
         del os.environ[RUNNER]
 
@@ -57,37 +60,39 @@ def check_address(address: str) -> None:
         raise RunnerError.not_an_address(address)
 
 
-def on_dask() -> bool:
-    """Tells whether chunk tasks go to Dask.
+def chosen() -> RunnerName:
+    """Returns where chunk tasks go.
 
     Raises:
-        RunnerError: they should, but Dask is not installed; or the runner is not known.
+        RunnerError: to Dask, but that is not installed; or the runner is not known.
     """
     name = os.environ.get(RUNNER) or "threads"
-    if name not in {"threads", "dask"}:
+    if name not in get_args(RunnerName):
         raise RunnerError.unknown(name)
     if name == "dask" and not (find_spec("prefect_dask") and find_spec("distributed")):
         raise RunnerError.not_installed()
-    return name == "dask"
+    return cast("RunnerName", name)
 
 
-def task_runner(workers: int) -> TaskRunner[Any]:
-    """Returns Prefect's task runner for a flow of this process.
-
-    Args:
-        workers: How many tasks this machine works on at a time.
+def task_runner() -> TaskRunner[Any]:
+    """Returns Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers.
 
     Raises:
         RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
     """
-    if on_dask():
+    runner = chosen()
+    if runner == "dask":
         from tasks.engine.dask_runner import dask_runner  # noqa: PLC0415
 
         scheduler = os.environ.get(SCHEDULER) or None
         if scheduler:
             check_address(scheduler)
-        return dask_runner(scheduler, workers)
+        return dask_runner(scheduler, PROCESSES)
+    if runner == "processes":
+        from tasks.engine.remote.processes import ProcessesTaskRunner  # noqa: PLC0415
+
+        return ProcessesTaskRunner(PROCESSES)
     from prefect.task_runners import ThreadPoolTaskRunner  # noqa: PLC0415
 
-    threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
+    threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=most_workers())
     return threads

@@ -43,7 +43,7 @@ KEPT = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/release
 _NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
 REGISTRY = "registry/"
 # Bytes are copied as they are, whatever is read into them.
-LISTED = Step("listed", "tasks.store.files")
+LISTED = Step("listed", "schemas.hierarchies.hierarchy")
 
 
 class Kept(NamedTuple):

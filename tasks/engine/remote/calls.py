@@ -6,6 +6,7 @@ lies, sealed, and sends back references or a sentence. A call that is gone was w
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from uuid import uuid4
 
 from schemas.errors.base import SkaldError
 from schemas.errors.runners import RunnerError
+from tasks.engine.calls import Call
 from tasks.engine.guard import guarded
 from tasks.engine.remote.codec import decoded, encoded
 from tasks.engine.remote.desks import Desk
@@ -84,6 +86,43 @@ def laid_out(desk: Desk, key: CallKey, function: Callable[..., Any], arguments: 
         yield order
     finally:
         desk.remove(order.name)
+
+
+class RemoteCalls(ABC):
+    """The calls of one phase on an engine, which says how an order gets to a worker and its answer back.
+
+    Args:
+        desk: Where calls lie meanwhile; empty at the end.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk, self._key, self._waiting = desk, CallKey(), set[str]()
+
+    def __call__(self, function: Callable[..., Any], call: Call) -> Any:
+        """Makes a call and waits for its result.
+
+        Raises:
+            SkaldError: whatever the call raised, or there is nobody to make it.
+        """
+        with laid_out(self._desk, self._key, function, call.arguments) as order:
+            self._waiting.add(order.name)
+            try:
+                return result_of(self.answer(order))
+            finally:
+                self._waiting.discard(order.name)
+
+    @abstractmethod
+    def answer(self, order: Order) -> Any:
+        """Has a worker fulfil an order, and returns what it answers.
+
+        Raises:
+            RunnerError: nobody does.
+        """
+
+    def withdraw(self) -> None:
+        """Lets calls that no worker has begun return at once; those that are being made come to their end."""
+        for name in list(self._waiting):
+            self._desk.remove(name)
 
 
 def fulfil(order: Order) -> Any:

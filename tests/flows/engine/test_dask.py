@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import socket
 import socketserver
@@ -21,6 +22,7 @@ from tests.conftest import Anonymise, CommandLine
 from tests.flows.privacy.test_no_canary import CANARY, canary_job
 from tests.jobs import digests, people, people_job
 from tests.patience import SECONDS, until
+from tests.places import ROOT
 
 CHUNKS = 24
 TABLE = people(3000)
@@ -61,16 +63,18 @@ class Cluster:
 
 
 @contextmanager
-def cluster_of(skald: CommandLine, workers: int, **environment: str) -> Iterator[Cluster]:
+def cluster_of(
+    skald: CommandLine, workers: int, protocol: str = "tcp", options: Sequence[str] = (), **environment: str
+) -> Iterator[Cluster]:
     """Runs a cluster, its workers with an environment of their own, until the end of the block."""
     cluster = Cluster(skald, environment)
     try:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
-            cluster.address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
-        cluster.start("scheduler", "--host", cluster.address)
+            cluster.address = f"{protocol}://127.0.0.1:{probe.getsockname()[1]}"
+        cluster.start("scheduler", "--host", cluster.address, "--protocol", protocol, *options)
         for _ in range(workers):
-            cluster.start("worker", cluster.address, "--nthreads", "1", "--no-nanny")
+            cluster.start("worker", cluster.address, "--nthreads", "1", "--no-nanny", "--protocol", protocol, *options)
         until(lambda: cluster.logs().count("Register worker") == workers and "Scheduler at" in cluster.logs())
         yield cluster
     finally:
@@ -133,9 +137,12 @@ def test_a_worker_killed_in_the_middle_of_a_phase_costs_its_chunks_only(
 
 
 @pytest.mark.slow
-def test_a_cluster_of_its_own_ends_with_a_killed_run_and_the_same_command_continues(prefect: CommandLine, undisturbed: list[str]) -> None:
+@pytest.mark.parametrize("runner", ["dask", "processes"])
+def test_workers_of_its_own_end_with_a_killed_run_and_the_same_command_continues(
+    prefect: CommandLine, undisturbed: list[str], runner: str
+) -> None:
     people_job(prefect.folder, TABLE)
-    process = prefect.start("run", "job.yaml", *SETTINGS, "--runner", "dask")
+    process = prefect.start("run", "job.yaml", *SETTINGS, "--runner", runner)
     until(lambda: bool(made(prefect.folder, "domains")))
     workers = [child for child in psutil.Process(process.pid).children(recursive=True) if "spawn_main" in " ".join(child.cmdline())]
     assert len(workers) == 2
@@ -144,10 +151,60 @@ def test_a_cluster_of_its_own_ends_with_a_killed_run_and_the_same_command_contin
     assert not psutil.wait_procs(workers, timeout=SECONDS)[1]
     assert not (prefect.folder / "releases").exists()
     kept = made(prefect.folder, "domains")
-    done = prefect("run", "job.yaml", *SETTINGS, SKALD_RUNNER="dask")
+    done = prefect("run", "job.yaml", *SETTINGS, SKALD_RUNNER=runner)
     assert (done.returncode, done.stderr) == (0, "")
     assert release(prefect.folder) == undisturbed
     assert made(prefect.folder, "domains").items() >= kept.items()
+
+
+@pytest.mark.slow
+def test_a_process_that_dies_ends_the_run_in_one_sentence_and_the_same_command_continues(
+    prefect: CommandLine, undisturbed: list[str]
+) -> None:
+    people_job(prefect.folder, TABLE)
+    process = prefect.start("run", "job.yaml", *SETTINGS, "--runner", "processes")
+    until(lambda: bool(made(prefect.folder, "domains")))
+    for child in psutil.Process(process.pid).children(recursive=True):
+        if "spawn_main" in " ".join(child.cmdline()):
+            child.kill()
+    _, said = process.communicate(timeout=SECONDS)
+    assert (process.returncode, said.count("\n")) == (2, 1)
+    assert said.startswith("A process that worked at '")
+    assert prefect("run", "job.yaml", *SETTINGS, "--runner", "processes").returncode == 0
+    assert release(prefect.folder) == undisturbed
+
+
+COMMANDS = re.compile(r"```console\n(\$ openssl .*?)```", re.DOTALL)
+
+
+def certificates(folder: Path) -> None:
+    """Makes certificates by the commands that the documentation gives."""
+    [block] = COMMANDS.findall((ROOT / "docs" / "howto" / "dask.md").read_text())
+    commands = block.replace("\n$ ", "\n").removeprefix("$ ").replace("\n> ", "\n")
+    subprocess.run(["sh", "-e"], input=commands, cwd=folder, check=True, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_over_tls_the_release_is_the_same_and_who_has_no_certificate_is_told(prefect: CommandLine, undisturbed: list[str]) -> None:
+    people_job(prefect.folder, TABLE)
+    certificates(prefect.folder)
+    mine = {
+        "DASK_DISTRIBUTED__COMM__TLS__CA_FILE": str(prefect.folder / "ca.pem"),
+        "DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT": str(prefect.folder / "cert.pem"),
+        "DASK_DISTRIBUTED__COMM__TLS__CLIENT__KEY": str(prefect.folder / "key.pem"),
+        "DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION": "true",
+    }
+    files = [f"--tls-{name}={prefect.folder / file}" for name, file in (("ca-file", "ca.pem"), ("cert", "cert.pem"), ("key", "key.pem"))]
+    with cluster_of(prefect, 2, "tls", files) as cluster:
+        refused = alone(prefect, IMPATIENT, "1", "run", "job.yaml", *SETTINGS, "--scheduler", cluster.address)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert "wants a certificate, and Dask is configured with none" in refused.stderr
+        plain = prefect("run", "job.yaml", *SETTINGS, "--scheduler", cluster.address.replace("tls", "tcp"), **mine)
+        assert (plain.returncode, plain.stderr.count("\n")) == (2, 1)
+        assert "is not encrypted, and Dask is configured to require that" in plain.stderr
+        done = prefect("run", "job.yaml", *SETTINGS, "--scheduler", cluster.address, **mine)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert release(prefect.folder) == undisturbed
 
 
 @pytest.mark.slow

@@ -1,0 +1,91 @@
+"""Chunk tasks in processes of this machine, by the standard library alone: the second engine, which shows what one has to know.
+
+An engine takes an order somewhere and brings an answer back. Orders are picklable and hold no cell value; a worker fulfils them and raises
+nothing. All that an engine adds is how it starts its workers, and what it says when one of them dies.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
+from pathlib import Path
+from typing import Any, Self
+
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from schemas.errors.runners import RunnerError
+from tasks.engine.calls import MOST_TASKS
+from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
+from tasks.engine.remote.desks import Desk, desk_of, let_go
+from tasks.store.bucket_work import BucketWork
+from tasks.store.files import owner_only
+from tasks.store.work_folder import FolderWork
+
+
+class ProcessesTaskRunner(ThreadPoolTaskRunner[Any]):
+    """Prefect's tasks on threads that wait, the functions of chunk tasks in processes of this machine.
+
+    Args:
+        workers: How many.
+    """
+
+    def __init__(self, workers: int) -> None:
+        super().__init__(max_workers=MOST_TASKS)
+        self.workers = workers
+
+    def duplicate(self) -> ProcessesTaskRunner:
+        """Returns a runner with as many processes."""
+        return type(self)(self.workers)
+
+    def __enter__(self) -> Self:
+        # Spawned and not forked: a copy of a process with threads may hold their locks for ever.
+        self.pool = ProcessPoolExecutor(self.workers, get_context("spawn"), initializer=_begin)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self.pool.shutdown(cancel_futures=True)
+
+    def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> ProcessCalls:
+        """Returns what makes the calls of one phase.
+
+        Raises:
+            StorageError: a folder cannot be made.
+        """
+        return ProcessCalls(self.pool, phase, desk_of(work, spill, phase))
+
+
+class ProcessCalls(RemoteCalls):
+    """The calls of one phase, each made by a process while a thread of this one waits."""
+
+    def __init__(self, pool: ProcessPoolExecutor, phase: str, desk: Desk) -> None:
+        super().__init__(desk)
+        self._pool, self._phase = pool, phase
+
+    def answer(self, order: Order) -> Any:
+        """Has an order fulfilled.
+
+        Raises:
+            RunnerError: the process died.
+        """
+        try:
+            return self._pool.submit(fulfil, order).result()
+        except BrokenProcessPool:
+            raise RunnerError.process_died(self._phase) from None
+
+
+def _begin() -> None:
+    owner_only()
+    # The pool's own pipes stay open in its other processes: without this they would outlive a run that was killed.
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    if parent := parent_process():
+        parent.join()
+        let_go()
+        os._exit(1)
