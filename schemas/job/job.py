@@ -124,6 +124,10 @@ class Job(StrictModel):
         """What a task of chunks may take, wherever it works."""
         return min(self.memory, self.worker_memory or self.memory)
 
+    def in_task(self) -> Self:
+        """Returns the job as a task of chunks has it: its memory is that of the task."""
+        return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
+
     @property
     def shared_ends(self) -> bool:
         """Whether ranges of classes end where k people lie at or beyond; else at values of their own."""

@@ -66,11 +66,6 @@ def tasks_for(workers: int) -> int:
     return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
 
 
-def in_task(job: Job) -> Job:
-    """Returns a job as a task of chunks has it, with the memory of a worker."""
-    return job.model_copy(update={"memory": job.task_memory})
-
-
 def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:
     """Cuts a list into at most ``most`` runs of neighbours of about equal length."""
     count = min(len(items), most)
