@@ -141,11 +141,8 @@ def test_a_host_that_dies_loses_no_run_other_jobs_go_on_and_the_same_one_waits(
         job = people_job(folder / name, TABLE, name=name)
         code, told = deploy(server, str(job), *(part for one in SETTINGS for part in ("--set", one)))
         assert code == 0, told
-    # As they are shipped, but for how long nothing may be heard.
-    shipped = automations()
-    shipped[0]["trigger"]["within"] = BEAT + 15
-    (tmp_path / "automations.yaml").write_text(yaml.safe_dump({"automations": shipped}))
-    made = server.prefect("automation", "create", "--from-file", str(tmp_path / "automations.yaml"))
+    # As they are shipped: with less patience, a run on a busy machine would be taken for dead.
+    made = server.prefect("automation", "create", "--from-file", str(AUTOMATIONS))
     assert made.returncode == 0, made.stdout + made.stderr
     # Python reads this file at the start of every process below the worker: the first run freezes in the middle of its second phase.
     once = f"at({int(signal.SIGSTOP)}, 'histograms/*.record', {str(tmp_path / 'once')!r})"
@@ -156,14 +153,15 @@ def test_a_host_that_dies_loses_no_run_other_jobs_go_on_and_the_same_one_waits(
     same, other = start(server, "skald/first"), start(server, "skald/second")
     until(lambda: server.state(same)["name"] == "AwaitingConcurrencySlot")
     assert server.ended(other)["type"] == "COMPLETED"
-    assert server.state(one)["type"] == "RUNNING"
+    assert frozen_below(worker)
     for process in [worker, *worker.children(recursive=True)]:
         process.send_signal(signal.SIGKILL)
     server.start_worker()
     assert until(lambda: server.state(one)["type"] != "RUNNING")
     until(lambda: server.state(one)["type"] == "COMPLETED")
     assert server.ended(same)["type"] == "COMPLETED"
-    assert server.ask("GET", f"/flow_runs/{one}").json()["run_count"] == 2
+    # Twice, unless it was frozen for so long that it was given up before it was killed.
+    assert server.ask("GET", f"/flow_runs/{one}").json()["run_count"] in {2, 3}
     release = folder / "first" / "releases" / (folder / "first" / "releases" / "CURRENT").read_text().strip()
     undisturbed = anonymise(people_job(tmp_path, TABLE, name="first"), *SETTINGS)
     assert (release.name, digests(release)) == (undisturbed.folder.name, digests(undisturbed.folder))
