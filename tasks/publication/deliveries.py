@@ -21,7 +21,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
 from schemas.release.report import Example
 from schemas.release.terms import Terms
-from tasks.engine.calls import Call, in_task
+from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import cut, map_step, run_step
 from tasks.publication.objects import fetch_object, put_object
@@ -83,7 +83,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     system, root = file_system(str(job.target_address))
     with _scratch(store) as staging:
         private_folder(staging / "data")
-        staged = stage_output(in_task(job), files, store, staging, staging / "spill")
+        staged = stage_output(job.in_task(), files, store, staging, staging / "spill")
         with told(job.place_of(release)):
             for file in staged:
                 put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
@@ -135,7 +135,7 @@ def _recount(
     with _fetched(job, release, staged, store) as (spill, written):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(source.relation, source.columns)
-        return _text(recount(in_task(job), written, spill, f"release '{release}'", original, layout, "", people))
+        return _text(recount(job.in_task(), written, spill, f"release '{release}'", original, layout, "", people))
 
 
 @contextmanager
