@@ -14,7 +14,6 @@ import argparse
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -132,4 +131,4 @@ def could_run(task: Path) -> bool:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
