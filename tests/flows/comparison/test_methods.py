@@ -73,6 +73,10 @@ def penalty(qid: str, label: Any) -> float:
     label = None if label is None else str(label).lower()
     if label in values:
         return 0.0
+    if label is not None and label.endswith(", null}"):
+        # The null is one value more, and a value by itself is one beside it.
+        beside = penalty(qid, label[1 : -len(", null}")])
+        return min(max(beside, 1 / len(values)) + 1 / len(values), 1.0)
     covered = len(values) if label == "*" else sum(value is not None and value.startswith(label.rstrip("*")) for value in values)
     return covered / len(values) if covered > 1 else 0.0
 
