@@ -9,17 +9,22 @@ unexport PYTHONDONTWRITEBYTECODE
 
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
 
+# Once for all runs: our modules, also for those whose environment forbids Python to keep what it compiles, and the loops of all methods.
+COMPILE := $(BIN)/python -m compileall -q core schemas tasks flows data skald.py && $(BIN)/python -m flows.compilation
+
 # What running needs, and what developing needs besides; the first is there wherever the second is.
 $(VENV)/running: pyproject.toml constraints.txt
 	@echo "Making $(VENV) with what running needs, about a gigabyte from the package index; a minute or two, pip says how far it is."
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) .
+	$(COMPILE)
 	@touch $@
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "Making $(VENV) with what developing needs, about two gigabytes from the package index; some minutes, without a word."
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) '.[dev]' --quiet
+	$(COMPILE)
 	@touch $(VENV)/running $@
 
 demo: $(VENV)/running

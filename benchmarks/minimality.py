@@ -4,11 +4,11 @@
 
 Small tables are made at random and published. The intruder tries every way to give the values of each class to its people, and any value
 to whoever was left out, runs the algorithm on each, and keeps what makes the release that he has (``tests.oracles.minimality``). ``told``
-is how many people have the same value in all of these, or fewer values than the model asks for, though their class holds more; those who
-were left out are among them. ``left out`` is how many are not published, for they are too rare, or enough and break l or t: that much is
-told of them. ``levels told`` counts where the levels themselves are searched for, in the place of being known: which levels are best
-depends on how many records of the whole table fail. ``--adult`` prints what l costs on Adult in the place of the attack; its folder is
-expected as ``benchmarks.local_suppression`` does.
+is how many of the published people have the same value in all of these, or fewer values than the model asks for, though their class holds
+more. ``left out`` is how many are not published, for they are too rare, or as a class or a pool that breaks l or t: that much is told of
+them, and ``by that`` counts those of them whom it leaves one value only, or fewer than the model asks for. ``levels told`` counts where
+the levels themselves are searched for, in the place of being known: which levels are best depends on how many records of the whole table
+fail. ``--adult`` prints what l costs on Adult in the place of the attack; its folder is expected as ``benchmarks.local_suppression`` does.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -79,17 +81,19 @@ def main() -> None:
     asked = parser.parse_args()
     if asked.adult:
         return costs(asked.data / "adult")
-    print(f"{'':<36}{'model':<16}{'of':<9}{'people':>8}{'published':>11}{'left out':>10}{'told':>6}{'levels told':>13}")
-    total = 0
+    print(f"{'':<36}{'model':<16}{'of':<9}{'people':>8}{'published':>11}{'told':>6}{'left out':>10}{'by that':>9}{'levels told':>13}")
+    total = out = 0
     for name, model, persons, found in lines(asked.tables, asked.people, asked.seed):
         levels = "" if found.levels is None else f"{found.levels:,}"
         kind = "persons" if persons else "records"
         print(
-            f"{name:<36}{model:<16}{kind:<9}{found.people:>8,}{found.published:>11,}{found.out:>10,}{found.told:>6,}{levels:>13}",
+            f"{name:<36}{model:<16}{kind:<9}{found.people:>8,}{found.published:>11,}{found.told:>6,}"
+            f"{found.people - found.published:>10,}{found.out:>9,}{levels:>13}",
             flush=True,
         )
-        total += 0 if name in OLD else found.told
-    print(f"\n{total:,} people are told, '{OLD[0]}' and '{OLD[1]}' apart.")
+        if name not in OLD:
+            total, out = total + found.told, out + found.out
+    print(f"\n{total:,} of those who are published are told, and {out:,} of those who are not, '{OLD[0]}' and '{OLD[1]}' apart.")
 
 
 def costs(data: Path) -> None:
@@ -111,14 +115,33 @@ def costs(data: Path) -> None:
                 print(f"{title:<44}{counts}{made['loss']['gcp']:>8.3f}", flush=True)
 
 
-class Found(NamedTuple):
-    """Sums over tables: people, those published, those left out, those told, and those told where levels are searched for."""
+@dataclass(frozen=True)
+class Found:
+    """Sums over tables of how many people there are.
 
-    people: int
-    published: int
-    out: int
-    told: int
-    levels: int | None
+    Attributes:
+        people: All.
+        published: In a class.
+        told: Published, and told.
+        out: Not published, and told.
+        levels: Told where levels are searched for, published or not; None where there are none.
+    """
+
+    people: int = 0
+    published: int = 0
+    told: int = 0
+    out: int = 0
+    levels: int | None = None
+
+    @classmethod
+    def of(cls, classes: Together, size: int, known: AbstractSet[int], searched: AbstractSet[int] | None = None) -> Found:
+        """Counts what is told of one table."""
+        published = {person for members in classes for person in members}
+        return cls(size, len(published), len(known & published), len(known - published), None if searched is None else len(searched))
+
+    def __add__(self, other: Found) -> Found:
+        levels = None if self.levels is None else self.levels + (other.levels or 0)
+        return Found(self.people + other.people, self.published + other.published, self.told + other.told, self.out + other.out, levels)
 
 
 def lines(tables: int, size: int, seed: int) -> Iterator[tuple[str, str, bool, Found]]:
@@ -143,19 +166,17 @@ def drawn(asked: Asked, size: int, seed: int, *, persons: bool) -> tuple[People,
 
 def played(asked: Asked, tables: int, size: int, seed: int, play: Play, *, persons: bool) -> Found:
     """Plays the attack against a method without levels."""
-    found = [0, 0, 0, 0]
+    found = Found()
     for number in range(tables):
         people, values = drawn(asked, size, seed + number, persons=persons)
         classes = play(people, values)
-        known = told(classes, values, DOMAIN, partial(play, people), asked.least)
-        published = sum(map(len, classes))
-        found = [before + now for before, now in zip(found, (size, published, size - published, len(known)), strict=True)]
-    return Found(found[0], found[1], found[2], found[3], None)
+        found += Found.of(classes, size, told(classes, values, DOMAIN, partial(play, people), asked.least))
+    return found
 
 
 def levelled(asked: Asked, tables: int, size: int, seed: int, treatment: Any, rounds: int) -> Found:
     """Plays the attack against method skald, with levels that are known and with levels that are searched for."""
-    found = [0, 0, 0, 0, 0]
+    found = Found(levels=0)
     for number in range(tables):
         people, values = drawn(asked, size, seed + number, persons=False)
         classes, node = by_levels(people, values, treatment, rounds, LIMIT)
@@ -163,10 +184,8 @@ def levelled(asked: Asked, tables: int, size: int, seed: int, treatment: Any, ro
             continue
         play = partial(by_levels, people, treatment=treatment, rounds=rounds, limit=LIMIT)
         known, searched = (told(classes, values, DOMAIN, partial(play, node=at), asked.least) for at in (node, None))
-        published = sum(map(len, classes))
-        counts = size, published, size - published, len(known), len(searched)
-        found = [before + now for before, now in zip(found, counts, strict=True)]
-    return Found(found[0], found[1], found[2], found[3], found[4])
+        found += Found.of(classes, size, known, searched)
+    return found
 
 
 if __name__ == "__main__":

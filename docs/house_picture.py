@@ -26,6 +26,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
         "One step each: reads artefacts, calls core, writes artefacts. The numbers are the way of a job",
         {
             "store": (0, 1),
+            "lineage": (0, 2),
             "engine": (1, 1),
             "source": (2, 1),
             "counting": (3, 0),

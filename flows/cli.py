@@ -20,6 +20,7 @@ from rich.console import Console
 
 from flows.address_space import check_address_space
 from flows.commands.compare import compare_command
+from flows.commands.deploy import deploy
 from flows.commands.hierarchy import hierarchy
 from flows.commands.init import init
 from flows.commands.lattice import lattice
@@ -28,6 +29,7 @@ from flows.commands.reveal import reveal
 from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
+from flows.loading import load_less
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import PrintingError, ServerError
 from tasks.engine.runners import RunnerName, choose_runner
@@ -81,6 +83,7 @@ def as_process() -> None:
 
     Taking modules apart would cost a quarter of a small run.
     """
+    load_less()
     try:
         main()
     except SystemExit as ended:
@@ -155,6 +158,7 @@ def run(
     loaded = load_job(job, settings or ())
     from flows.terminal.runs import release_summary
     from tasks.engine.flows import without_prefect
+    from tasks.lineage.events import are_asked_for
     from tasks.planning.plan import published_already
     from tasks.report.sentences import warning_sentences
 
@@ -165,10 +169,10 @@ def run(
         from schemas.job.run_parameters import RunParameters
 
         RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
-    manifest = None if direct else published_already(loaded)
+    manifest = None if direct or are_asked_for() else published_already(loaded)
     new = manifest is None
     if manifest is None:
-        with _flow(direct, loaded.name, loaded.method.name) as flow, _bars():
+        with _flow(direct, loaded.method.name) as flow, _bars():
             published = flow(job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
     try:
@@ -184,7 +188,7 @@ def run(
 
 
 @contextmanager
-def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
+def _flow(direct: bool, method: str) -> Iterator[Callable[..., Any]]:
     if direct:
         from tasks.engine.flows import SWITCH
 
@@ -199,7 +203,7 @@ def _flow(direct: bool, name: str, method: str) -> Iterator[Callable[..., Any]]:
     with api(prepare()):
         from schemas.job.method import METHODS
 
-        flow = METHODS[method].flow.load().with_options(flow_run_name=name)
+        flow = METHODS[method].flow.load()
         yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 
@@ -272,6 +276,7 @@ def _print_json(value: object) -> None:
 
 app.command("compare")(compare_command)
 app.command()(init)
+app.command()(deploy)
 app.add_typer(hierarchy, name="hierarchy")
 app.command()(utility)
 app.command()(lattice)

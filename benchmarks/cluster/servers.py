@@ -80,4 +80,4 @@ def cluster(folder: Path, environment: dict[str, str], workers: int) -> Iterator
 
 def seconds(processes: Sequence[psutil.Process]) -> float:
     """Returns the CPU seconds that processes have taken so far."""
-    return float(sum(sum(process.cpu_times()[:2]) for process in processes))
+    return float(sum(process.cpu_times().user + process.cpu_times().system for process in processes))

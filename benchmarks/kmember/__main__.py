@@ -100,7 +100,7 @@ def bound(table: Table, k: int) -> float:
     told = prices._replace(units=np.zeros_like(prices.units), weights=np.ones_like(prices.weights))
     drawn = np.random.default_rng(0).permutation(len(columns))[:SAMPLE]
     records = Records(columns, np.full(columns.shape, -1, np.int32), np.empty(0, np.int32))
-    return float(_with_nearest(records, drawn, told, k).mean() / UNIT / columns.shape[1])
+    return float(_with_nearest(records, drawn, told, k).mean() / UNIT / len(places))
 
 
 @kernel

@@ -14,9 +14,10 @@ from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, dm, sum_of_squares
 from core.persons.crowd import RECORDS, Crowd
+from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
-from core.recoding.labels import STAR, QidLabels, Sets, Style, label_qid, same_labels
+from core.recoding.labels import STAR, Style, label_qid, same_labels
 from core.recoding.recoding import SUPPRESSED, Treatment
 from schemas.job.mondrian import Generalisation
 from schemas.job.suppression import SUPPRESSIONS

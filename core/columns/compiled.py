@@ -16,10 +16,28 @@ from typing import Any, TypeVar, cast
 
 from numba import njit
 from numba.core import config
+from numba.core.caching import FunctionCache
+from numba.core.runtime.nrt import rtsys
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 CORE = Path(__file__).resolve().parent.parent
 SETTINGS: Any = config
+
+
+class _Kept(FunctionCache):
+    """numba's cache of a kernel, which takes compiled code as it lies there.
+
+    numba itself first makes ready for compiling, which loads SciPy and hundreds of its own modules: half a second of a run that compiles
+    nothing. The compiler does it too, where there is something to compile.
+    """
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        rtsys.initialize(target_context)
+        load: Any = self._load_overload
+        return load(sig, target_context)
+
+
+KEPT: Any = _Kept
 
 
 def compiler(*modules: str) -> Callable[[Function], Function]:
@@ -40,7 +58,8 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
         elsewhere, SETTINGS.CACHE_DIR = SETTINGS.CACHE_DIR, str(folder)
         try:
             # Chunks are worked on by threads: with the GIL held they would wait for each other.
-            made = njit(cache=True, nogil=True)(function)
+            made: Any = njit(nogil=True)(function)
+            made._cache = KEPT(function)
         finally:
             SETTINGS.CACHE_DIR = elsewhere
         return cast("Function", made)

@@ -204,20 +204,26 @@ def merge_cells(
 
 
 @kernel
-def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8]) -> int:
-    """Sets the mark that each cell hashes to and returns how many were not set before.
+def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, shares: int) -> int:
+    """Sets the mark that each cell hashes to, if it lies in a share of all marks, and returns how many were not set before.
 
     Args:
         cells: Shape (n,).
-        marks: Shape (a power of two,), 0 or 1.
+        marks: Shape (a power of two,), eight marks a byte: those of the share.
+        share: Which share of all marks it is.
+        shares: How many there are, a power of two.
     """
-    mask, new = np.uint64(marks.shape[0] - 1), 0
+    size, new = np.uint64(marks.shape[0] * 8), 0
+    mask, first = np.uint64(marks.shape[0] * 8 * shares - 1), np.uint64(marks.shape[0] * 8 * share)
     for cell in cells:
         # The finaliser of SplitMix64.
         mixed = np.uint64(cell) + np.uint64(0x9E3779B97F4A7C15)
         mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        place = (mixed ^ (mixed >> np.uint64(31))) & mask
-        new += 1 - marks[place]
-        marks[place] = 1
+        place = ((mixed ^ (mixed >> np.uint64(31))) & mask) - first
+        # What lies below the share wraps round to far above it.
+        if place < size:
+            mark = np.uint8(1 << (place & np.uint64(7)))
+            new += (marks[place >> np.uint64(3)] & mark) == 0
+            marks[place >> np.uint64(3)] |= mark
     return new

@@ -7,15 +7,18 @@ is a million values for every thousand records, so of a large domain something i
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.arrays import filled, is_null, to_numpy
+
+if TYPE_CHECKING:
+    import polars as pl
 
 SEARCHED = 1 << 12
 """More values than these are searched; to hash fewer costs less than to read the batch."""
@@ -79,6 +82,8 @@ def _texts(column: pa.Array) -> pl.Series:
         column = column.cast(pa.binary())
     elif not (pt.is_string(column.type) or pt.is_large_string(column.type) or pt.is_binary(column.type) or pt.is_large_binary(column.type)):
         column = column.cast(pa.string())
+    import polars as pl  # noqa: PLC0415 - a tenth of a second, and such domains are rare
+
     series = pl.from_arrow(column)
     assert isinstance(series, pl.Series)
     return series

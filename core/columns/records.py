@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 from numpy.typing import NDArray
 
@@ -27,6 +26,8 @@ def marks(columns: Sequence[pa.Array], rows: int) -> NDArray[np.uint64]:
     """
     if not columns:
         return np.zeros(rows, np.uint64)
+    import polars as pl  # noqa: PLC0415 - a tenth of a second, which a release without payload does without
+
     frame = pl.DataFrame({str(number): pl.Series(_comparable(column)) for number, column in enumerate(columns)})
     return frame.hash_rows(seed=0).to_numpy()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -112,6 +111,8 @@ def assign_files(
     files = first[classes]
     wide = np.flatnonzero(spread[classes] > 1)
     if len(wide) and columns:
+        import polars as pl  # noqa: PLC0415 - a tenth of a second, and classes larger than a file are rare
+
         rows = pa.array(wide)
         frame = pl.DataFrame({str(number): pl.Series(_plain(column.take(rows))) for number, column in enumerate(columns)})
         # A fixed seed: with a random one a resumed run would put records elsewhere than the run that was killed.

@@ -12,7 +12,8 @@ from core.columns.coding import places_among
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
-from core.recoding.labels import Sets, held_penalties
+from core.recoding.classes import Sets
+from core.recoding.labels import held_penalties
 from core.recoding.recoding import SUPPRESSED
 
 

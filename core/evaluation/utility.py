@@ -22,6 +22,7 @@ from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
+from core.recoding.nulls import BESIDE_NULL, as_value, price_beside_null
 
 STAR = "*"
 BOUND = "|"
@@ -52,11 +53,6 @@ class Meaning:
         """Codes that each label may be, shape (labels,)."""
         members: NDArray[np.int64] = np.bincount(self.labels)
         return members
-
-    @cached_property
-    def mean_code(self) -> Floats:
-        """The mean of the codes that each label may be, shape (labels,)."""
-        return self.share(np.arange(self.size, dtype=np.float64))
 
     def share(self, chosen: Floats) -> Floats:
         """Returns the mean of a number per code, shape (size,), over the codes of each label, shape (labels,): a share, of 0 and 1."""
@@ -150,10 +146,42 @@ def _codes(
             first, last = int(np.searchsorted(numbers, low, "left")), int(np.searchsorted(numbers, high, "right"))
             reach = min(high, numbers[-1]) - max(low, numbers[0])
             return np.arange(first, last), float(reach / (numbers[-1] - numbers[0])) if len(numbers) > 1 else 0.0
-    if text.startswith("{") and all(part in places for part in text[1:-1].split(", ")):
-        codes = np.array([places[part] for part in text[1:-1].split(", ")])
+    if text.startswith("{") and text.endswith("}"):
+        return _set_codes(text, known, places, numbers, domain)
+    if text.endswith(STAR) and (stem := text.rstrip(STAR)):
+        codes = np.array([place for value, place in places.items() if value.startswith(stem)], np.int64)
         return codes, len(codes) / domain.size if len(codes) > 1 else 0.0
     return np.zeros(0, np.int64), 0.0
+
+
+def _set_codes(text: str, known: Known, places: dict[str, int], numbers: Floats | None, domain: Domain) -> tuple[NDArray[np.int64], float]:
+    """Reads ``{a, b}``, ``{a, b, null}`` and ``{[20 - 29], null}``; no code for what is none of them."""
+    beside = text.endswith(BESIDE_NULL) and bool(domain.nulls)
+    inner = text[1 : -len(BESIDE_NULL)] if beside else text[1:-1]
+    listed, null = _listed(inner, places), len(domain.values)
+    if listed:
+        codes = np.array(listed + [null] * beside, np.int64)
+        return codes, len(codes) / domain.size if len(codes) > 1 else 0.0
+    if not beside:
+        return np.zeros(0, np.int64), 0.0
+    codes, cost = _codes(as_value(inner), known, places, numbers, domain)
+    if not len(codes):
+        return codes, cost
+    return np.append(codes, null), float(price_beside_null(np.array([cost]), domain.size)[0])
+
+
+def _listed(inner: str, places: dict[str, int]) -> list[int]:
+    """Returns the codes of the values that a set lists, which ascend; a value may hold commas itself. None if it lists others."""
+    pieces = inner.split(", ")
+    most = 1 + max((text.count(", ") for text in places), default=0)
+    rests: list[list[int] | None] = [None] * len(pieces) + [[]]
+    for first in reversed(range(len(pieces))):
+        for last in range(first + 1, min(first + most, len(pieces)) + 1):
+            code, rest = places.get(as_value(", ".join(pieces[first:last]))), rests[last]
+            if code is not None and rest is not None and (not rest or code < rest[0]):
+                rests[first] = [code, *rest]
+                break
+    return rests[0] or []
 
 
 def _ends(text: str) -> list[tuple[str, str]]:

@@ -17,6 +17,8 @@ FEW_VALUES, MANY_RECORDS = 50, 20.0
 """Values at most, and records of each at least, for a column to name nobody, whatever it is called."""
 REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
 """Records of a value on average, at least, for a column to say whose they are; if its name says so too; and at most."""
+FEWEST_PEOPLE = 150
+"""Different values at least for a column to say whose its records are, unless its name says so: ages and codes are fewer."""
 FREE_TEXT = 40
 MOST_WIDTHS = 6
 LONGEST_CODE = 12
@@ -101,6 +103,8 @@ class Proposal:
 def propose(profile: Profile) -> Proposal:
     """Returns a proposal. Nothing is ever proposed to be insensitive: what neither name nor values tell is left open."""
     role, reason = _role(profile) if profile.kind != "other" else ("identifiers", "of a type that cannot be published")
+    if not profile.values:
+        role, reason = "identifiers", "holds nothing"
     hierarchy, hint = hierarchy_of(profile)
     if role == "quasi_identifiers" and hierarchy is None:
         role, reason = "identifiers", f"values of this type cannot be generalised ({reason})"
@@ -120,8 +124,9 @@ def propose_person(proposals: Sequence[Proposal]) -> Proposal | None:
 def _repeats(proposal: Proposal) -> bool:
     profile, least = proposal.profile, NAMED_REPEATS if _is_subject(proposal) else REPEATS
     free_text = profile.kind == "text" and profile.mean_length > FREE_TEXT
+    fewest = 0 if _is_subject(proposal) else FEWEST_PEOPLE
     # More values than a value has records: people are many, and categories are few.
-    return not free_text and least <= profile.mean_records <= min(MOST_REPEATS, profile.distinct)
+    return not free_text and profile.distinct >= fewest and least <= profile.mean_records <= min(MOST_REPEATS, profile.distinct)
 
 
 def _is_subject(proposal: Proposal) -> bool:

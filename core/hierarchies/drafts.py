@@ -22,6 +22,7 @@ from core.hierarchies.spelling import is_text, spellings
 from schemas.errors.hierarchies import HierarchyError
 
 OTHER, STAR = "other", "*"
+RANGES = "ranges, joined with their neighbours"
 RARE = (0.01, 0.05, 0.2)
 """Shares of all records below which values are folded, level by level."""
 MOST_BINS = 5
@@ -84,7 +85,7 @@ def _levels(values: Sequence[str], counts: NDArray[np.int64], kind: pa.DataType)
     if not is_text(kind) and not pt.is_boolean(kind):
         return "numbers, in ranges of about equally many records", _quantiles(values, counts)
     for how, levels in (
-        ("ranges, joined with their neighbours", _bands(values)),
+        (RANGES, _bands(values)),
         ("codes, by what they begin with", _beginnings(values)),
         ("texts, by a word that they share", _words(values, counts)),
     ):

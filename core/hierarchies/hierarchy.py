@@ -8,11 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.disclosing_labels import telling
 from core.hierarchies.levels import Bounds, Extent, Ladder, Level
+from core.hierarchies.table import null_route
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
@@ -22,7 +24,7 @@ class Hierarchy:
     """The levels of one QID over its domain, finest first; all attributes but ``qid`` have one entry per level.
 
     Level 0 holds the values themselves, the last level the one group ``*``. A null is a group of its own, the highest, at every
-    level but the last.
+    level but the last, unless a listed hierarchy says by ``nulls`` to which groups it belongs.
 
     Attributes:
         qid: Name of the column.
@@ -35,6 +37,7 @@ class Hierarchy:
         extents: From where to where what is published of each group reaches (``core.hierarchies.levels.Level``), one entry per level; empty
             if that is the range of the values in it.
         height: The number of the last level of the whole hierarchy, where coarse ones were left out (:meth:`within`); else None.
+        null_apart: Whether a null is a group of its own up to the last level; else it is a leaf like any other, the highest code still.
     """
 
     qid: str
@@ -45,6 +48,7 @@ class Hierarchy:
     least: int = 0
     extents: tuple[Extent | None, ...] = ()
     height: int | None = None
+    null_apart: bool = True
 
     @property
     def levels(self) -> int:
@@ -108,7 +112,11 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
     values = domain.values
     ladder: Ladder = entry_of(qid.hierarchy).ladder(qid.name, domain, qid.hierarchy, folder)
     exact = Level(np.arange(len(values), dtype=np.uint32), values, ladder.axis, (values, values) if ladder.numeric else None)
-    levels = [_with_null(level) if domain.nulls else level for level in (exact, *ladder.levels)]
+    leaf = null_route(qid.name, qid.hierarchy, folder) if domain.nulls else ()
+    coarser = (
+        [_with_leaf(level, name) for level, name in zip(ladder.levels, leaf, strict=False)] if leaf else map(_with_null, ladder.levels)
+    )
+    levels = [_with_null(exact), *coarser] if domain.nulls else [exact, *ladder.levels]
     levels.append(_star(domain.size, levels[-1].bounds))
     for level in levels:
         # Callers share these arrays, some of them on other threads.
@@ -121,6 +129,7 @@ def build_hierarchy(qid: QuasiIdentifier, domain: Domain, folder: Path) -> Hiera
         tuple(level.axis for level in levels),
         _least(qid, levels, folder),
         tuple(level.extent for level in levels),
+        null_apart=not leaf,
     )
 
 
@@ -139,6 +148,15 @@ def check_static(qid: QuasiIdentifier, folder: Path) -> None:
     """
     if table := entry_of(qid.hierarchy).table:
         table(qid.name, qid.hierarchy, folder)
+        null_route(qid.name, qid.hierarchy, folder)
+
+
+def _with_leaf(level: Level, group: str) -> Level:
+    """Puts the null into a group of a level, which may have been without values."""
+    place = pc.index(level.labels, pa.scalar(group, level.labels.type)).as_py()
+    labels = level.labels if place >= 0 else pa.concat_arrays([level.labels, pa.array([group], level.labels.type)])
+    groups = np.append(level.groups, np.uint32(place if place >= 0 else len(labels) - 1))
+    return Level(groups, labels, max(level.axis, len(labels)))
 
 
 def _with_null(level: Level) -> Level:

@@ -16,7 +16,8 @@ from core.columns.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
 from core.hierarchies.spelling import spellings
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy
+from schemas.hierarchies.hierarchy import CsvHierarchy, HierarchySpec
+from schemas.hierarchies.kinds import entry_of
 from schemas.reading.regular_files import MOST_BYTES
 
 
@@ -100,6 +101,22 @@ def table_ladder(qid: str, domain: Domain, table: LabelTable) -> Ladder:
         # Else the last but one level would be one group as well, and a search would count a whole face of the lattice twice.
         inner = inner[:-1]
     return Ladder(tuple(labelled(column.take(rows)) for column in inner), len(domain.values))
+
+
+def null_route(qid: str, spec: HierarchySpec, folder: Path) -> tuple[str, ...]:
+    """Returns the groups of the leaf that stands for nulls, finest first; none where no leaf does.
+
+    Raises:
+        HierarchyError: As for :func:`read_table`, or that leaf is not listed.
+    """
+    leaf, read = getattr(spec, "nulls", None), entry_of(spec).table
+    if leaf is None or read is None:
+        return ()
+    table: LabelTable = read(qid, spec, folder)
+    row = pc.index(table.columns[0], pa.scalar(leaf, table.columns[0].type)).as_py()
+    if row < 0:
+        raise HierarchyError.no_null_leaf(qid, table.where)
+    return tuple(column[row].as_py() for column in table.columns[1:])
 
 
 def listed_rows(qid: str, values: pa.Array, table: LabelTable) -> pa.Array:

@@ -169,13 +169,15 @@ class Crowd:
         fine: Node of what is added.
         node: The node.
         hierarchies: One per axis; those after the node's are left out of account.
-        most: How many distinct cells are asked about; eight marks are kept for each.
+        most: How many distinct cells are asked about; eight marks, a byte, are kept for each.
+        shares: Into how many shares the marks are divided, a power of two. One of them is held at a time, and each takes a reading of its
+            own; what comes out is the same for any number of them.
 
     Attributes:
         at_least: Distinct cells so far, or fewer.
     """
 
-    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], most: int) -> None:
+    def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy], most: int, shares: int = 1) -> None:
         # A fixed seed: what is excluded, and so the certificate, must be the same in every run.
         random = np.random.default_rng(0)
         worth = []
@@ -185,9 +187,20 @@ class Crowd:
             numbers = random.integers(-(1 << 62), 1 << 62, len(hierarchy.labels[level]))
             worth.append(numbers[hierarchy.rolled(low, level)] * (axis < len(node)))
         self._worth = Worth(worth)
-        self._marks = np.zeros(1 << max(most * 8 - 1, 1).bit_length(), np.uint8)
+        self._marks = np.zeros(max(self.bytes_for(most) // shares, 1), np.uint8)
+        self._share, self._shares = 0, shares
         self.at_least = 0
+
+    @staticmethod
+    def bytes_for(most: int) -> int:
+        """Returns the size of all marks, a power of two."""
+        return 1 << max(most - 1, 0).bit_length()
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]]) -> None:
         """Marks cells given by the codes that ``bundles`` made of them."""
-        self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks)
+        self.at_least += mark_cells(number_cells(codes, *self._worth.tables(bundles)), self._marks, self._share, self._shares)
+
+    def turn(self) -> None:
+        """Goes on to the next share of the marks: everything is to be added once more."""
+        self._share += 1
+        self._marks.fill(0)

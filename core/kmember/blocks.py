@@ -32,7 +32,8 @@ def improve_blocks(
         Shape (n,), int32: the class of each record, dense from 0.
     """
     found, classes = np.empty(records.places.shape[0], np.int32), whole(0)
-    scratch = np.zeros(prices.sizes.max(), np.int32)
+    # One more than places of values: that of a null.
+    scratch = np.zeros(prices.sizes.max() + 1, np.int32)
     for number in range(starts.shape[0] - 1):
         first, end = starts[number], starts[number + 1]
         people = records.people[first:end] if records.people.shape[0] else records.people

@@ -14,10 +14,11 @@ from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
-from core.kmember.hulls import HELD, LEVELS, PUBLISHED, RANGE, SET, TABLE, UNIT, Numbers, Places, Prices
+from core.kmember.hulls import ALONE, FIRST, HELD, LEVELS, PUBLISHED, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Places, Prices
 from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way
+from core.recoding.nulls import can_name_nulls
 from schemas.job.mondrian import Generalisation
 
 MOST_IN_TABLE = 512
@@ -42,54 +43,94 @@ class Labels:
 
 
 class _Column(NamedTuple):
-    """One column of `Prices`; ``places`` has the place of each code."""
+    """One column of `Prices`.
+
+    Attributes:
+        places: Shape (size, 1): the place of each code. Shape (size, 2) of a pair, for labels that name nulls.
+        kind: RANGE, TABLE, LEVELS or SET.
+        levels: Of LEVELS.
+        numbers: As `Prices` has them, over the places of values.
+        size: Places.
+        counted: Whether values that are held are counted.
+    """
 
     places: NDArray[np.int64]
     kind: int
     levels: int
     numbers: NDArray[np.int64]
+    size: int
     counted: bool
 
 
 def label_prices(labels: Sequence[Labels]) -> tuple[Prices, list[Places], NDArray[np.bool_]]:
-    """Returns the prices of labels, the place of each code of each QID, and whose values are counted, shape (QIDs,)."""
-    columns = [_column(label) for label in labels]
-    sizes = [label.domain.size for label in labels]
-    counted = np.array([column.counted for column in columns])
-    units = np.rint([UNIT / max(size, 1) for size in sizes]).astype(np.int64) * counted
-    sets = np.array([column.kind == SET for column in columns])
+    """Returns what labels cost, and where the values stand.
+
+    Returns:
+        The prices; by QID the places of its codes, shape (size, columns), which are two where labels name nulls; whose values are counted,
+        shape (columns,).
+    """
+    found = [(label, _column(label)) for label in labels]
+    sides = np.concatenate([_sides(column) for _, column in found])
+    numbers = [part for _, column in found for part in ([np.empty(0, np.int64)] * (column.places.shape[1] - 1) + [column.numbers])]
+    whole = np.array([max(label.domain.size, 1) for label, column in found for _ in _sides(column)])
+    units = np.rint(UNIT / whole).astype(np.int64)
+    kinds, counted = _each(found, "kind"), _each(found, "counted").astype(np.bool_)
+    sets = kinds == SET
     made = Prices(
-        kinds=np.array([column.kind for column in columns], np.int64),
-        firsts=np.cumsum([0, *(len(column.numbers) for column in columns[:-1])], dtype=np.int64),
-        sizes=np.array(sizes, np.int64),
-        levels=np.array([column.levels for column in columns], np.int64),
-        numbers=np.concatenate([column.numbers for column in columns]).astype(np.int32),
+        kinds=kinds,
+        sides=sides,
+        firsts=np.cumsum([0, *(len(part) for part in numbers[:-1])], dtype=np.int64),
+        sizes=_each(found, "size"),
+        levels=_each(found, "levels"),
+        numbers=np.concatenate(numbers).astype(np.int32),
         # Of a column whose values are not counted, the label stands for what is held too.
         weights=np.where(counted & ~sets, PUBLISHED, PUBLISHED + HELD).astype(np.int64),
-        units=np.where(sets, PUBLISHED + HELD, HELD) * units,
+        units=np.where(sets, PUBLISHED + HELD, HELD) * units * counted,
+        nulls=units * (sides == SECOND),
     )
-    return made, [column.places.astype(np.int32) for column in columns], counted
+    # The values of a pair are counted once.
+    return made, [column.places.astype(np.int32) for _, column in found], counted & (sides != SECOND)
+
+
+def _sides(column: _Column) -> NDArray[np.int64]:
+    return np.array([ALONE] if column.places.shape[1] == 1 else [FIRST, SECOND])
+
+
+def _each(found: Sequence[tuple[Labels, _Column]], name: str) -> NDArray[np.int64]:
+    return np.array([getattr(column, name) for _, column in found for _ in _sides(column)], np.int64)
 
 
 def _column(label: Labels) -> _Column:
-    domain = label.domain
-    match label.way or usual_way(domain, label.hierarchy):
+    domain, hierarchy = label.domain, label.hierarchy
+    way, named = label.way or usual_way(domain, hierarchy), bool(domain.nulls) and can_name_nulls(domain, hierarchy)
+    size = len(domain.values)
+    match way:
         case "interval":
-            return _Column(np.arange(domain.size), RANGE, 0, _ends(domain, label.ends or observed_ends(domain)), False)
+            numbers = _ends(domain, label.ends or observed_ends(domain), named=named)
+            places = _of_pair(np.arange(size)) if named else np.arange(domain.size)[:, None]
+            return _Column(places, RANGE, 0, numbers, size if named else domain.size, False)
         case "set":
-            # The place of the null stands for the levels that a set has none of.
-            return _Column(np.arange(domain.size), SET, len(domain.values), np.empty(0, np.int64), True)
+            # The place of a null that cannot be named stands for the levels that a set has none of.
+            return _Column(np.arange(domain.size)[:, None], SET, -1 if named else size, np.empty(0, np.int64), domain.size, True)
         case "prefix":
             groups, penalties = _prefixes(domain)
-            return _by_levels(groups, penalties, counted=True)
+            return _by_levels(groups, penalties, counted=True, named=size if named else None)
         case _:
-            return _by_levels(*_groups(label), counted=not is_numerical(domain))
+            named = named and hierarchy.null_apart
+            groups, penalties = _groups(label)
+            alone = int(named and is_numerical(domain) and not hierarchy.least)
+            return _by_levels(groups, penalties, counted=not is_numerical(domain), named=size if named else None, alone=alone)
 
 
-def _ends(domain: Domain, ends: Ends) -> Numbers:
+def _of_pair(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Returns the two places of every value and then of the null: the highest, and the lowest."""
+    return np.column_stack([np.append(places, len(places)), np.append(places + 1, 0)])
+
+
+def _ends(domain: Domain, ends: Ends, *, named: bool) -> Numbers:
     """Returns where ranges that begin at each code begin, then where those that end there end, in 2^-20ths of the domain."""
     numbers, size = as_numbers(domain.values), len(domain.values)
-    found = np.zeros((2, domain.size), np.int64)
+    found = np.zeros((2, size if named else domain.size), np.int64)
     # Of one value nothing is lost, whatever the ends are.
     for side, (steps, open_end) in enumerate(((ends.low, 0), (ends.high, -1)) if size > 1 else ()):
         # An open end is where the domain ends.
@@ -97,7 +138,7 @@ def _ends(domain: Domain, ends: Ends) -> Numbers:
         assert shown is not None
         assert numbers is not None
         found[side, :size] = np.rint((shown[ends.steps] - numbers[0]) / (numbers[-1] - numbers[0]) * UNIT)
-    # A range that reaches the null is all there is.
+    # A range that reaches a null that cannot be named is all there is.
     found[1, size:] = found[1, :size].max(initial=0) + 2 * UNIT
     return found.ravel()
 
@@ -123,8 +164,19 @@ def _prefixes(domain: Domain) -> tuple[list[NDArray[np.int64]], list[NDArray[np.
     return [*groups, np.zeros(domain.size, np.int64)], [*penalties, np.array([float(domain.size > 1)])]
 
 
-def _by_levels(groups: Sequence[NDArray[np.int64]], penalties: Sequence[NDArray[np.float64]], *, counted: bool) -> _Column:
-    """Puts codes in an order in which every group is a run, and writes down the groups and what they cost."""
+def _by_levels(
+    groups: Sequence[NDArray[np.int64]], penalties: Sequence[NDArray[np.float64]], *, counted: bool, named: int | None, alone: int = 0
+) -> _Column:
+    """Puts codes in an order in which every group is a run, and writes down the groups and what they cost.
+
+    Args:
+        groups: By level, shape (codes,).
+        penalties: By level, shape (groups,).
+        counted: Whether values that are held are counted.
+        named: How many codes are values, where labels name the null behind them.
+        alone: The finest level at which one value stands beside the null.
+    """
+    groups = [level[:named] for level in groups]
     # The last key, which is the coarsest level, sorts first.
     order = np.lexsort(groups)
     size = len(order)
@@ -132,12 +184,14 @@ def _by_levels(groups: Sequence[NDArray[np.int64]], penalties: Sequence[NDArray[
     places[order] = np.arange(size)
     runs = np.array([level[order] for level in groups])
     costs = np.array([np.rint(cost * UNIT)[run] for cost, run in zip(penalties, runs, strict=True)]).astype(np.int64)
+    beside = costs[alone] if named is not None else np.empty(0, np.int64)
     # One value is published as it is, if that may be; for that a level is wanted that tells all values apart.
     if len(np.unique(runs[0])) < size:
         runs, costs = np.insert(runs, 0, np.arange(size), axis=0), np.insert(costs, 0, costs[0], axis=0)
+    pair = places[:, None] if named is None else _of_pair(places)
     if size > MOST_IN_TABLE:
-        return _Column(places, LEVELS, len(runs), np.concatenate([runs.ravel(), costs.ravel()]), counted)
+        return _Column(pair, LEVELS, len(runs), np.concatenate([runs.ravel(), costs.ravel(), beside]), size, counted)
     table = np.zeros((size, size), np.int64)
     for run, cost in zip(runs[::-1], costs[::-1], strict=True):
         table = np.where(run[:, None] == run, cost[:, None], table)
-    return _Column(places, TABLE, 0, table.ravel(), counted)
+    return _Column(pair, TABLE, 0, np.append(table.ravel(), beside), size, counted)

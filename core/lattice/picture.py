@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 
 from core.charts.colours import paint
-from core.charts.picture import Picture, text
+from core.charts.picture import Picture, text, width_of
 from core.columns.node import Node
 from core.lattice.map import STATUSES, LatticeMap
 
@@ -20,7 +20,7 @@ SAYS = {
     "unexamined": "not examined: memory",
 }
 BAR, TOP, MARGIN, ROW = 250, 118, 24, 20
-BOX_HEIGHT, ROW_GAP, LEGEND_GAP = 24, 62, 18
+BOX_HEIGHT, BOX_GAP, ROW_GAP, LEGEND_GAP = 24, 12, 62, 18
 
 
 @dataclass(frozen=True)
@@ -42,32 +42,30 @@ class Frame:
     box: float
 
     @classmethod
-    def of(cls, drawn: LatticeMap, *, stacked: bool) -> Frame:
-        """Lays a picture out: bars on the left and nodes on the right, or, where they are stacked, nodes below the bars."""
-        rows, box = _rows(drawn), 14 + 9 * max(len(_levels(one.node)) for one in drawn.drawn)
-        abreast = max(len(row) for row in rows) * (box + 12)
+    def of(cls, drawn: LatticeMap) -> Frame:
+        """Lays a picture out: bars on the left and nodes on the right."""
+        rows, box = rows_of_nodes(drawn), 14 + 9 * max(len(_levels(one.node)) for one in drawn.drawn)
+        abreast = max(len(row) for row in rows) * (box + BOX_GAP)
         bars, nodes, legend = len(drawn.heights) * ROW, len(rows) * ROW_GAP, LEGEND_GAP * (_used(drawn) + 1)
         beside = MARGIN + 40 + BAR + 110
-        if stacked:
-            top = TOP + max(bars, legend) + 60
-            return cls(max(MARGIN + abreast + MARGIN, 760), top + nodes, MARGIN, top, (beside + 24, TOP), box)
         height = TOP + max(bars, nodes) + 50 + MARGIN + legend
         return cls(max(beside + abreast + MARGIN, 900), height, beside, TOP, (MARGIN, height - MARGIN - legend + 8), box)
 
 
-def lattice_picture(drawn: LatticeMap, *, stacked: bool = False) -> Picture:
-    """Returns the picture: all heights as bars, coarse at the top, and single nodes, levels in job order.
-
-    Args:
-        drawn: What is shown.
-        stacked: Whether the nodes are below the bars, which makes a narrower picture.
-    """
-    frame = Frame.of(drawn, stacked=stacked)
+def lattice_picture(drawn: LatticeMap) -> Picture:
+    """Returns the picture: all heights as bars, coarse at the top, and single nodes, levels in job order."""
+    frame = Frame.of(drawn)
     total = sum(sum(row.values()) for row in drawn.heights)
-    counts = (f"{sum(row[status] for row in drawn.heights):,} {SAYS[status]}" for status in STATUSES)
-    says = f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_chosen(drawn)}."
+    says = lattice_words(drawn)
     body = "\n".join([*_heading(drawn, frame, total), *_bars(drawn), *_nodes(drawn, frame), *_legend(drawn, frame)])
     return Picture(f"The lattice of {drawn.name}", says, frame.width, frame.height, body)
+
+
+def lattice_words(drawn: LatticeMap) -> str:
+    """Returns what the picture says to people who cannot see it."""
+    total = sum(sum(row.values()) for row in drawn.heights)
+    counts = (f"{sum(row[status] for row in drawn.heights):,} {SAYS[status]}" for status in STATUSES)
+    return f"{total:,} nodes: {'; '.join(counts)}. Chosen: {_chosen(drawn)}."
 
 
 def _chosen(drawn: LatticeMap) -> str:
@@ -110,19 +108,27 @@ def _bars(drawn: LatticeMap) -> Iterator[str]:
             yield text(x + 6, y + 13, f"{sum(row.values()):,}", "soft", size=11)
 
 
-def _rows(drawn: LatticeMap) -> list[list[tuple[Node, str]]]:
+def rows_of_nodes(drawn: LatticeMap) -> list[list[tuple[Node, str]]]:
     """Returns the drawn nodes, one row per height, the coarsest first."""
     heights = sorted({sum(one.node) for one in drawn.drawn}, reverse=True)
     return [[(one.node, one.status) for one in drawn.drawn if sum(one.node) == height] for height in heights]
 
 
 def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
-    rows, width = _rows(drawn), frame.width - frame.left - MARGIN
+    rows, width = rows_of_nodes(drawn), frame.width - frame.left - MARGIN
     places: dict[Node, tuple[float, float]] = {}
     for number, row in enumerate(rows):
         for place, (node, _) in enumerate(row):
             places[node] = (frame.left + width * (place + 0.5) / len(row), frame.top + 12 + number * ROW_GAP)
     # Lines before boxes: what is drawn later lies on top and covers their ends.
+    yield from steps_between(drawn, places)
+    for row in rows:
+        for node, status in row:
+            yield from node_box(drawn, node, status, places[node], frame.box)
+
+
+def steps_between(drawn: LatticeMap, places: Mapping[Node, tuple[float, float]]) -> Iterator[str]:
+    """Draws a line between nodes that are one level of one column apart."""
     for node, (x, y) in places.items():
         for above in (tuple(level + (one == axis) for one, level in enumerate(node)) for axis in range(len(node))):
             if above in places:
@@ -130,12 +136,10 @@ def _nodes(drawn: LatticeMap, frame: Frame) -> Iterator[str]:
                 strong = drawn.node in (node, above)
                 ink, thick = ("chosen", 1.2) if strong else ("quiet", 0.8)
                 yield f"<line x1='{x:.1f}' y1='{y:.1f}' x2='{over:.1f}' y2='{up:.1f}' {paint(stroke=ink)} stroke-width='{thick}'/>"
-    for row in rows:
-        for node, status in row:
-            yield from _node(drawn, node, status, places[node], frame.box)
 
 
-def _node(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float], box: float) -> Iterator[str]:
+def node_box(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float], box: float) -> Iterator[str]:
+    """Draws a node around its place, ``box`` wide: its levels, or where they do not fit how it differs from the chosen one."""
     x, y = place
     chosen = node == drawn.node
     border, thick = ("chosen", 3) if chosen else ("edge", 0.8)
@@ -144,10 +148,21 @@ def _node(drawn: LatticeMap, node: Node, status: str, place: tuple[float, float]
     shape = f"x='{x - box / 2:.1f}' y='{y - BOX_HEIGHT / 2:.1f}' width='{box:.1f}' height='{BOX_HEIGHT}' rx='5'"
     look = f"{paint(status, border)} stroke-width='{thick}' stroke-dasharray='{dash}'"
     yield f"<rect {shape} {look}><title>{escape(levels)}: {SAYS[status]}</title></rect>"
-    yield text(x, y + 4.5, _levels(node), f"on-{status}", "middle", bold=chosen)
     moved = [(qid, one - other) for qid, one, other in zip(drawn.qids, node, drawn.node, strict=True) if one != other]
+    if width_of(_levels(node)) > box:
+        told = ", ".join(f"{qid} {step:+d}" for qid, step in moved) or "chosen"
+        yield text(x, y + 4.5, _end_of(told, box, 11), f"on-{status}", "middle", 11, bold=chosen)
+        return
+    yield text(x, y + 4.5, _levels(node), f"on-{status}", "middle", bold=chosen)
     if len(moved) == 1 and not drawn.whole:
-        yield text(x, y + BOX_HEIGHT / 2 + 11, f"{moved[0][0]} {moved[0][1]:+d}", "soft", "middle", 10, halo=True)
+        told = _end_of(f"{moved[0][0]} {moved[0][1]:+d}", box + BOX_GAP, 10)
+        yield text(x, y + BOX_HEIGHT / 2 + 11, told, "soft", "middle", 10, halo=True)
+
+
+def _end_of(words: str, width: float, size: int) -> str:
+    """Returns words, or their end where they do not fit: the step stands there."""
+    fits = int(width / width_of("m", size))
+    return words if len(words) <= fits else "…" + words[1 - fits :]
 
 
 def _used(drawn: LatticeMap) -> int:

@@ -23,7 +23,8 @@ from core.hierarchies.spelling import as_text
 from core.histograms.histogram import Histogram
 from core.histograms.rollups import packing_of
 from core.local_suppression.rest import Level, Members
-from core.recoding.labels import STAR, QidLabels, same_labels, text_ranks
+from core.recoding.classes import QidLabels, text_ranks
+from core.recoding.labels import STAR, same_labels
 from core.recoding.recoding import DROPPED, Recoding, Stage
 
 NOT_COUNTED = np.empty(0)

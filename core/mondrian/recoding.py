@@ -15,9 +15,10 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
 from core.mondrian.people import RowPeople
+from core.recoding.classes import Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
-from core.recoding.labels import Sets, same_labels
+from core.recoding.labels import same_labels
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 

@@ -11,8 +11,10 @@ from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
+from core.recoding.classes import QidLabels, Sets, text_ranks
 from core.recoding.ends import Ends
-from core.recoding.labels import STAR, QidLabels, Sets, ancestors, ranges, text_ranks, value_sets
+from core.recoding.labels import STAR, ancestors, ranges, value_sets
+from core.recoding.nulls import beside_null, can_name_nulls, price_beside_null
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
@@ -26,7 +28,7 @@ def generalise(
     intervals: Intervals,
     ends: Ends | None = None,
 ) -> QidLabels:
-    """Labels the classes for one QID. One value is published as it is, ``*`` where values and nulls meet.
+    """Labels the classes for one QID. One value is published as it is, a set where values and nulls meet.
 
     Args:
         way: Left out, numbers and dates become intervals and all else goes by its hierarchy, as does what may not be published exactly.
@@ -48,7 +50,7 @@ def generalise(
         case "set":
             return value_sets(codes, sets, domain, hierarchy)
         case "prefix":
-            return prefixes(codes, sets, domain)
+            return prefixes(codes, sets, domain, hierarchy)
         case _:
             return ancestors(codes, sets, domain, hierarchy, None)
 
@@ -58,7 +60,7 @@ def usual_way(domain: Domain, hierarchy: Hierarchy) -> Generalisation:
     return "interval" if is_numerical(domain) and not hierarchy.least else "hierarchy"
 
 
-def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> QidLabels:
+def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
     """Labels classes by the common prefix of their values, whatever the order of records: ``1*`` for 1 and 10.
 
     So many ``*`` follow as the longest value has further characters, or one where nothing is common. The penalty counts the observed
@@ -68,6 +70,7 @@ def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> QidLabel
         codes: Shape (n,), the code of each row.
         sets: The rows of each class.
         domain: Of the QID; its values are compared as text, in Unicode code points.
+        hierarchy: Of the QID; tells what else its labels may be.
     """
     texts = as_text(domain.values)
     words = np.array(texts.to_pylist(), np.str_)
@@ -75,21 +78,25 @@ def prefixes(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> QidLabel
     null = len(words)
     place, lengths = np.full(null + 1, null), np.zeros(null + 1, np.int64)
     place[order], lengths[:null] = np.arange(null), np.char.str_len(words)
-    low, high = sets.extremes(place[codes])
-    mixed, missing = (high == null) & (low < null), low == null
-    ordered = words[order]
+    low, high, mixed = sets.known(place[codes], null)
+    missing, ordered = low == null, words[order]
     # The first and the last of sorted words share what all of them share.
-    first, last = np.where(missing, 0, low), np.where(missing | mixed, 0, high)
-    shared = np.where(mixed | missing, 0, _shared(ordered, first, last)) if null else np.zeros(len(low), np.int64)
+    first, last = np.where(missing, 0, low), np.where(missing, 0, high)
+    shared = np.where(missing, 0, _shared(ordered, first, last)) if null else np.zeros(len(low), np.int64)
     longest = sets.extremes(lengths[codes])[1]
     stems = _cut(texts.take(pa.array(order)).take(pa.array(first, mask=missing)), shared)
     stars = pc.binary_repeat(pa.scalar(STAR), pa.array(np.where(shared > 0, longest - shared, 0)))
-    labels = pc.if_else(pa.array((shared == 0) & ~missing & (low != high)), pa.scalar(STAR), pc.binary_join_element_wise(stems, stars, ""))
+    named = mixed & (bool(mixed.any()) and can_name_nulls(domain, hierarchy))
+    # Of one value that is empty nothing is common with others, but it is told all the same.
+    apart = ~missing & (low != high) & (shared == 0) | (mixed & ~named)
+    labels = pc.if_else(pa.array(apart), pa.scalar(STAR), pc.binary_join_element_wise(stems, stars, ""))
     alike = _beginning(ordered, first, shared) if null else np.zeros(len(low), np.int64)
+    size = max(domain.size, 1)
+    penalties = np.where(apart, 1.0, np.where(low != high, alike / size, 0.0))
+    penalties = np.where(named & ~apart, price_beside_null(penalties, size), penalties)
     distinct = sets.distinct(codes, domain.size)
-    many, size = distinct > 1, max(domain.size, 1)
-    penalties = np.where(many, np.where(mixed | (shared == 0), 1.0, alike / size), 0.0)
-    return QidLabels({domain.qid: labels}, text_ranks(labels), penalties, np.where(many, distinct / size, 0.0))
+    texts = beside_null(labels, named & ~apart)
+    return QidLabels({domain.qid: texts}, text_ranks(texts), penalties, np.where(distinct > 1, distinct / size, 0.0))
 
 
 def _shared(words: NDArray[np.str_], first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.int64]:

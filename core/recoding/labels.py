@@ -1,7 +1,7 @@
 """What classes of records publish: least and greatest value of numerical QIDs, lowest common ancestor of all others (papers/rayden.txt).
 
 A class here is any set of records. What is published is no coarser than needed: the value itself where all records have the same one, and
-``*`` where values and nulls meet.
+a set of the null and of what its values publish by themselves where the two meet (`core.recoding.nulls`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
+from core.recoding.classes import QidLabels, Sets, renumbered, text_ranks
 from core.recoding.ends import Ends, observed_ends
-from core.recoding.kernels import count_distinct
-from core.recoding.members import members
+from core.recoding.nulls import BESIDE_NULL, as_members, beside_null, can_name_nulls, price_beside_null
 from core.recoding.recoding import Intervals, published_columns
 
 STAR = "*"
@@ -42,65 +42,6 @@ class Style:
 
     intervals: Intervals = "text"
     groups: Groups = "hierarchy"
-
-
-@dataclass(frozen=True, eq=False)
-class QidLabels:
-    """What every class publishes for one QID.
-
-    Attributes:
-        columns: Published columns by name, each of length (classes,).
-        numbers: Shape (classes,), int64, dense from 0: equal where two classes publish the same; ascending with the values of numerical
-            QIDs and with the text of others.
-        penalties: Shape (classes,): NCP of what is published, from 0 (one value) to 1 (the whole domain).
-        covered: Shape (classes,): NCP as if the set of the class's own values were published: of numerical QIDs the same.
-    """
-
-    columns: dict[str, pa.Array]
-    numbers: NDArray[np.int64]
-    penalties: NDArray[np.float64]
-    covered: NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class Sets:
-    """The records of each class, for one look at a QID after the other.
-
-    Attributes:
-        order: Shape (records in a class,), the records class by class.
-        starts: Shape (classes,), where each begins.
-    """
-
-    order: NDArray[np.int64]
-    starts: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, classes: NDArray[np.int32]) -> Sets:
-        """Gathers the records of each class; negative ones are in none."""
-        order, ends = members(classes)
-        return cls(order, ends[:-1])
-
-    @property
-    def sizes(self) -> NDArray[np.int64]:
-        """Records per class."""
-        return np.diff(np.append(self.starts, len(self.order)))
-
-    def extremes(self, values: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Returns the least and the greatest of a value per record in each class."""
-        mine = values[self.order]
-        # reduceat gives an empty range the value at its start; no class is empty.
-        return np.minimum.reduceat(mine, self.starts), np.maximum.reduceat(mine, self.starts)
-
-    def pairs(self, codes: NDArray[np.integer], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns the different codes below ``size`` of each class, both ascending: the number of the class, and the code."""
-        numbers = np.repeat(np.arange(len(self.starts)), self.sizes)
-        pairs = np.unique(numbers * size + codes[self.order])
-        return pairs // size, pairs % size
-
-    def distinct(self, codes: NDArray[np.integer], size: int) -> NDArray[np.int64]:
-        """Returns how many different codes below ``size`` each class holds, shape (classes,)."""
-        counts: NDArray[np.int64] = count_distinct(codes, self.order, self.starts, size)
-        return counts
 
 
 def label_qid(
@@ -138,32 +79,38 @@ def ranges(
     Where all records of a class have one value it is published as it is: as many people as k have it.
     """
     ends = ends or observed_ends(domain)
-    low, high = (found.astype(np.int64) for found in sets.extremes(codes))
     null, values = len(domain.values), domain.values
-    mixed, missing = (high == null) & (low < null), low == null
-    # The null's code has a place too; what is found there is replaced.
-    first, last = (np.append(ends.steps, 0)[np.where(missing | mixed, null, found)] for found in (low, high))
-    shown, one = pa.array(first, mask=missing | mixed), pa.array(low, mask=missing | mixed)
-    exact = pa.array(low == high)
-    starts = pc.if_else(exact, values.take(one), ends.low.take(shown))
-    stops = pc.if_else(exact, values.take(one), ends.high.take(pa.array(last, mask=missing | mixed)))
-    starred = mixed | (is_null(starts) & is_null(stops) & ~missing)
+    low, high, mixed = sets.known(codes, null)
+    missing = low == null
     bounds = intervals == "bounds" and hierarchy.bounds[0] is not None
-    columns = [starts, stops] if bounds else [pc.if_else(pa.array(starred), pa.scalar(STAR), _range_texts(starts, stops, exact))]
-    held = np.where(mixed, 1.0, _spans(domain, low, high))
+    # Two bounds have no room for a null beside them.
+    named = mixed & (not bounds and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
+    absent = missing | (mixed & ~named)
+    # The null's code has a place too; what is found there is replaced.
+    first, last = (np.append(ends.steps, 0)[np.where(absent, null, found)] for found in (low, high))
+    # Beside nulls fewer than k people may have the one value there is, so that it is told as an end of a range may be.
+    exact = (low == high) & ~mixed
+    one, alone = pa.array(low, mask=absent), pa.array(exact)
+    starts = pc.if_else(alone, values.take(one), ends.low.take(pa.array(first, mask=absent)))
+    stops = pc.if_else(alone, values.take(one), ends.high.take(pa.array(last, mask=absent)))
+    starred = ~missing & is_null(starts) & is_null(stops)
+    single = pc.fill_null(pc.equal(starts, stops), False)
+    texts = pc.if_else(pa.array(starred), pa.scalar(STAR), _range_texts(starts, stops, single))
+    columns = [starts, stops] if bounds else [beside_null(texts, named)]
     if null:
-        low, high = (np.where(low == high, own, step) for own, step in ((low, ends.firsts[first]), (high, ends.lasts[last])))
+        low, high = (np.where(exact, own, step) for own, step in ((low, ends.firsts[first]), (high, ends.lasts[last])))
     # A number above every pair of codes: all classes of * publish the same, whatever they hold.
-    pairs = np.where(starred & ~missing, (null + 1) * (null + 2), low * (null + 1) + high)
-    penalties = np.where(starred, 1.0, np.where(low == high, 0.0, _reach(domain, starts, stops)))
+    pairs = np.where(starred, 2 * (null + 1) * (null + 2), 2 * (low * (null + 1) + high) + named)
+    reach = np.where(exact, 0.0, _reach(domain, starts, stops))
+    penalties = np.where(starred, 1.0, np.where(named, price_beside_null(reach, max(domain.size, 1)), reach))
     names = published_columns(hierarchy.qid, bounds)
-    return QidLabels(dict(zip(names, columns, strict=True)), _dense(pairs), penalties, held)
+    return QidLabels(dict(zip(names, columns, strict=True)), renumbered(pairs), penalties, held_penalties(codes, sets, domain))
 
 
-def _range_texts(starts: pa.Array, stops: pa.Array, exact: pa.Array) -> pa.Array:
-    """Writes ranges: ``[20 - 29]``, the value alone where it is ``exact``, and ``>= 20`` or ``<= 29`` where an end is open."""
+def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Array:
+    """Writes ranges: ``[20 - 29]``, the ``single`` value where it is both ends, and ``>= 20`` or ``<= 29`` where an end is open."""
     low, high = as_text(starts), as_text(stops)
-    both = pc.if_else(exact, low, pc.binary_join_element_wise("[", low, " - ", high, "]", ""))
+    both = pc.if_else(single, low, pc.binary_join_element_wise("[", low, " - ", high, "]", ""))
     above, below = pc.binary_join_element_wise(">= ", low, ""), pc.binary_join_element_wise("<= ", high, "")
     return pc.coalesce(both, above, below)
 
@@ -194,36 +141,51 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
 
 def ancestors(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy, least: NDArray[np.int64] | None) -> QidLabels:
     """Labels classes by the lowest common ancestor of their values; arguments as for ``label_qid``."""
-    found = np.maximum(common_levels(codes, sets, hierarchy), hierarchy.least)
+    low, _, mixed = sets.known(codes, len(domain.values))
+    apart = mixed & (hierarchy.null_apart and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
+    found = common_levels(codes, sets, hierarchy)
+    if apart.any():
+        found = np.where(apart, _levels_beside_null(codes, sets, hierarchy), found)
+    found = np.maximum(found, hierarchy.least)
     if least is not None:
         found = np.maximum(found, np.minimum(least, hierarchy.top))
+    if is_numerical(domain):
+        # Beside nulls fewer than k people may have the one number there is.
+        found = np.maximum(found, apart)
     # All labels of all levels in a row, so that a class is a position in it.
     labels = pa.concat_arrays([level if pa.types.is_string(level.type) else as_text(level) for level in hierarchy.labels])
     offsets = np.cumsum([0, *(len(level) for level in hierarchy.labels)])
     penalties = np.concatenate([group_penalties(hierarchy, domain, level) for level in range(hierarchy.levels)])
-    a_record = codes[sets.order[sets.starts]]
-    places = offsets[found] + np.stack(hierarchy.groups)[found, a_record]
-    texts = labels.take(pa.array(places))
+    # The least code of a class is the null's only where it holds nothing else.
+    places = offsets[found] + np.stack(hierarchy.groups)[found, low]
+    apart &= found < hierarchy.top
+    texts = beside_null(labels.take(pa.array(places)), apart)
+    lost = np.where(apart, price_beside_null(penalties[places], max(domain.size, 1)), penalties[places])
     if is_numerical(domain):
-        return QidLabels({hierarchy.qid: texts}, text_ranks(texts), penalties[places], penalties[places])
+        return QidLabels({hierarchy.qid: texts}, text_ranks(texts), lost, lost)
     distinct = sets.distinct(codes, domain.size)
     covered = np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
-    return QidLabels({hierarchy.qid: texts}, text_ranks(texts), penalties[places], covered)
+    return QidLabels({hierarchy.qid: texts}, text_ranks(texts), lost, covered)
 
 
 def value_sets(codes: NDArray[np.integer], sets: Sets, domain: Domain, hierarchy: Hierarchy) -> QidLabels:
-    """Labels classes by the set of their values, ``{a, b}``; arguments as for ``label_qid``."""
+    """Labels classes by the set of their values, ``{a, b}`` or ``{a, null}``; arguments as for ``label_qid``."""
     numbers, values = sets.pairs(codes, domain.size)
-    distinct = np.bincount(numbers, minlength=len(sets.starts))
-    low, high = sets.extremes(codes)
-    null = len(domain.values)
-    mixed, missing = (high == null) & (low < null), low == null
-    words = as_text(domain.values).take(pa.array(np.where(values == null, 0, values), mask=values == null))
-    listed = pa.ListArray.from_arrays(pa.array(np.append(0, np.cumsum(distinct)).astype(np.int32)), words)
-    joined = pc.binary_join_element_wise("{", pc.binary_join(listed, ", "), "}", "")
-    texts = pc.if_else(pa.array(distinct == 1), as_text(domain.values).take(pa.array(np.where(missing, 0, low), mask=missing)), joined)
-    texts = pc.if_else(pa.array(mixed), pa.scalar(STAR), texts)
-    covered = np.where(distinct > 1, np.where(mixed, 1.0, distinct / max(domain.size, 1)), 0.0)
+    null, classes = len(domain.values), len(sets.starts)
+    known = values < null
+    distinct = np.bincount(numbers[known], minlength=classes)
+    low, _, mixed = sets.known(codes, null)
+    listed = pa.ListArray.from_arrays(
+        pa.array(np.append(0, np.cumsum(distinct)).astype(np.int32)), as_members(as_text(domain.values).take(pa.array(values[known])))
+    )
+    named = mixed & (bool(mixed.any()) and can_name_nulls(domain, hierarchy))
+    ends = pc.if_else(pa.array(named), BESIDE_NULL, "}")
+    joined = pc.binary_join_element_wise("{", pc.binary_join(listed, ", "), ends, "")
+    one = as_text(domain.values).take(pa.array(np.where(low == null, 0, low), mask=low == null))
+    texts = pc.if_else(pa.array((distinct > 1) | mixed), joined, one)
+    texts = pc.if_else(pa.array(mixed & ~named), pa.scalar(STAR), texts)
+    held = (distinct + mixed) / max(domain.size, 1)
+    covered = np.where(distinct + mixed > 1, np.where(mixed & ~named, 1.0, held), 0.0)
     return QidLabels({hierarchy.qid: texts}, text_ranks(texts), covered, covered)
 
 
@@ -232,9 +194,18 @@ def held_penalties(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> ND
     if not is_numerical(domain):
         distinct = sets.distinct(codes, domain.size)
         return np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
-    low, high = (ends.astype(np.int64) for ends in sets.extremes(codes))
-    null = len(domain.values)
-    return np.where((high == null) & (low < null), 1.0, _spans(domain, low, high))
+    low, high, mixed = sets.known(codes, len(domain.values))
+    spans = _spans(domain, low, high)
+    return np.where(mixed, price_beside_null(spans, max(domain.size, 1)), spans)
+
+
+def _levels_beside_null(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
+    """Returns the finest level at which the values of each class share a group, whatever nulls it holds besides; shape (classes,)."""
+    null, levels = len(hierarchy.groups[0]) - 1, np.zeros(len(sets.starts), np.int64)
+    for groups in hierarchy.groups[:-1]:
+        low, high, _ = sets.known(groups[codes].astype(np.int64), int(groups[null]))
+        levels += low != high
+    return levels
 
 
 def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) -> NDArray[np.int64]:
@@ -254,22 +225,6 @@ def common_levels(codes: NDArray[np.integer], sets: Sets, hierarchy: Hierarchy) 
         # Levels nest, so that groups that have met never part: the levels at which they differ are those below the common one.
         levels += low != high
     return levels
-
-
-def text_ranks(texts: pa.Array) -> NDArray[np.int64]:
-    """Returns the rank of each text among the different ones, a null last."""
-    # Else a null is no entry and its index is null, which no array of ranks can be asked for.
-    coded = texts.dictionary_encode(null_encoding="encode")
-    order = pc.array_sort_indices(coded.dictionary).to_numpy()
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.arange(len(order))
-    found: NDArray[np.int64] = ranks[coded.indices.to_numpy()]
-    return found
-
-
-def _dense(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    found: NDArray[np.int64] = np.unique(numbers, return_inverse=True)[1].astype(np.int64)
-    return found
 
 
 def same_labels(labels: Sequence[QidLabels]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

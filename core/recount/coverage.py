@@ -29,12 +29,13 @@ def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
     """
     before = np.concatenate([np.zeros((len(source), 1), np.int64), source.cumsum(axis=1)], axis=1)
     covered = before[:, spans.high] - before[:, spans.low]
+    covered[:, spans.nulls] += source[:, -1:]
     for label, members in spans.sets.items():
         covered[:, label] = source[:, members].sum(axis=1)
     lacking = np.maximum(released - covered, 0).sum(axis=1)
     looks = [_up_to(spans, released, before), _from(spans, released, before)]
-    # What ends before a value and what begins after it says all about the labels that leave it out, but for sets.
-    looks += [_left_over(spans, released, source)] if spans.sets else []
+    # What ends before a value and what begins after it says all about the labels that leave it out, but for sets and labels with nulls.
+    looks += [_left_over(spans, released, source)] if spans.sets or len(spans.nulls) else []
     return int(np.maximum.reduce([lacking, *looks]).sum())
 
 
@@ -48,7 +49,7 @@ def _summed(places: Counts, counts: Counts, size: int) -> Counts:
 
 def _up_to(spans: Spans, released: Counts, before: Counts) -> Counts:
     """Returns how many records too many have labels that end at or before some position."""
-    ended = _summed(spans.high, released, before.shape[1]).cumsum(axis=1)
+    ended = _summed(spans.ends, released, before.shape[1]).cumsum(axis=1)
     return _most(ended - before)
 
 
@@ -68,6 +69,7 @@ def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
     covering = (_summed(low, ranged, size + 1) - _summed(high, ranged, size + 1)).cumsum(axis=1)[:, :size]
     for label, members in spans.sets.items():
         covering[:, members] += released[:, label, None]
+    covering[:, -1] += released[:, spans.nulls].sum(axis=1)
     missing = source.sum(axis=1, keepdims=True) - released.sum(axis=1, keepdims=True)
     return _most(source - missing - covering)
 
@@ -101,6 +103,7 @@ def _bits(spans: Spans, places: Counts) -> NDArray[np.uint8]:
     inside = (places >= spans.low[:, None]) & (places < spans.high[:, None])
     for label, members in spans.sets.items():
         inside[label] = np.isin(places, members)
+    inside[spans.nulls] |= places == spans.null
     return np.packbits(inside, axis=1)
 
 

@@ -20,11 +20,13 @@ import pyarrow.types as pt
 
 from core.recount.labels.value_texts import written
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
+from schemas.release.labels import NULL_MEMBER
 
 MOST = 10**17
 """Numbers of more digits are cut down by a power of ten until they are less."""
 _RANGE = re.compile(r"\[(.+?) - (.+)\]")
 _OPEN = re.compile(r"(>=|<=) (.+)")
+_BESIDE_NULL = re.compile(rf"\{{(.+), {NULL_MEMBER}\}}")
 _TICKS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**6}
 _DAYS = (1, 32, 96, 384, 3840)
 _LAST = 31
@@ -66,7 +68,12 @@ def strange_ends(values: pa.Array, people: Sequence[int], spec: HierarchySpec, k
 
 
 def _allowed(label: str, axis: Axis, lows: set[Key], highs: set[Key]) -> bool:
+    beside = _BESIDE_NULL.fullmatch(label)
     try:
+        if beside and not (_RANGE.fullmatch(beside[1]) or _OPEN.fullmatch(beside[1])):
+            # Of a class with nulls fewer than k people may have its one value.
+            return axis.key(beside[1]) in lows and axis.key(beside[1]) in highs
+        label = beside[1] if beside else label
         if found := _RANGE.fullmatch(label):
             return axis.key(found[1]) in lows and axis.key(found[2]) in highs
         if found := _OPEN.fullmatch(label):

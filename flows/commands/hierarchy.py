@@ -19,17 +19,16 @@ Settings = Annotated[
 
 @hierarchy.command("draft")
 def draft_hierarchy_file(
-    source: Annotated[
-        list[Path], typer.Argument(metavar="FOLDER|FILES", help="Parquet or CSV files, or their folder.", show_default=False)
-    ],
+    source: Annotated[list[str], typer.Argument(metavar="SOURCE", help="Files, their folder, a pattern or s3://….", show_default=False)],
     column: ColumnName,
     out: Annotated[Path, typer.Option(metavar="FILE.csv", help="The file to write; one that exists is not touched.", show_default=False)],
 ) -> None:
     """Writes a first hierarchy of a column from its values, to be edited: dates, ranges, codes, shared words, else what is rare."""
     from schemas.errors.base import counted
+    from tasks.planning.fronts import Given
     from tasks.planning.listed_hierarchies import draft_file
 
-    drafted = draft_file(source, column, out)
+    drafted = draft_file(Given(tuple(source)), column, out)
     console = Console(soft_wrap=True, highlight=False, markup=False)
     console.print(_levels(drafted.draft.groups))
     values = counted(len(drafted.draft.rows), "value")

@@ -44,24 +44,34 @@ def utility(
 
 def utility_summary(utility: Utility) -> RenderableType:
     """Returns the figures of a release's utility as two tables."""
-    columns = Table("quasi-identifier", "generalised (NCP)", "marginal moved (total variation)", box=None, header_style="bold")
+    columns = Table("quasi-identifier", "generalised (NCP)", "marginal (TV)", "associations (ΔV)", box=None, header_style="bold")
     for qid, figures in utility.columns.items():
-        columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}")
+        columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}", f"{figures.association:.4f}")
     facts = Table(box=None, show_header=False)
     facts.add_column(style="bold")
     facts.add_column()
     suppressed = "" if utility.suppressed is None else f", {utility.suppressed:,} suppressed"
     facts.add_row("records", f"{utility.released:,} of {utility.records:,} in the files{suppressed}")
+    facts.add_row("GCP", f"{utility.gcp:.4f} of all records, 1 for one that is not in the files")
     asked = utility.queries
     facts.add_row(
         "count queries",
         f"relative error: median {asked.median:.4f}, mean {asked.mean:.4f} of {asked.queries:,} queries"
         f" (range and category, seed {asked.seed})",
     )
+    for width, counts in utility.counts.items():
+        facts.add_row(
+            f"counts over {width}", f"relative error: median {counts.median:.4f}, mean {counts.mean:.4f} of {counts.queries:,} queries"
+        )
+    facts.add_row("associations", f"Cramér's V of two columns moved by {utility.association:.4f} in the mean")
     if told := utility.classifier:
         facts.add_row(
             f"'{told.target}' told",
-            f"rightly for {told.release:.2%} of the records from the release, {told.source:.2%} from the source, "
+            f"rightly for {told.release:.2%} of raw records by who learnt from the release, {told.source:.2%} from the source, "
             f"{told.majority:.2%} from nothing",
+        )
+        each = ", ".join(f"{name} {release:.2%} ({source:.2%})" for name, (source, release) in told.learners.items())
+        facts.add_row(
+            "", each + ("; of records that nobody learnt from" if told.held_out else "; the release may hold the records asked about")
         )
     return Group(columns, "", facts)

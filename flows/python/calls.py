@@ -119,7 +119,7 @@ def _flow(job: Job, file: Path | GivenJob, settings: tuple[str, ...], direct: bo
     parameters = RunParameters.of(file.absolute(), settings)
     _serve()
     entry.flow.load()
-    return partial(prefect_flow(entry.name).with_options(flow_run_name=job.name), parameters)
+    return partial(prefect_flow(entry.name), parameters)
 
 
 @cache

@@ -240,11 +240,6 @@ class StorageError(SkaldError):
     """A folder, the disk or another run stands in the way; says what is left and what the next run will do."""
 
     @classmethod
-    def busy(cls, folder: str) -> StorageError:
-        """Another run holds the run folder."""
-        return cls(f"Another run is at work in '{folder}'. Wait for it, or set 'work' in the job to another folder.")
-
-    @classmethod
     def not_writable(cls, folder: str, reason: str) -> StorageError:
         """A folder cannot be written: permissions, disk full, not a folder."""
         return cls(

@@ -81,6 +81,15 @@ class WorkError(StorageError):
         )
 
 
+class BusyError(StorageError):
+    """Another run holds a folder; it is over some time."""
+
+    @classmethod
+    def at_work(cls, folder: str) -> BusyError:
+        """Another run holds the run folder."""
+        return cls(f"Another run is at work in '{folder}'. Wait for it, or set 'work' in the job to another folder.")
+
+
 class EscapeError(StorageError):
     """A release names files that are not in it."""
 

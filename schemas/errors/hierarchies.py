@@ -49,6 +49,13 @@ class HierarchyError(SkaldError):
         )
 
     @classmethod
+    def no_null_leaf(cls, qid: str, where: str) -> Self:
+        """The leaf that is to stand for nulls is not listed."""
+        return cls(
+            f"The hierarchy of '{qid}' says which value stands for nulls, and {where} does not list it: add it, or leave nulls: out."
+        )
+
+    @classmethod
     def not_covered(cls, qid: str, where: str, values: int, total: int) -> Self:
         """Observed values that the hierarchy does not list."""
         return cls(

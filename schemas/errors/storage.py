@@ -187,6 +187,27 @@ class ServerError(StorageError):
         return cls("Prefect's server went away. What is finished stays, and the same command continues from there once it runs again.")
 
 
+class DeploymentError(StorageError):
+    """A job cannot be deployed on Prefect's server as it was asked; nothing there was changed."""
+
+    @classmethod
+    def no_server(cls) -> DeploymentError:
+        """None is configured, and one of this process would be gone with it."""
+        return cls("There is no Prefect server to deploy on. Set PREFECT_API_URL, as in http://127.0.0.1:4200/api, or choose a profile.")
+
+    @classmethod
+    def no_times(cls, cron: str, timezone: str) -> DeploymentError:
+        """Not five fields, or no such zone."""
+        return cls(
+            f"--cron '{cron}' in '{timezone}' says no times. Give minute, hour, day, month and weekday, as in '0 2 * * *', and a zone."
+        )
+
+    @classmethod
+    def name_taken(cls, name: str, job_file: str) -> DeploymentError:
+        """Deployments are named after jobs, whose names only their folders tell apart."""
+        return cls(f"Deployment '{name}' is of another job file ({job_file}). Give this job another name, or delete that deployment.")
+
+
 class ThreadsError(SkaldError):
     """The system allows too few threads or processes."""
 

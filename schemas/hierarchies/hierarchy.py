@@ -99,6 +99,10 @@ class CsvHierarchy(HierarchySpec):
     """The file, relative to the job file."""
     delimiter: Character = ";"
     """What separates the fields of the file."""
+    nulls: str | None = None
+    """The value of column 0 that stands for nulls: above the values themselves a null belongs to its groups. Left out, nulls are a group of
+    their own at every level."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"nulls"})
 
 
 class WidthsHierarchy(HierarchySpec):

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Self, TypeAlias
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BeforeValidator, WithJsonSchema, model_validator
 
 from schemas.errors.base import counted
 from schemas.hierarchies.hierarchy import HierarchySpec
@@ -57,7 +57,8 @@ def misplaced(found: list[object]) -> list[str]:
     if empty:
         faults.append(f"{counted(empty, 'group')} of the tree {be(empty)} empty; fill or remove {'it' if empty == 1 else 'them'}")
     if null:
-        faults.append(f"{leaves(null)} of the tree {be(null)} null; nulls get a group of their own, so remove them or quote the word")
+        remedy = "nulls get a group of their own, or that of the leaf which nulls: names, so remove them or quote the word"
+        faults.append(f"{leaves(null)} of the tree {be(null)} null; {remedy}")
     if nested:
         what = "is a list or mapping" if nested == 1 else "are lists or mappings"
         faults.append(f"{leaves(nested)} of the tree {what}; write groups as keys and values as lists")
@@ -136,6 +137,16 @@ class TreeHierarchy(HierarchySpec):
     kind: ClassVar[str] = "tree"
     tree: Annotated[dict[str, Any], BeforeValidator(read_tree), WithJsonSchema(TREE_SCHEMA)]
     """Nested groups that end in lists of values; keys and leaves are compared as text, as they are written."""
+    nulls: str | None = None
+    """The leaf that stands for nulls: above the values themselves a null belongs to its groups. Left out, nulls are a group of their own at
+    every level."""
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"nulls"})
+
+    @model_validator(mode="after")
+    def _null_is_a_leaf(self) -> Self:
+        if self.nulls is not None and all(leaf != self.nulls for leaf, *_ in self.routes()):
+            raise fault("nulls must be a leaf of the tree, so that nulls have a place among its groups")
+        return self
 
     def routes(self) -> list[Route]:
         """Returns one row per leaf in the order of the file: the value, then its groups from the finest to the coarsest."""
@@ -143,4 +154,4 @@ class TreeHierarchy(HierarchySpec):
 
     def canonical(self) -> dict[str, Any]:
         """Returns the leaves' routes, in order: the order of leaves is part of what the tree says."""
-        return {"tree": [list(route) for route in self.routes()]}
+        return {"tree": [list(route) for route in self.routes()]} | ({} if self.nulls is None else {"nulls": self.nulls})

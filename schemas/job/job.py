@@ -2,7 +2,6 @@
 
 import glob
 import os
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -26,22 +25,10 @@ from schemas.reading.faults import fault_lines
 from schemas.reading.given import GivenJob
 from schemas.reading.memory import MEMORY_SCHEMA, memory_bytes
 from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, fault
+from schemas.reading.names import job_name
 from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
 from schemas.reading.yaml_reading import parse, read_text
-
-_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}")
-
-
-def job_name(value: str) -> str:
-    """Returns a name that is safe as the name of a folder.
-
-    Raises:
-        PydanticCustomError: other characters, a dot in front, or more than 100 characters.
-    """
-    if not _NAME.fullmatch(value):
-        raise fault("must be 1 to 100 letters, digits, '_', '.' or '-', without a dot in front")
-    return value
 
 
 class Job(StrictModel):
@@ -93,7 +80,7 @@ class Job(StrictModel):
     rows_per_file: Annotated[int, Field(ge=1)] = 1_000_000
     """Records of a data file of the release, about."""
     threads: Annotated[int, Field(ge=1)] | None = None
-    """Threads that work at a time; all of the machine's unless it is said."""
+    """How many chunk tasks work at a time: as many as cores unless it is said, at most four for each and as many as memory has room for."""
     replay: PathText | None = None
     """An earlier release, of the target or as a folder, whose classes are applied and verified; others are looked for unless it is said."""
     run_by: Title | None = None
@@ -136,6 +123,10 @@ class Job(StrictModel):
     def task_memory(self) -> int:
         """What a task of chunks may take, wherever it works."""
         return min(self.memory, self.worker_memory or self.memory)
+
+    def in_task(self) -> Self:
+        """Returns the job as a task of chunks has it: its memory is that of the task."""
+        return self if self.task_memory == self.memory else self.model_copy(update={"memory": self.task_memory})
 
     @property
     def shared_ends(self) -> bool:

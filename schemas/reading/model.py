@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from schemas.errors.base import listed, nearest
@@ -35,12 +40,22 @@ def alternatives(words: Iterable[str]) -> str:
 class StrictModel(BaseModel):
     """A part of the job: no unknown keys, no coercion, no change after it is read, no input in error messages."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, hide_input_in_errors=True)
 
     uncounted: ClassVar[frozenset[str]] = frozenset()
     """Fields that do not determine what a release contains; they stay out of the digest."""
     counted_if_set: ClassVar[frozenset[str]] = frozenset()
     """Fields that came later: they stay out of the digest at their default, so that older jobs keep theirs."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """Describes each field by the text below it; Pydantic itself would read the source of every model whenever it is imported."""
+        made = handler(schema)
+        fields = handler.resolve_ref_schema(made).get("properties", {})
+        for name, text in attribute_texts(cls).items():
+            if (key := cls.model_fields[name].alias or name) in fields:
+                fields[key]["description"] = text
+        return made
 
     def canonical(self) -> dict[str, Any]:
         """Returns the fields that determine a release's content as JSON-able data, equal for equal meanings."""
@@ -48,6 +63,20 @@ class StrictModel(BaseModel):
         names = [name for name in fields if name not in self.uncounted]
         late = {name for name in self.counted_if_set if getattr(self, name) == fields[name].get_default(call_default_factory=True)}
         return {name: plain(getattr(self, name)) for name in names if name not in late}
+
+
+def attribute_texts(model: type[StrictModel]) -> dict[str, str]:
+    """Returns the text below each field of a model, by name, those that it inherits included."""
+    texts: dict[str, str] = {}
+    for owner in reversed(model.__mro__):
+        if issubclass(owner, StrictModel) and owner is not StrictModel:
+            [written] = ast.parse(textwrap.dedent(inspect.getsource(owner))).body
+            assert isinstance(written, ast.ClassDef)
+            for field, text in pairwise(written.body):
+                match field, text:
+                    case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(said))):
+                        texts |= {name: inspect.cleandoc(said)} if name in model.model_fields else {}
+    return texts
 
 
 class MethodSpec(StrictModel):

@@ -151,32 +151,31 @@ class Manifest(BaseModel):
         loss: Losses by name.
         ncp: Normalised certainty penalty by QID.
         risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
-            counted. Suppressed records are stated in it, never averaged in. Where persons are named, sizes are of persons, ``records`` are
-            they, once for each of their classes, and so are means and shares.
+            counted. Suppressed records are stated in it, never averaged in. Where persons are named, sizes, means, shares and
+            ``records`` are of them, once for each of their classes.
         optimal: ``certified``, or what was not excluded.
         search: Nodes of the lattice, how many pass if they were counted, how many were evaluated, a bound if there is one, and the roots.
         files: The data files.
         versions: Of what made it.
         seconds: Wall time per phase.
         peak_rss: Largest resident size of the process, bytes.
+        workers: Chunk tasks that worked at a time; 0 where it was not noted yet.
         asked: What the job asked, for the report.
         measured: By promise (``l``, ``t``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
         suppressed_for: Suppressed records by what they lacked: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
         source_sizes: Classes of the source as it is, by size in the unit of k, where they were counted.
         columns: DuckDB's types of the columns, where the files do not tell them (CSV).
         lattice: What the search found out about the lattice, where it kept that.
-        pseudonyms: What stands in the place of identifiers, by column. A release with any is pseudonymous: its records can be linked to
-            those of every release with the same key or vault, and whoever holds that can undo them.
+        pseudonyms: What stands for identifiers, by column. A release with any is pseudonymous: its records can be linked to those of every
+            release with the same key or vault, and whoever holds that can undo them.
         sources: The source's files by digest, keyed.
         hierarchies: Digest of each QID's hierarchy, keyed, in job order.
         increment: What became of the source since the last release, and what of it had been counted before.
-        overlaps: Other releases in the target that are made of some of the same files, the newest first; of ``unmeasured_overlaps`` more,
-            older ones, nothing is said.
+        overlaps: Other releases that are made of some of the same files, newest first; ``unmeasured_overlaps`` counts the others.
         evolved: By column that files of the source write differently, what was made of it.
-        remainder: What became of the records that fail at ``node``, for jobs with rounds or ``treatment: cell``; else null, and these are
-            the suppressed ones.
+        remainder: What became of the records that fail at ``node``, with rounds or ``treatment: cell``; else null: they are suppressed.
         persons: Of jobs that name them; null where every record counts as a person of its own.
-        person_sizes: Classes of the data files by persons, as recounted, that of masked records not among them; empty where none are named.
+        person_sizes: Classes of the data files by persons, as recounted, without that of masked records; empty where none are named.
         repeats: Identifiers whose values repeat although the job names no person, so that classes of k records may be of fewer than k
             persons and no maximum risk is claimed; empty where none does, persons are named, or the job says that every record is one.
         linked: What pseudonyms show that link records, by column; null where it was not counted yet.
@@ -223,6 +222,7 @@ class Manifest(BaseModel):
     peak_rss: int
     # From here on fields that came later: without defaults older releases could not be read.
     risk: dict[str, dict[str, int | float]] = {}
+    workers: int = 0
     tops: dict[str, int] = {}
     asked: Terms | None = None
     measured: dict[str, dict[str, float]] = {}

@@ -1,4 +1,7 @@
-"""What a release's report says, as ``report.json`` holds it and ``report.html`` shows it: names, counts and words, never a cell value."""
+"""What a release's report says, as ``report.json`` holds it and ``report.html`` shows it: names, counts and words.
+
+Of values it holds those of a few published records, as far as k share them (`Example`), and no other.
+"""
 
 from __future__ import annotations
 
@@ -161,6 +164,50 @@ class Limit(_Part):
     source: str
 
 
+class PublishedColumn(_Part):
+    """A column of the data files.
+
+    Attributes:
+        name: Its name there.
+        role: ``quasi-identifier``, ``sensitive``, ``insensitive`` or ``pseudonym``.
+        published: What was done to its values, in words.
+        distinct: How many different values the source has, where the column is published untreated and was measured.
+    """
+
+    name: str
+    role: Literal["quasi-identifier", "sensitive", "insensitive", "pseudonym"]
+    published: str
+    distinct: int | None = None
+
+
+class Example(_Part):
+    """A published record, as far as k records of the data files share all that is shown of it.
+
+    Attributes:
+        values: As text, by column, null being none; a column that is not in it is not shown, because fewer than k share its value.
+    """
+
+    values: dict[str, str | None]
+
+
+class Criterion(_Part):
+    """One of the three questions by which the Article 29 Working Party judges an anonymisation, answered by what was measured.
+
+    Attributes:
+        name: As the opinion calls it.
+        question: What it asks, in plain words.
+        answer: In a few words.
+        kept: Whether nothing that was measured speaks against it.
+        figures: What was measured, a sentence each.
+    """
+
+    name: str
+    question: str
+    answer: str
+    kept: bool
+    figures: tuple[str, ...]
+
+
 class Report(_Part):
     """The report of one release.
 
@@ -177,6 +224,10 @@ class Report(_Part):
         risk_basis: What it was counted from.
         source_name: What the source is called, if the job says so.
         run_by: Who ran it, if the job says so.
+        created: When it was made, UTC, if the manifest says so.
+        columns: What is published, a column each.
+        examples: Up to three published records, as far as k share them.
+        criteria: Singling out, linkability and inference.
         maximum_risk: The strictest published maximum that the release keeps, in words; empty without a risk.
         optimal: As in the manifest.
         certificate: The same in plain words, a sentence each.
@@ -223,3 +274,7 @@ class Report(_Part):
     passthrough: dict[str, PassedColumn] = {}
     source_name: str | None = None
     run_by: str | None = None
+    created: str | None = None
+    columns: tuple[PublishedColumn, ...] = ()
+    examples: tuple[Example, ...] = ()
+    criteria: tuple[Criterion, ...] = ()

@@ -11,7 +11,7 @@ from tasks.comparison import chunks as comparison
 from tasks.comparison.chunks import OptimumArtifacts, Portion, Recounted, read_recount
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import Artifacts, count_histograms, count_pairs, merge_histograms
-from tasks.engine.calls import WORKERS, Call, groups
+from tasks.engine.calls import Call, groups
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, run_step
 from tasks.lattice.optimum import memory_for_cells
@@ -118,9 +118,9 @@ def find_optima(run: Run, domain: Artifact, portions: Sequence[Portion], ks: Seq
         for number, part in enumerate(parts, start=1)
     ]
     # Every worker may hold a portion at the same time, and none knows what the others hold.
-    abreast = max(portion.records for portion in portions) * BYTES_PER_RECORD * WORKERS <= memory_for_cells(run.job)
-    batches = [calls] if abreast else [[call] for call in calls]
-    return [optima for batch in batches for result in map_step(run, "optima", _find_optima, batch) for optima in result]
+    abreast = memory_for_cells(run.job) // (max(portion.records for portion in portions) * BYTES_PER_RECORD)
+    workers = max(min(run.workers, abreast), 1)
+    return [optima for result in map_step(run, "optima", _find_optima, calls, workers) for optima in result]
 
 
 def _find_optima(job: Job, domain: Artifact, ks: Sequence[int], store: Store, portions: Sequence[Portion]) -> list[Optima]:

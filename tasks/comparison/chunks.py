@@ -276,6 +276,7 @@ def recount_releases(job: Job, domain: Artifact, releases: Sequence[OptimumArtif
     """Counts the classes of the releases of chunks, concatenated, out of core.
 
     Raises:
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: the disk is full, or more memory is needed than there is.
     """

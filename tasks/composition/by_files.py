@@ -51,6 +51,7 @@ def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Mapping[str,
 
     Raises:
         UnmeasuredError: it cannot be told so.
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
     """

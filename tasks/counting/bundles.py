@@ -16,7 +16,7 @@ from schemas.tables import chunk_domain_types
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import axis_types, value_columns
 from tasks.counting.histograms import bundle_histograms, fingerprints
-from tasks.engine.calls import Call, in_task
+from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, workers_elsewhere
 from tasks.source.chunks import Source
@@ -99,6 +99,7 @@ def add_at_root(job: Job, domain: Artifact, root: Node, store: Store, key: Key, 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a table is not what its step promises.
+        HierarchyError: a hierarchy does not nest, does not cover the domain, or does not fit its type.
     """
-    task = in_task(job)
+    task = job.in_task()
     return bundle_histograms(task, load_coding(task, domain, store), root, parts, store, key)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pandera.polars as pandera
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,7 +15,7 @@ from core.columns.domains import DomainCounter, merge_domains, value_column
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
-from schemas.tables import chunk_domain_types, domain_schema
+from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.source.chunks import Chunk, PieceKey, Source
 from tasks.source.reading import read_chunk
 from tasks.store.keys import Key, Step
@@ -45,8 +44,8 @@ def axis_types(job: Job, columns: pa.Schema) -> list[pa.DataType]:
     return [working_type(columns.field(name).type) for name in axis_names(job)]
 
 
-def schema_of(job: Job, *, persons: bool = False) -> pandera.DataFrameSchema:
-    """Returns the Pandera schema of this job's domain tables, with or without the persons of each value."""
+def schema_of(job: Job, *, persons: bool = False) -> TableSchema:
+    """Returns the schema of this job's domain tables, with or without the persons of each value."""
     return domain_schema(value_columns(job), persons=persons)
 
 

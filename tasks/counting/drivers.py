@@ -83,6 +83,7 @@ def uniqueness(
         The counts, and the risk of the source as it is.
 
     Raises:
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
     """

@@ -42,6 +42,7 @@ def add_histograms(
         bundles: The same at the root, some of them summed already; ``parts`` if they are not.
 
     Raises:
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: a table is not what its step promises.
     """
@@ -144,21 +145,50 @@ def _writer(table: pa.Table) -> Callable[[Path], int]:
     return lambda path: write_table(path, table, histogram_schema(table.num_columns - 1), "histogram", "cell_0")
 
 
-def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store) -> list[bool]:
+def surely_crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, memory: int) -> list[bool]:
     """Tells of each node whether its records fall into more than so many cells; reads no more of them than it takes to be sure.
+
+    Args:
+        coding: Of the run.
+        nodes: Which are asked about.
+        parts: Histograms at the finest node.
+        most: How many cells are not too many.
+        store: Where the parts are.
+        memory: Bytes of marks that are held at a time. What does not fit takes further readings; the answers are the same.
 
     Raises:
         StorageError: artefacts are gone.
     """
-    crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most) for node in nodes]
-    for bundles, codes, _ in bundled_cells(coding, parts, store):
+    size = Crowd.bytes_for(most)
+    shares = 1 << max(-(-size // memory) - 1, 0).bit_length()
+    together = max(memory // max(size // shares, 1), 1)
+    some = (nodes[first : first + together] for first in range(0, len(nodes), together))
+    return [full for each in some for full in _crowded(coding, each, parts, most, store, shares)]
+
+
+def _crowded(coding: Coding, nodes: Sequence[Node], parts: Sequence[Artifact], most: int, store: Store, shares: int) -> list[bool]:
+    """Tells it of nodes whose marks fit the memory together, a share of them at a time."""
+    crowds = [Crowd(coding.finest, node[: len(coding.domains)], coding.axes, most, shares) for node in nodes]
+    for share in range(shares):
         # Once a node has too many cells, it has too many whatever else is read.
         waiting = [crowd for crowd in crowds if crowd.at_least <= most]
-        if not waiting:
-            break
-        for crowd in waiting:
-            crowd.add(bundles, codes)
+        if share:
+            for crowd in waiting:
+                crowd.turn()
+        _mark(coding, parts, waiting, most, store)
     return [crowd.at_least > most for crowd in crowds]
+
+
+def _mark(coding: Coding, parts: Sequence[Artifact], crowds: list[Crowd], most: int, store: Store) -> None:
+    """Reads cells into crowds until each has too many, or to the end."""
+    if not crowds:
+        return
+    for bundles, codes, _ in bundled_cells(coding, parts, store):
+        crowds = [crowd for crowd in crowds if crowd.at_least <= most]
+        if not crowds:
+            return
+        for crowd in crowds:
+            crowd.add(bundles, codes)
 
 
 def _spill(job: Job, parts: Sequence[Path], words: int, path: Path, spill: Path) -> int:

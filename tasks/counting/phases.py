@@ -21,8 +21,8 @@ from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
 
 Artifacts = list[Artifact]
-SHARE_HELD = 16
-"""Which part of the memory the rows of a chunk may take between two looks at them."""
+SHARE_HELD = 8
+"""Which part of the memory the rows of chunks may take between two looks at them, all that are worked on at a time together."""
 
 
 def count_domains(run: Run, source: Source, *, cells: bool = False) -> Artifacts:
@@ -37,7 +37,7 @@ def count_domains(run: Run, source: Source, *, cells: bool = False) -> Artifacts
         SkaldError: whatever a step raises.
     """
     # With persons, cells are counted together with their pairs.
-    most = run.job.task_memory // SHARE_HELD if cells and not run.job.columns.person else 0
+    most = run.job.task_memory // (SHARE_HELD * run.workers) if cells and not run.job.columns.person else 0
     return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store, most)
 
 

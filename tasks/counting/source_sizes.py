@@ -110,6 +110,7 @@ def count_class_sizes(
         spill: Folder for what does not fit into memory.
 
     Raises:
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: the disk is full, or more memory is needed than there is.
     """

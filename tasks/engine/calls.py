@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,28 @@ from schemas.job.job import Job
 from tasks.store.keys import Key
 from tasks.store.store import Artifact
 
-WORKERS = 2
+PER_CORE = 4
+"""Tasks that a core may have at a time; more only wait for one another."""
+CHUNK_SHARE = 8
+"""Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
+BESIDE = 16_000_000
+"""Bytes that a task takes beside what it holds of records: buffers of readers and writers."""
+
+
+def most_workers() -> int:
+    """Returns how many tasks this machine may be asked to work on at a time."""
+    return PER_CORE * len(os.sched_getaffinity(0))
+
+
+def workers_of(job: Job, each: int) -> int:
+    """Returns how many tasks work at a time: as many as the job asks for, or as there are cores, as long as its memory has room for them.
+
+    Args:
+        job: Gives ``threads`` and ``memory``.
+        each: Bytes of records that a task holds.
+    """
+    asked = min(job.threads or len(os.sched_getaffinity(0)), most_workers())
+    return max(min(asked, job.memory // (each + BESIDE)), 1)
 
 
 FEWEST_TASKS, TASKS_PER_WORKER = 32, 4
@@ -42,11 +64,6 @@ class Call:
 def tasks_for(workers: int) -> int:
     """Returns into how many tasks at most a phase is cut where a cluster has so many workers; 0 where this process does them."""
     return min(max(FEWEST_TASKS, TASKS_PER_WORKER * workers), MOST_TASKS)
-
-
-def in_task(job: Job) -> Job:
-    """Returns a job as a task of chunks has it, with the memory of a worker."""
-    return job.model_copy(update={"memory": job.task_memory})
 
 
 def groups(items: Sequence[Any], most: int = FEWEST_TASKS) -> list[Sequence[Any]]:

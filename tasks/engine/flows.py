@@ -9,12 +9,12 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from schemas.errors.base import JobError
-from schemas.job.job import load_job
+from schemas.errors.base import JobError, SkaldError
+from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
-from tasks.engine.calls import WORKERS
-from tasks.engine.guard import guarded
+from tasks.engine.guard import guarded, known
 from tasks.engine.runners import task_runner
+from tasks.lineage.events import RunEvents
 
 SWITCH = "SKALD_DIRECT"
 _CHECKED: dict[str, Callable[..., Any]] = {}
@@ -37,7 +37,7 @@ def as_flow(function: Callable[..., Any]) -> Any:
     from prefect import flow  # noqa: PLC0415
 
     # Prefect's default for a result that is kept is a pickle that all users of the machine can read.
-    return flow(name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)(guarded(function))
+    return flow(name=function.__name__, task_runner=task_runner(), persist_result=False)(guarded(function))
 
 
 def as_job_flow(function: Callable[..., Any]) -> Any:
@@ -77,14 +77,30 @@ def of_its_method(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def run(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Any:
-        asked = load_job(job_file, settings).method.name
+        job = load_job(job_file, settings)
+        asked = job.method.name
         # A job file may have changed since its deployment was made, and a program may have taken the wrong flow.
         if asked != function.__name__:
             fault = f"method.name is '{asked}', and this is the flow of '{function.__name__}'; start that of the method"
             raise JobError(str(job_file), [fault])
-        return function(job_file, settings)
+        return _told(job, function, job_file, settings)
 
     return run
+
+
+def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Runs a job, and sends events of OpenLineage where the environment asks for them."""
+    events = RunEvents(job)
+    events.began()
+    try:
+        done = function(*arguments)
+    except BaseException as error:
+        # A panic in Polars is no Exception; what interrupts or cancels is none either.
+        fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
+        events.ended((error if isinstance(error, SkaldError) else known(error)) if fault else None)
+        raise
+    events.published(done.manifest, new=done.new)
+    return done
 
 
 def in_flow_run() -> bool:

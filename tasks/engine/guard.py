@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import duckdb
+import pyarrow as pa
 
 from schemas.errors.base import InternalError, SkaldError, StorageError
 from schemas.errors.storage import MachineError, ThreadsError
@@ -49,10 +50,10 @@ def guarded(function: Callable[..., Result]) -> Callable[..., Result]:
 
 
 def is_short_of_threads(error: BaseException) -> bool:
-    """Tells whether the system refused another thread or process, as Python, DuckDB and Prefect each say it."""
+    """Tells whether the system refused another thread or process, as Python, DuckDB, Arrow and Prefect each say it."""
     if isinstance(error, OSError):
         return isinstance(error, BlockingIOError) and error.errno == errno.EAGAIN
-    return isinstance(error, RuntimeError | duckdb.Error) and bool(_NO_THREAD.search(str(error)))
+    return isinstance(error, RuntimeError | duckdb.Error | pa.ArrowException) and bool(_NO_THREAD.search(str(error)))
 
 
 def known(error: BaseException) -> SkaldError:

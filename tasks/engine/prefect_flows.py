@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
 from prefect import Flow
+from prefect.context import FlowRunContext
 
+from schemas.errors.folders import BusyError
 from schemas.job.job import load_job
 from schemas.job.run_parameters import RunParameters
-from tasks.engine.calls import WORKERS
 from tasks.engine.guard import guarded
-from tasks.engine.prefect_pages import followed
+from tasks.engine.prefect_pages import followed, log_line
 from tasks.engine.runners import task_runner
+
+TURN_SECONDS = 10.0
+"""How often a run that waits for its turn looks whether the other one is over."""
 
 
 def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
@@ -22,21 +27,56 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
 
     Raises:
         JobError: the job file is wrong; carries every fault of the file, not only the first.
+        BusyError: another run holds the job's folder, and this one is nobody's deployment.
         RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
     """
 
     def run(job: RunParameters) -> Any:
         path = Path(job.job_file)
         asked = load_job(path, job.overrides)
+        log_line(
+            f"Job '{asked.name}': method {asked.method.name}, k = {asked.privacy.k:,}, at most {asked.suppression.limit:.2%} suppressed."
+        )
         with followed(asked.name):
             return function(path, job.overrides)
 
     def work(job: RunParameters) -> Any:
-        return guarded(run)(job)
+        return _in_turn(lambda: guarded(run)(job))
 
     # By these Prefect names the flow and describes it.
     work.__name__ = work.__qualname__ = function.__name__
     work.__module__, work.__doc__ = function.__module__, (getdoc(function) or "").split("\n", maxsplit=1)[0]
     # As types and not as words: Prefect would look words up in the other module.
     work.__annotations__ = {"job": RunParameters, "return": Any}
-    return Flow(work, name=function.__name__, task_runner=task_runner(WORKERS), persist_result=False)
+    runner = task_runner()
+    return Flow(work, name=function.__name__, flow_run_name=run_name, task_runner=runner, persist_result=False)
+
+
+def run_name() -> str:
+    """Returns the name of the run of this thread: its job's and when it was to begin, as in ``medical 2026-01-31 02:00 UTC``."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return "run"
+    job = RunParameters.model_validate((context.parameters or {})["job"])
+    try:
+        name = load_job(Path(job.job_file), job.overrides).name
+    except Exception:
+        # What is wrong with the job is told by the run, and not by what it is called.
+        name = Path(job.job_file).stem
+    begins = context.flow_run.expected_start_time
+    return f"{name} {begins:%Y-%m-%d %H:%M} UTC" if begins else name
+
+
+def _in_turn(call: Callable[[], Any]) -> Any:
+    """Makes a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends."""
+    context, waits = FlowRunContext.get(), False
+    while True:
+        try:
+            return call()
+        except BusyError as error:
+            if not (context and context.flow_run and context.flow_run.deployment_id):
+                raise
+            if not waits:
+                log_line(f"{error} This run waits.")
+            waits = True
+        time.sleep(TURN_SECONDS)

@@ -22,12 +22,14 @@ from prefect.artifacts import (
     create_table_artifact,
     update_progress_artifact,
 )
+from prefect.context import FlowRunContext
+from prefect.logging.loggers import flow_run_logger
 
 from schemas.errors.storage import ServerError
 from schemas.release.manifest import Manifest
 from schemas.release.report import Report
 from tasks.engine.progress import STEPS, listening
-from tasks.engine.run_summary import figures, summary
+from tasks.engine.run_summary import figures, published_lines, summary
 
 EVERY_SECONDS = 2.0
 """Progress is told no more often; each time costs the server about ten milliseconds."""
@@ -74,6 +76,8 @@ class Progress(Teller):
         if step not in STEPS:
             return
         phase, words, begins, ends = STEPS[step]
+        if done == total:
+            log_line(f"Phase {phase}: {words}" + (f", {total:,} parts." if total > 1 else "."))
         # Never backwards, though a step may begin again: fragments are cut anew where they came out too large.
         self.percent = max(self.percent, begins + (ends - begins) * (done / total if total else 1))
         if self.percent < 100 and time.monotonic() - self.told < EVERY_SECONDS:
@@ -103,12 +107,21 @@ def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
     except (OSError, ValueError):
         # By now it is published; not to be able to speak of it is no failure.
         return
+    for line in published_lines(report, folder, new=new):
+        log_line(line)
     teller = Teller(manifest.name)
     link = report_url(manifest, folder)
     text, title = summary(report, folder, link, new=new), f"report of {manifest.release}"
     teller.tell(create_markdown_artifact, "summary", markdown=text, description=manifest.release)
     teller.tell(create_table_artifact, "figures", table=figures(report), description="Risk before and after, and what was lost")
     teller.tell(create_link_artifact, "report", link=link, link_text=title, description="To hand on: one page, no network, no script")
+
+
+def log_line(sentence: str) -> None:
+    """Writes a line into the log of the run, for people: counts, and names of the job, of its steps and its releases."""
+    context = FlowRunContext.get()
+    if context and context.flow_run:
+        flow_run_logger(context.flow_run, context.flow).info(sentence)
 
 
 def report_url(manifest: Manifest, folder: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypedDict, TypeVar
 
@@ -20,16 +21,18 @@ from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
 from tasks.engine.calls import Call, artifacts_of
 from tasks.engine.guard import guarded
-from tasks.engine.lineage import Lineage
 from tasks.engine.progress import step_label
 from tasks.engine.retrying import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS
 from tasks.engine.runs import Run
+from tasks.lineage.addresses import Lineage
 from tasks.store.files import private_folder
 
 Result = TypeVar("Result")
 
-# Said of every task on a thread that has a limit of time. It takes effect between two statements, which is what is wanted here.
-logging.getLogger("prefect.task_runs").addFilter(lambda record: not str(record.msg).startswith("Timeout of %s seconds configured"))
+# The first is said of every task on a thread that has a limit of time, which takes effect between two statements, as is wanted here.
+# The others are said of every task of a chunk: among thousands of them nobody would find the lines that are for people.
+_NOISE = ("Timeout of %s seconds configured", "Finished in state Completed", "Finished in state Cached")
+logging.getLogger("prefect.task_runs").addFilter(lambda record: not str(record.msg).startswith(_NOISE))
 
 
 class Calls(Protocol):
@@ -53,8 +56,8 @@ class CallsHere:
         """Has nothing to do: a thread that has begun ends."""
 
 
-def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:
-    """Submits every call as a task run and yields the results in order.
+def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
+    """Submits every call as a task run, so many at a time, and yields the results in order.
 
     A task takes no parameters, so that Prefect has nothing to look through or to store. Its result is a reference, persisted in the run
     folder as JSON under the call's key: with a new Prefect home and an empty database it is found all the same. Where the artefact that
@@ -68,10 +71,12 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     run.asked.update(names)
     stopped, made_by = threading.Event(), _calls(run, phase, calls)
     tasks = [_task(phase, function, call, records / name, stopped, made_by) for name, call in zip(names, calls, strict=True)]
-    futures = [task.submit() for task in tasks]
+    futures: list[PrefectFuture[Any]] = []
+    # Who waits for a worker elsewhere takes none here.
+    turns = _submitted(tasks, futures, len(tasks) if not isinstance(made_by, CallsHere) else workers)
     try:
-        for asked, task, future in zip(names, tasks, futures, strict=True):
-            name, result = _result(phase, task, future)
+        for asked, task in zip(names, tasks, strict=True):
+            name, result = _result(phase, task, next(turns))
             # A record of an earlier run may outlive what it speaks of, or have been put in another's place.
             if name == asked and all(run.store.whole(artifact) for artifact in artifacts_of(result)):
                 yield result
@@ -92,6 +97,29 @@ def counted_workers() -> int:
     context = FlowRunContext.get()
     count: Callable[[], int] | None = getattr(context.task_runner, "count_workers", None) if context else None
     return count() if count else 0
+
+
+def _submitted(tasks: Sequence[Task[[], Any]], futures: list[PrefectFuture[Any]], most: int) -> Iterator[PrefectFuture[Any]]:
+    """Submits tasks as others end, so that at most so many are at work, and yields their futures in order.
+
+    Args:
+        tasks: In order.
+        futures: Gets the future of each task that is submitted.
+        most: Tasks at a time.
+    """
+    free, ended = threading.Semaphore(most), [threading.Event() for _ in tasks]
+
+    def end(place: int, _future: PrefectFuture[Any]) -> None:
+        ended[place].set()
+        free.release()
+
+    for wanted in range(len(tasks)):
+        while len(futures) < len(tasks) and not ended[wanted].is_set():
+            free.acquire()
+            place = len(futures)
+            futures.append(tasks[place].submit())
+            futures[place].add_done_callback(partial(end, place))
+        yield futures[wanted]
 
 
 def _calls(run: Run, phase: str, calls: Sequence[Call]) -> Calls:

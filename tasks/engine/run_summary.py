@@ -53,6 +53,19 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
     )
 
 
+def published_lines(report: Report, folder: Path, *, new: bool) -> list[str]:
+    """Returns what the log of a run ends with: the release, how many records it has and lacks, and what there is to be warned of."""
+    out = report.came_out
+    made = "Published release" if new else "Nothing to do: the same job on the same data was published as release"
+    masked = f", {out.masked:,} of them masked" if out.masked else ""
+    return [
+        f"{made} {report.release} in '{folder}'.",
+        f"{counted(out.records, 'record')}: {out.released:,} released{masked}, {out.suppressed:,} suppressed of at most "
+        f"{report.asked.most_suppressed:,}; {out.classes:,} classes, the smallest of {counted(out.min_class, out.unit)}; recounted.",
+        *(f"Warning: {warning}" for warning in out.warnings),
+    ]
+
+
 def figures(report: Report) -> list[dict[str, str]]:
     """Returns risks before and after, then losses, one row each."""
     risks = [

@@ -13,11 +13,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from schemas.errors.runners import RUNNER, SCHEDULER, RunnerError
+from tasks.engine.calls import most_workers
 
 if TYPE_CHECKING:
     from prefect.task_runners import TaskRunner
 
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss|ucx)://)?[^\s/:]+:\d{1,5}|(?:(?:tcp|tls|ws|wss|ucx)://)?\[[0-9a-fA-F:]+\]:\d{1,5}")
+PROCESSES = 2
+"""Workers that are processes of this machine, each with libraries of its own."""
 RunnerName = Literal["threads", "processes", "dask"]
 
 
@@ -71,11 +74,8 @@ def chosen() -> RunnerName:
     return cast("RunnerName", name)
 
 
-def task_runner(workers: int) -> TaskRunner[Any]:
-    """Returns Prefect's task runner for a flow of this process.
-
-    Args:
-        workers: How many tasks this machine works on at a time.
+def task_runner() -> TaskRunner[Any]:
+    """Returns Prefect's task runner for a flow of this process; a run hands it as many tasks at a time as it has workers.
 
     Raises:
         RunnerError: Dask is asked for and not installed, or the scheduler's address is none.
@@ -87,12 +87,12 @@ def task_runner(workers: int) -> TaskRunner[Any]:
         scheduler = os.environ.get(SCHEDULER) or None
         if scheduler:
             check_address(scheduler)
-        return dask_runner(scheduler, workers)
+        return dask_runner(scheduler, PROCESSES)
     if runner == "processes":
         from tasks.engine.remote.processes import ProcessesTaskRunner  # noqa: PLC0415
 
-        return ProcessesTaskRunner(workers)
+        return ProcessesTaskRunner(PROCESSES)
     from prefect.task_runners import ThreadPoolTaskRunner  # noqa: PLC0415
 
-    threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=workers)
+    threads: TaskRunner[Any] = ThreadPoolTaskRunner(max_workers=most_workers())
     return threads

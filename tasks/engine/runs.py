@@ -17,6 +17,7 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
+from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.passing import clear_passed
@@ -55,6 +56,7 @@ class Run:
         work: The work while it is held, in a folder or in a bucket.
         policy: What the job was held against, if this process has a policy.
         passthrough: What was found of columns that are published untreated.
+        workers: How many tasks work at a time.
     """
 
     job: Job
@@ -69,6 +71,7 @@ class Run:
     asked: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)
+    workers: int = 1
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -143,7 +146,9 @@ def locked_run(job: Job) -> Iterator[Run]:
         # Before anything is made with it: without it the same job on the same data would be another release.
         work.keep()
         try:
-            yield Run(job, work.store, private_folder(spill), secret, work, policy=policy)
+            # Until it is known what the source holds: chunks are cut so that none holds more.
+            workers = workers_of(job, job.task_memory // CHUNK_SHARE)
+            yield Run(job, work.store, private_folder(spill), secret, work, policy=policy, workers=workers)
         finally:
             shutil.rmtree(spill, ignore_errors=True)
             clear_staging(job)

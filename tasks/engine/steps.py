@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tasks.engine.calls import WORKERS, Call, groups, tasks_for
+from tasks.engine.calls import Call, groups, tasks_for
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
-from tasks.engine.lineage import Lineage
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
+from tasks.lineage.addresses import Lineage
 from tasks.store.keys import Key, key_of_all
 from tasks.store.store import Artifact
 
@@ -31,7 +31,7 @@ def run_step(run: Run, phase: str, function: Callable[..., Result], call: Call) 
     return map_step(run, phase, function, [call])[0]
 
 
-def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> list[Result]:
+def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int | None = None) -> list[Result]:
     """Makes all calls of a step, a few at a time, and returns their results in order; the first error ends the phase.
 
     Args:
@@ -39,13 +39,14 @@ def map_step(run: Run, phase: str, function: Callable[..., Result], calls: Seque
         phase: Names the step.
         function: A function of a module, so that a worker elsewhere can find it.
         calls: What it is called with.
+        workers: How many are made at a time; as many as the run's workers unless it is said.
 
     Raises:
         SkaldError: whatever a call raised.
     """
     results: list[Result] = []
     advance(phase, 0, len(calls))
-    for done, result in enumerate(_results(run, phase, function, calls), start=1):
+    for done, result in enumerate(_results(run, phase, function, calls, workers or run.workers), start=1):
         results.append(result)
         advance(phase, done, len(calls))
     return results
@@ -117,13 +118,13 @@ def workers_elsewhere() -> int:
     return counted_workers()
 
 
-def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call]) -> Iterator[Result]:
+def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
     if in_flow_run():
         from tasks.engine.prefect_steps import task_results  # noqa: PLC0415
 
-        yield from task_results(run, phase, function, calls)
+        yield from task_results(run, phase, function, calls, workers)
         return
-    with ThreadPoolExecutor(min(run.job.threads or WORKERS, WORKERS)) as pool:
+    with ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(guarded(function), *call.arguments) for call in calls]
         try:
             for future in futures:

@@ -98,7 +98,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
             yield load_histogram(artifact, coding, root, store)
 
     def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
-        return surely_crowded(coding, nodes, parts, most, store)
+        return surely_crowded(coding, nodes, parts, most, store, memory // 4)
 
     examination = Examination(
         axes,

@@ -35,7 +35,8 @@ from tasks.store.tables import read_table, write_of_chunk
 from tasks.writing.runs import write_run
 
 SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
-WORKERS = 2
+ABREAST = 2
+"""Fragments of the largest size that the memory has room for at a time: how large they are changes a release, their workers do not."""
 BYTES_PER_COLUMN = 24
 # A sample tells only about how large a fragment will be.
 MARGIN = 0.8
@@ -48,7 +49,7 @@ def most_records(job: Job, coding: Coding, source: Source) -> int:
     """Returns how many records a fragment may hold, so that as many as are worked on at a time fit the memory."""
     # One column more: what records are known again by.
     each = bytes_of_rows(coding, 1) + bytes_of_people(job, 1) + BYTES_PER_COLUMN * (len(source.payload) + 1)
-    return max((job.task_memory - job.task_memory // RESERVED) // (WORKERS * each), 1)
+    return max((job.task_memory - job.task_memory // RESERVED) // (ABREAST * each), 1)
 
 
 def sample_share(job: Job, coding: Coding, attempt: int) -> float:

@@ -84,7 +84,7 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
             )
             for number, (group, lots) in enumerate(zip(made.groups, made.lots, strict=True), start=1)
         ]
-        done = map_step(run, "fragments", workers.anonymise, calls)
+        done = map_step(run, "fragments", workers.anonymise, calls, min(run.workers, made.abreast))
     # The recount has memory of its own; what fragments took is given back first.
     give_back()
     losses = [workers.read_losses(fragment.losses, store) for fragment in done]
@@ -96,13 +96,15 @@ def anonymise_fragments(run: Run, source: Source, domain: Artifact) -> tuple[Art
 
 
 class Fragments(NamedTuple):
-    """Which leaves make a fragment, and its runs in lots that fit the memory; how many leaves there are and records in the sample.
+    """Which leaves make a fragment, and its runs in lots that fit the memory; how many fragments fit it at a time, how many leaves there
+    are and records in the sample.
 
     ``people`` are the persons of the source, and the records of the one who has most; None where no person is named.
     """
 
     groups: list[Group]
     lots: list[list[Artifacts]]
+    abreast: int
     leaves: int
     sampled: int
     people: tuple[int, int] | None
@@ -150,7 +152,8 @@ def _grouped(
     counted, runs = [read_table(store, part.census) for part in parts], [part.run for part in parts]
     limit = most if mondrian.on_cells(job) else largest
     lots = [fragments.lots(runs, counted, group, limit) for group in groups]
-    return Fragments(groups, lots, tree.leaves, sampled, whose and (whose.persons, whose.most_records))
+    abreast = max(fragments.ABREAST * most // max(largest, 1), 1)
+    return Fragments(groups, lots, abreast, tree.leaves, sampled, whose and (whose.persons, whose.most_records))
 
 
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:

@@ -26,7 +26,7 @@ from schemas.job.job import Job
 from tasks.counting.domains import axis_names
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.planning.column_values import column_values
-from tasks.planning.profiles import source_files
+from tasks.planning.fronts import Given, front_of
 from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
@@ -52,28 +52,39 @@ class Completed(NamedTuple):
     records: int
 
 
-def draft_file(paths: Sequence[Path], column: str, out: Path) -> Drafted:
+def draft_file(given: Given, column: str, out: Path) -> Drafted:
     """Writes a first hierarchy of a column, readable by its owner alone.
 
     Args:
-        paths: Files of the source, or a folder of them.
+        given: The source.
         column: Its name.
         out: The file; one that exists stays as it is.
 
     Raises:
         SourceError: the source cannot be read, or lacks the column.
+        JobError: an address that holds a password.
         HierarchyError: values of the column's type cannot be listed.
         StorageError: the file exists or cannot be written.
     """
     if out.exists():
         raise StorageError(f"'{out}' exists and stays as it is. Name another file with --out, or move it away.")
-    domain = column_values(source_files(paths), column)
+    with front_of(given, out) as front:
+        domain = column_values(front, column)
     draft = draft_hierarchy(domain)
     if draft.rows:
         checked_table(column, f"'{out}'", draft.rows)
-    text = _lines(draft.rows, DELIMITER, "\n")
-    write_whole(out, lambda part: part.write_text(text, "utf-8", newline=""))
+    write_listed(out, draft.rows)
     return Drafted(draft, domain.records)
+
+
+def write_listed(out: Path, rows: Sequence[Sequence[str]]) -> None:
+    """Writes the lines of a hierarchy, readable by their owner alone.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    text = _lines(rows, DELIMITER, "\n")
+    write_whole(out, lambda part: part.write_text(text, "utf-8", newline=""))
 
 
 def complete_file(job: Job, column: str) -> Completed:

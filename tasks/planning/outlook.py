@@ -104,7 +104,7 @@ def outlook_of(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store
     drawn = _drawn(coding, parts, MOST_CELLS / cells if samples > 1 else 1.0, samples, store)
     if not all(sample.records >= job.privacy.k for sample in drawn):
         return None
-    lost = [[_gcp(job, coding, way, sample) for way in WAYS] for sample in drawn]
+    lost = [[expected_gcp(job, coding, way, sample) for way in WAYS] for sample in drawn]
     ways = tuple(_expected(way, [row[place] for row in lost]) for place, way in enumerate(WAYS))
     return Outlook(records=round(fmean(sample.records for sample in drawn)), whole=samples == 1, ways=ways)
 
@@ -132,7 +132,12 @@ def _added(coding: Coding, pieces: list[tuple[Words, NDArray[np.int64]]]) -> His
     return Histogram(coding.finest, packing, *count_cells(words, packing.product, counts))
 
 
-def _gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
+def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float:
+    """Returns GCP of what a way to anonymise would publish of some records, by k alone.
+
+    Raises:
+        HierarchyError: a hierarchy's file cannot be read, or the job names levels that there are not.
+    """
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
 
-from core.formats.proposals import Kind, Profile
+from core.formats.proposals import Kind, Profile, words
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from schemas.job.formats import SourceFormat, foreign_words, format_of_suffix
 from schemas.job.source import suffix
-from tasks.planning.samples import Sample
 from tasks.store.database import quote
 
 MOST_RECORDS = 1_000_000
@@ -34,15 +32,6 @@ READINGS: Mapping[Kind, str] = {
 }
 
 
-@dataclass(frozen=True)
-class Profiled:
-    """The columns of a source in its order, the records that were looked at, and how the files were read."""
-
-    columns: tuple[Profile, ...]
-    records: int
-    sample: Sample
-
-
 def source_files(paths: Sequence[Path]) -> list[Path]:
     """Returns the files that are named, or those in the one folder that is.
 
@@ -52,13 +41,13 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
     folders = [path for path in paths if path.is_dir()]
     files = sorted(
         {path for path in paths if path.is_file()}
-        | {path for folder in folders for path in folder.iterdir() if path.is_file() and _is_sampled(path)}
+        | {path for folder in folders for path in folder.iterdir() if path.is_file() and _is_source(path)}
     )
     if not files or not all(path.is_dir() or path.is_file() for path in paths):
         raise SourceError.no_files(" ".join(map(str, paths)))
     if foreign := next((path for path in files if foreign_words(suffix(path.name))), None):
         raise FileError.foreign(str(foreign), foreign_words(suffix(foreign.name)))
-    kinds = {suffix(path.name) if _is_sampled(path) else format_of_suffix("").suffixes[0] for path in files}
+    kinds = {suffix(path.name) if suffix(path.name) in read_format(path).suffixes else format_of_suffix("").suffixes[0] for path in files}
     if len(kinds) > 1:
         raise SourceError(
             f"The files are of different formats ({', '.join(sorted(kinds))}). Name those of one format, and make a job for each."
@@ -66,14 +55,19 @@ def source_files(paths: Sequence[Path]) -> list[Path]:
     return files
 
 
-def format_of(path: Path) -> SourceFormat:
+def read_format(path: Path) -> SourceFormat:
     """Returns the format of a file that a job is drafted from; what its name does not tell is taken for Parquet."""
-    entry = format_of_suffix(suffix(path.name))
-    return entry if entry.sample else format_of_suffix("")
+    return format_of_suffix(suffix(path.name))
 
 
-def _is_sampled(path: Path) -> bool:
-    return suffix(path.name) in format_of(path).suffixes
+def _is_source(path: Path) -> bool:
+    # A hierarchy that lies beside the data it is for is no data.
+    return suffix(path.name) in read_format(path).suffixes and not is_hierarchy(path.name)
+
+
+def is_hierarchy(name: str) -> bool:
+    """Tells whether a file says of itself that it is a hierarchy, as ARX calls them: ``adult_hierarchy_age.csv``."""
+    return bool({"hierarchy", "hierarchies"} & set(words(name)))
 
 
 def planning_connection() -> duckdb.DuckDBPyConnection:
@@ -85,31 +79,31 @@ def planning_connection() -> duckdb.DuckDBPyConnection:
     return duckdb.connect(config=settings)
 
 
-def profile(files: Sequence[Path]) -> Profiled:
-    """Counts what tells columns apart, over the first records of all files.
+def profile(connection: duckdb.DuckDBPyConnection, *, texts: bool) -> tuple[tuple[Profile, ...], int]:
+    """Counts what tells columns apart, over the view ``source``, and returns it with how many records that has.
 
-    Raises:
-        SourceError: the files cannot be read, differ, or hold no record.
+    Args:
+        connection: Has the view.
+        texts: Whether every column of it is text, whatever it holds.
     """
-    entry = format_of(files[0])
-    connection = planning_connection()
-    try:
-        assert entry.sample is not None
-        sample: Sample = entry.sample(connection, files)
-        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM {sample.relation} LIMIT {MOST_RECORDS}")
-        types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
-        kinds = read_as(connection, list(types)) if sample.texts else {name: _kind(dtype) for name, dtype in types.items()}
-        counts = connection.execute(profile_sql(kinds)).fetchone()
-    except duckdb.Error:
-        # DuckDB's message would quote the value that it could not read.
-        raise SourceError.unreadable(str(files[0]), entry.name) from None
-    finally:
-        connection.close()
-    if counts is None or not counts[0]:
-        raise SourceError.empty(len(files))
+    types = {str(name): str(dtype) for name, dtype, *_ in connection.execute("DESCRIBE source").fetchall()}
+    kinds = read_as(connection, list(types)) if texts else {name: _kind(dtype) for name, dtype in types.items()}
+    kinds |= dict.fromkeys(_not_finite(connection, kinds), "other")
+    [counts] = connection.execute(profile_sql(kinds)).fetchall()
+    if not counts[0]:
+        return (), 0
     each = [counts[1 + FIGURES * number : 1 + FIGURES * (number + 1)] for number in range(len(kinds))]
-    columns = tuple(Profile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True))
-    return Profiled(columns, int(counts[0]), sample)
+    return tuple(Profile(name, kind, *figures) for (name, kind), figures in zip(kinds.items(), each, strict=True)), int(counts[0])
+
+
+def _not_finite(connection: duckdb.DuckDBPyConnection, kinds: Mapping[str, Kind]) -> list[str]:
+    """Returns the columns with NaN or infinity among their numbers, which cannot be put into bins."""
+    names = [name for name, kind in kinds.items() if kind == "double"]
+    if not names:
+        return []
+    tests = ", ".join(f"coalesce(bool_or(NOT isfinite({quote(name)}::DOUBLE)), false)" for name in names)
+    [found] = connection.execute(f"SELECT {tests} FROM source").fetchall()
+    return [name for name, strange in zip(names, found, strict=True) if strange]
 
 
 def _kind(dtype: str) -> Kind:

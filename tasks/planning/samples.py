@@ -26,9 +26,9 @@ class Sample:
     texts: bool = False
 
 
-def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
-    """Reads Parquet files."""
-    return Sample(f"read_parquet([{_listed(files)}])")
+def parquet_sample(_connection: duckdb.DuckDBPyConnection, files: Sequence[Path], *, hive: bool = False) -> Sample:
+    """Reads Parquet files; with ``hive``, columns that their folders name too."""
+    return Sample(f"read_parquet([{_listed(files)}], hive_partitioning = {str(hive).lower()})")
 
 
 def csv_sample(connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:

@@ -18,17 +18,19 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from core.recount.classes import Recount
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import Job
-from schemas.release.manifest import PublishedFile
-from tasks.engine.calls import Call, in_task
+from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.report import Example
+from schemas.release.terms import Terms
+from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import cut, map_step, run_step
 from tasks.publication.objects import fetch_object, put_object
 from tasks.publication.outputs import check_folders, csv_layout, stage_output
-from tasks.publication.remote_target import lay_mark
-from tasks.publication.staging import Numbered, numbered
+from tasks.publication.staged_files import Numbered, numbered
 from tasks.recount.original import Original
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
+from tasks.release.examples import examples_of, looked_through
 from tasks.release.files import Csv
 from tasks.source.chunks import Source
 from tasks.store.files import private_folder
@@ -38,6 +40,7 @@ from tasks.store.store import Artifact, Store
 
 # Of the modules that do the work: what this one reaches besides, reports among it, changes nothing of theirs.
 DELIVERED, RECOUNTED = Step("delivered", "tasks.publication.objects"), Step("recounted", "tasks.recount.recount")
+EXAMPLES = Step("examples", "tasks.publication.objects")
 _RECOUNT = TypeAdapter(Recount)
 
 
@@ -59,12 +62,11 @@ def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[li
     """Puts the data files of a release into the target, in the job's format; returns them, and how CSV is read back.
 
     Raises:
-        ObjectStoreError: the store cannot be written, or has the release by now.
+        ObjectStoreError: the store cannot be written.
         StorageError: the disk is full, or values cannot be the names of folders.
         SkaldError: whatever else a step raises.
     """
     job, there = run.job, numbered(files)
-    lay_mark(job, release)
     parts = cut(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
     once = secrets.token_hex(16)
@@ -83,7 +85,7 @@ def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) ->
     system, root = file_system(str(job.target_address))
     with _scratch(store) as staging:
         private_folder(staging / "data")
-        staged = stage_output(in_task(job), files, store, staging, staging / "spill")
+        staged = stage_output(job.in_task(), files, store, staging, staging / "spill")
         with told(job.place_of(release)):
             for file in staged:
                 put_object(system, staging / file.path, f"{root}/{release}/{file.path}")
@@ -113,9 +115,38 @@ def recount_delivered(
     return _read(run_step(run, "verify", _recount, call))
 
 
+def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+    """Finds records that the report may show in data files as they are read back from the target, in a task.
+
+    Raises:
+        ObjectStoreError: the store cannot be read, or reads back otherwise.
+        SkaldError: whatever the look for examples raises.
+    """
+    call = Call(EXAMPLES.key(secrets.token_hex(16)), "examples", (run.job, list(staged), manifest, terms, run.store), elsewhere=True)
+    return run_step(run, "publish", _examples, call)
+
+
+def _examples(job: Job, staged: Sequence[PublishedFile], manifest: Manifest, terms: Terms, store: Store) -> tuple[Example, ...]:
+    with _fetched(job, manifest.release, looked_through(sorted(staged, key=lambda file: Path(file.path))), store) as (_, files):
+        return examples_of(f"release '{manifest.release}'", files, manifest, terms)
+
+
 def _recount(
     job: Job, release: str, staged: Sequence[PublishedFile], source: Source, layout: Csv, people: PeopleFiles | None, store: Store
 ) -> str:
+    with _fetched(job, release, staged, store) as (spill, written):
+        # Made here: what the source was converted to is at hand elsewhere on each machine.
+        original = Original(source.relation, source.columns)
+        return _text(recount(job.in_task(), written, spill, f"release '{release}'", original, layout, "", people))
+
+
+@contextmanager
+def _fetched(job: Job, release: str, staged: Sequence[PublishedFile], store: Store) -> Iterator[tuple[Path, list[Path]]]:
+    """Yields a folder to spill into, and data files as they are read back from the target.
+
+    Raises:
+        ObjectStoreError: the store cannot be read, or reads back otherwise.
+    """
     system, root = file_system(str(job.target_address))
     wrong = 0
     with _scratch(store) as folder:
@@ -127,10 +158,7 @@ def _recount(
                 wrong += fetch_object(system, f"{root}/{release}/{file.path}", path) != file.sha256
         if wrong:
             raise ObjectStoreError.differs(job.place_of(release), wrong)
-        # Made here: what was converted lies elsewhere on each machine.
-        original = Original(source.relation, source.columns)
-        written = [folder / file.path for file in staged]
-        return _text(recount(in_task(job), written, folder / "spill", f"release '{release}'", original, layout, "", people))
+        yield folder / "spill", [folder / file.path for file in staged]
 
 
 @contextmanager

@@ -143,6 +143,7 @@ def _manifest(
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
+        workers=run.workers,
         risk=({"before": known} if known else {}) | {"after": risk_after(recount, outcome.suppressed, outcome.masked)},
         measured={promise: dict(columns) for promise, columns in recount.measured.items()},
         source_sizes=bands(before.by_size, job.privacy.k),

@@ -19,7 +19,7 @@ from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job
 from schemas.release.manifest import PublishedFile
-from tasks.publication.staging import Numbered, stage_files
+from tasks.publication.staged_files import Numbered, stage_files
 from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import Source
 from tasks.source.partitions import NULL

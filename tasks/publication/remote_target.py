@@ -97,13 +97,18 @@ def lay_mark(job: Job, release: str) -> None:
         system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
 
 
-def deliver(job: Job, staging: Path, release: str, check: Callable[[], None]) -> None:
+def deliver(job: Job, staging: Path, release: str, check: Callable[[], None] = lambda: None) -> None:
     """Puts what stands beside the data of a release into the store, the manifest last; from then on there is a release.
 
     Args:
         job: Names the target.
         staging: Has report, manifest and, where there is a key, signature.
         release: Its data files are in the store, and verified.
+        check: Raises where another run has taken over; asked before the manifest is put.
+
+    Args:
+        job: The job.
+        manifest: Of the release.
         check: Raises where another run has taken over; asked before the manifest is put.
 
     Raises:

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +18,9 @@ from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed, listing
-from schemas.release.manifest import FORMAT, Document, Manifest, PublishedFile
-from schemas.release.report import Report
+from schemas.release.manifest import FORMAT, Document, Manifest
+from schemas.release.report import Example, Report
+from schemas.release.terms import Terms
 from tasks.release.manifest import read_manifest
 from tasks.release.signing import is_signing
 from tasks.report.page import render, report_code
@@ -31,14 +30,9 @@ from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
 from tasks.store.secret import secret_of
 from tasks.store.staging import clear_staging, staging_prefix
-from tasks.store.store import Artifact, Store
 
 if TYPE_CHECKING:
     from tasks.release.signatures import Signer
-
-
-Numbered = tuple[int, Artifact]
-"""A data file with its number in the release."""
 
 
 def release_id(job: Job, source: Source) -> str:
@@ -95,45 +89,23 @@ def staging_folder(job: Job, release: str) -> Path:
     return staging
 
 
-def numbered(files: Sequence[Artifact]) -> list[Numbered]:
-    """Returns the files that have records, numbered from 1 in the order of the release."""
-    return list(enumerate((file for file in files if file.rows), start=1))
-
-
-def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[PublishedFile]:
-    """Puts data files into staging, without copying where the file systems allow it; returns an entry for each.
-
-    Raises:
-        StorageError: a folder, the disk or another run stands in the way.
-    """
-    staged = []
-    for number, artifact in files:
-        name = f"data/part-{number:05d}.parquet"
-        try:
-            _link_or_copy(store.path(artifact), staging / name)
-        except OSError as error:
-            raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
-        staged.append(PublishedFile(path=name, rows=artifact.rows, sha256=artifact.sha256))
-    return staged
-
-
-def _link_or_copy(source: Path, destination: Path) -> None:
-    try:
-        # The artefact and the published file are one then, mode and all; what keeps others from artefacts is the folder above.
-        os.link(source, destination)
-    except OSError:
-        shutil.copyfile(source, destination)
-    open_up(destination)
-    flush(destination)
-
-
-def complete(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> Manifest:
+def complete(
+    job: Job, staging: Path, manifest: Manifest, recount: Recount, examples: Callable[[Manifest, Terms], tuple[Example, ...]]
+) -> Manifest:
     """Puts report, manifest and, where there is a key, signature beside the staged data; returns the manifest as it is published.
 
     The report is made of the manifest, which lists it; the signature is of the manifest, which names its key.
 
+    Args:
+        job: The job.
+        staging: Where they go.
+        manifest: Of the release, without them.
+        recount: What was counted in its data files.
+        examples: Finds records in the data files that the report may show.
+
     Raises:
-        VerificationError: the manifest does not agree with the recount.
+        VerificationError: the manifest does not agree with the recount, or the files cannot be read.
+        EscapeError: links are among the staged files.
         SigningKeyError: there is a key, and it cannot be used.
         StorageError: the target cannot be written.
     """
@@ -143,7 +115,8 @@ def complete(job: Job, staging: Path, manifest: Manifest, recount: Recount) -> M
     origin = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source_name": job.source.name, "run_by": job.run_by}
     manifest = manifest.model_copy(update={"format": FORMAT} | origin)
     try:
-        written = write_report(staging, make_report(manifest, manifest.asked or terms_of(job, manifest.node), recount))
+        terms = manifest.asked or terms_of(job, manifest.node)
+        written = write_report(staging, make_report(manifest, terms, recount, examples(manifest, terms)))
         documents = [Document(path=path.name, sha256=file_digest(path), code=report_code()) for path in written]
         manifest, text = listing(manifest, tuple(documents), signer.name if signer else None)
         written.append(_write(staging / MANIFEST, text))

@@ -11,27 +11,32 @@ from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.report import Example
+from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import forget_older, people_files, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.registry import Registry, open_registry
 from tasks.counting.phases import find_repeats
+from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
-from tasks.engine.lineage import lineage_of
 from tasks.engine.runs import Run
 from tasks.engine.steps import step_here
 from tasks.lattice.replay import replayed
+from tasks.lineage.addresses import lineage_of
 from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.deliveries import deliver_files, recount_delivered
+from tasks.publication.deliveries import deliver_files, examples_delivered, recount_delivered
 from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
-from tasks.publication.remote_target import deliver, recall, withdrawn_if_refused
-from tasks.publication.staging import complete, numbered, publish, release_id, signer_of, staging_folder
+from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
+from tasks.publication.staged_files import numbered
+from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
 from tasks.recount.original import Original
 from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import recount
-from tasks.release.files import Csv
+from tasks.release.examples import examples_of
+from tasks.release.files import Csv, data_files
 from tasks.release.keyed import keyed_hierarchies
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
@@ -74,6 +79,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
     if manifest is None and run.job.columns.pseudonyms:
         with run.phase("pseudonyms"):
             source = give_tokens(run.job, source, run.spill)
+    run.workers = workers_of(run.job, source.task_bytes(run.job))
     return source, _told(Published(manifest, run.job.target_path / release, new=False)) if manifest else None
 
 
@@ -143,7 +149,7 @@ def _verified_and_published(
         with run.phase("overlaps"):
             related = overlaps_of(known, release, registry) if registry else {}
         manifest = describe(staged, counted).model_copy(update=own | related)
-        manifest = _finished(known, staging, manifest, counted, people, registry)
+        manifest = _finished(known, staging, manifest, counted, people, registry, staged)
     run.published(forget_older(run.store))
     return _told(Published(manifest, job.target_path / release, new=True))
 
@@ -154,6 +160,7 @@ def _written(
     """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
     job = run.job
     if job.target_address:
+        lay_mark(job, release)
         staged, layout = deliver_files(run, files, release)
         return staged, layout, recount_delivered(run, release, staged, source, layout, whose)
     staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
@@ -163,14 +170,25 @@ def _written(
 
 
 def _finished(
-    known: KnownRecords, staging: Path, manifest: Manifest, counted: Recount, people: KeptPeople, registry: Registry | None
+    known: KnownRecords,
+    staging: Path,
+    manifest: Manifest,
+    counted: Recount,
+    people: KeptPeople,
+    registry: Registry | None,
+    staged: Sequence[PublishedFile],
 ) -> Manifest:
     """Writes report and manifest, and publishes the release with one rename; returns the manifest as it is published."""
     run, source = known.run, known.source
     job = run.job
 
+    def examples(manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+        if job.target_address:
+            return examples_delivered(run, staged, manifest, terms)
+        return examples_of(f"release '{manifest.release}'", data_files(staging), manifest, terms)
+
     def finish() -> Manifest:
-        whole = complete(job, staging, manifest, counted)
+        whole = complete(job, staging, manifest, counted, examples)
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
         write_entry(run, whole, source, people, known.parts(known.columns) if registry else ())
         entry = registered(known, whole.release, registry) if registry else None

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from core.columns.records import marks
 from core.mondrian.recoding import Published
 from core.persons.digests import Digests
-from core.recoding.labels import Sets
+from core.recoding.classes import Sets
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments

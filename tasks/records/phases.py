@@ -73,6 +73,7 @@ def keep_record_people(run: Run, source: Source, domain: Artifact, recoding: Rec
     """Who is in which class of the records of every chunk, for the recount; nothing where the job names no person.
 
     Raises:
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         SourceError: a file changed since it was coded.
         PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.

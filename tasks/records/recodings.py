@@ -95,6 +95,7 @@ def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Sto
     Raises:
         PrivacyError: there are fewer than k, they do not fit the memory, or more would be suppressed than the limit allows.
         SourceError: CANON was asked for, and no QID is numerical.
+        HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
     """

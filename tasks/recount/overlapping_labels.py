@@ -90,8 +90,7 @@ def _masks(sides: Sides, one: Labels, sampled: NDArray[np.int64]) -> str:
     """Makes the table of values with the bits of the classes whose label covers them; returns its name."""
     masks = np.zeros(len(one.source), np.uint64)
     for number, label in enumerate(sampled.tolist()):
-        members = one.spans.sets.get(label, slice(one.spans.low[label], one.spans.high[label]))
-        masks[members] |= np.uint64(1) << np.uint64(number)
+        masks[one.spans.covered(label)] |= np.uint64(1) << np.uint64(number)
     mine = masks[one.order]
     places = np.flatnonzero(mine)
     table = f"masks_{one.number}"

@@ -107,7 +107,7 @@ def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequ
 
 def has_ranges(texts: Sequence[str | None]) -> bool:
     """Tells whether labels are ranges of numbers or dates, whatever the hierarchy is."""
-    return any(text is not None and text.startswith("[") for text in texts)
+    return any(text is not None and text.startswith(("[", "{[")) for text in texts)
 
 
 def way_of(job: Job, qid: QuasiIdentifier) -> str | None:

@@ -15,6 +15,7 @@ from schemas.release.manifest import Manifest
 from schemas.release.report import Report
 from schemas.release.terms import Terms
 from tasks.recount.recount import count_classes, file_faults, risk_faults
+from tasks.release.examples import examples_of
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.keyed import is_of_job
 from tasks.release.manifest import read_manifest
@@ -46,7 +47,7 @@ def report_again(release: Path, job: Job | None = None) -> Report:
     found = count_again(what, files, manifest, terms)
     if faults := again_faults(manifest, found):
         raise VerificationError(what, faults)
-    return make_report(manifest, terms, found)
+    return make_report(manifest, terms, found, examples_of(what, files, manifest, terms))
 
 
 def count_again(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> Recount:

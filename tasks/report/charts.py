@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from core.charts.bars import bars
 from core.charts.chart import Chart, Look
 from core.lattice.map import LatticeMap
-from core.lattice.picture import lattice_picture
+from core.lattice.page_picture import heights_within, nodes_within
 from schemas.release.report import Report, RiskFigure
 from schemas.release.terms import Band
 
@@ -74,6 +74,6 @@ def _shares_chart(
     return bars(chart, names, most=1.0, headed=False).inline()
 
 
-def lattice_chart(drawn: LatticeMap) -> str:
-    """Returns the picture of the lattice."""
-    return lattice_picture(drawn, stacked=True).inline("lattice")
+def lattice_charts(drawn: LatticeMap, width: int) -> tuple[str, str]:
+    """Returns the pictures of the lattice, its heights and its nodes around the chosen one, at most so many pixels wide."""
+    return heights_within(drawn, width).inline("lattice"), nodes_within(drawn, width).inline("lattice")

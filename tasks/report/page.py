@@ -12,12 +12,15 @@ from markupsafe import Markup
 from core.charts.colours import DARK_STYLE
 from schemas.errors.base import counted
 from schemas.release.report import Report
-from tasks.report.charts import lattice_chart, loss_chart, risk_chart, size_chart, size_rows
+from tasks.report.charts import lattice_charts, loss_chart, risk_chart, size_chart, size_rows
+from tasks.report.published import date_words
 from tasks.report.terms import map_of_report
 from tasks.store.keys import code_of, fingerprint_of
 
 TEMPLATE, SUMMARY = "report.html", "summary.html"
 SMALLEST_SHARE = 0.0001
+BROAD, SLIM = 900, 320
+"""Pixels that the page has for a picture on a screen or paper, and on a phone."""
 
 
 def render(report: Report) -> str:
@@ -41,7 +44,7 @@ def page(template: str, **context: Any) -> str:
 def report_code() -> str:
     """Returns the fingerprint of all that makes a report of a manifest: where it is another, a report made again may look otherwise."""
     texts = [(Path(__file__).parent / "templates" / name).read_text("utf-8") for name in (TEMPLATE, SUMMARY)]
-    return fingerprint_of(code_of("tasks.report.report"), code_of("tasks.report.page"), texts)
+    return fingerprint_of(*map(code_of, ("tasks.report.report", "tasks.release.examples", "tasks.report.page")), texts)
 
 
 @cache
@@ -56,17 +59,21 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size}
+    environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size, "date": date_words}
     return environment
 
 
 def _charts(report: Report) -> dict[str, str]:
     drawn = map_of_report(report)
+    broad, slim = (lattice_charts(drawn, width) if drawn else ("", "") for width in (BROAD, SLIM))
     return {
         "losses": loss_chart(report, percent),
         "sizes": size_chart(report, percent),
         "risks": risk_chart(report, percent),
-        "lattice": lattice_chart(drawn) if drawn else "",
+        "heights": broad[0],
+        "slim_heights": slim[0],
+        "nodes": broad[1],
+        "slim_nodes": slim[1],
     }
 
 

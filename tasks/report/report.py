@@ -1,4 +1,4 @@
-"""The report of a release, made of its manifest and the recount of its files: names, counts and words, never a cell value."""
+"""The report of a release, made of its manifest and the recount of its files: names, counts, words, and the examples that k share."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from schemas.job.method import METHODS
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import unclaimed_because
-from schemas.release.report import Asked, CameOut, Figure, Report, ReportedFile, ReportedQid, RiskFigure
+from schemas.release.report import Asked, CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.advice import advice_sentences
+from tasks.report.criteria import criteria_of
 from tasks.report.linked import linked_limits
+from tasks.report.published import published_columns_of
 from tasks.report.remainder import remainder_words
 from tasks.report.sentences import (
     certificate,
@@ -38,13 +40,14 @@ BANDS = (1, 2, 5, 10, 100, 1000)
 """Where bands of class sizes begin, in units of k."""
 
 
-def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
+def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tuple[Example, ...]) -> Report:
     """Returns what a release's report says.
 
     Args:
         manifest: What was made and measured.
         terms: What was asked; the manifest's, unless it is of a version that kept none.
         recount: What was counted in the written files.
+        examples: Published records, as far as they may be shown.
     """
     unit = Unit.of_release(manifest)
     return Report(
@@ -81,6 +84,10 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount) -> Report:
         passthrough=manifest.passthrough,
         source_name=manifest.source_name,
         run_by=manifest.run_by,
+        created=manifest.created,
+        columns=published_columns_of(manifest, terms),
+        examples=examples,
+        criteria=criteria_of(manifest, terms),
     )
 
 

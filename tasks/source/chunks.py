@@ -163,8 +163,16 @@ class Source(BaseModel):
 
         It depends on the records of the source, whatever files and chunks they come in.
         """
-        each = BYTES_BESIDE + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
-        return min(job.rows_per_file, max(max(job.task_memory // FILE_SHARE, LEAST_FILE) // each, 1))
+        return min(job.rows_per_file, max(max(job.task_memory // FILE_SHARE, LEAST_FILE) // self._published_bytes, 1))
+
+    @property
+    def _published_bytes(self) -> int:
+        return BYTES_BESIDE + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
+
+    def task_bytes(self, job: Job) -> int:
+        """Returns about how many bytes of records a task holds: those of the largest chunk, or of a data file and of a copy in order."""
+        largest = max((sum(piece.rows * piece.file.width for piece in chunk.pieces) for chunk in self.chunks), default=0)
+        return max(largest, 2 * min(self.file_rows(job), self.records) * self._published_bytes)
 
     @property
     def records(self) -> int:

@@ -1,4 +1,4 @@
-"""Sources in object stores: objects are listed and looked at."""
+"""Sources in object stores: files are listed and looked at."""
 
 from __future__ import annotations
 

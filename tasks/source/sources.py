@@ -18,6 +18,7 @@ from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
+from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.source.at_rest import at_rest, stat_of
 from tasks.source.chunks import Source, SourceFile
@@ -31,8 +32,6 @@ from tasks.source.sharing import chunks_of
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Store
 
-CHUNK_SHARE = 8
-"""Which part of the memory the records of a chunk may take, as far as row groups are small enough."""
 ASKED_AT_ONCE = 16
 """Objects that a store is asked about at a time."""
 LONGEST_NAME = 1000
@@ -100,8 +99,13 @@ def check_unchanged(source: Source) -> None:
             future.result()
 
 
-def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
-    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else."""
+def as_parquet(job: Job, file: Located, store: Store) -> Readable:
+    """Returns a file of the source, or the rows of a query, as Parquet: every step after this one reads nothing else.
+
+    Raises:
+        SourceError: it cannot be read, or does not fit the job.
+        StorageError: the disk is full or the folder cannot be written.
+    """
     convert = FORMATS[job.source.format].convert
     if convert is None:
         assert file.path is not None
@@ -112,7 +116,7 @@ def _as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
 
 def _read_here(job: Job, one: Located, store: Store) -> tuple[Readable, Footer]:
-    read = _as_parquet(job, one, store)
+    read = as_parquet(job, one, store)
     assert read.path is not None
     with at_rest(read.path, one.name, read.stat):
         return read, read_footer(read.path, one.name)

@@ -42,7 +42,8 @@ AT_HAND = re.compile(r"skald-work-[0-9a-f]{16}")
 KEPT = ("secret", "vaults/*", "registry/*", f"{BELOW}/*.json", f"{BELOW}/releases/*.record")
 _NAME = re.compile(rf"secret|(vaults|registry)/[^/.][^/]*|{BELOW}/[^/.][^/]*\.json|{BELOW}/releases/[^/.][^/]*\.record")
 REGISTRY = "registry/"
-LISTED = Step("listed", "tasks.store.bucket_work")
+# Bytes are copied as they are, whatever is read into them.
+LISTED = Step("listed", "schemas.hierarchies.hierarchy")
 
 
 class Kept(NamedTuple):

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from schemas.errors.base import StorageError
-from schemas.errors.folders import FolderError
+from schemas.errors.folders import BusyError, FolderError
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 
@@ -82,7 +82,8 @@ def locked(path: Path, how: int) -> Iterator[None]:
         how: As ``fcntl.flock`` takes it.
 
     Raises:
-        StorageError: another process holds it, and ``how`` says not to wait; the file cannot be opened, or is a link, which may lead to a
+        BusyError: another process holds it, and ``how`` says not to wait.
+        StorageError: the file cannot be opened, or is a link, which may lead to a
             file that is not ours.
     """
     try:
@@ -99,10 +100,10 @@ def locked(path: Path, how: int) -> Iterator[None]:
         try:
             fcntl.flock(descriptor, how)
         except OSError:
-            raise StorageError.busy(str(path.parent)) from None
+            raise BusyError.at_work(str(path.parent)) from None
         if not _is_named(path, opened):
             # Whoever held it has removed it meanwhile, and the next one may have made another.
-            raise StorageError.busy(str(path.parent))
+            raise BusyError.at_work(str(path.parent))
         os.fchmod(descriptor, PRIVATE_FILE)
         yield
     finally:

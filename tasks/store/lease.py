@@ -16,8 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from schemas.errors.base import StorageError
-from schemas.errors.folders import WorkError
+from schemas.errors.folders import BusyError, WorkError
 from schemas.errors.storage import ObjectStoreError
 from tasks.store.bucket import Bucket
 
@@ -124,12 +123,12 @@ def take(bucket: Bucket, clock: Clock | None = None, seconds: float = SECONDS) -
         clock.wait(seconds / LOOKS)
         before, (there, content) = there, _state(bucket)
         if content and content["owner"] and there != before:
-            raise StorageError.busy(bucket.address)
+            raise BusyError.at_work(bucket.address)
     generation = int(content["generation"]) + 1 if content else 1
     taken, said = clock.now(), _said(owner, generation, 0)
     tag = bucket.replace(NAME, said, there) if there else bucket.create(NAME, said)
     if tag is None:
-        raise StorageError.busy(bucket.address)
+        raise BusyError.at_work(bucket.address)
     return Lease(bucket, clock, seconds, generation, owner, tag, taken + seconds)
 
 

@@ -1,41 +1,70 @@
 """Reads and writes the Parquet tables that pass between steps, each checked before it is written.
 
-Tables of the whole source are checked by their Pandera schemas, value by value. Those of chunks, of which there may be thousands, are
-checked by what their columns' types say.
+Tables of the whole source are checked value by value. One that fails is put to Pandera, which names what is wrong with it. Those of
+chunks, of which there may be thousands, are checked by what their columns' types say.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-import pandera.polars as pandera
-import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pandera.errors import SchemaError, SchemaErrors
 
 from core.columns.column_types import in_utc
 from schemas.errors.base import StorageError
+from schemas.tables import ColumnSchema, TableSchema
 from tasks.store.store import Artifact, Store
 
 
-def checked(table: pa.Table, schema: pandera.DataFrameSchema, step: str) -> pa.Table:
+def checked(table: pa.Table, schema: TableSchema, step: str) -> pa.Table:
     """Returns the table if it satisfies the schema.
 
     Raises:
         StorageError: it does not; names the checks, never a value.
     """
-    try:
-        schema.validate(pl.DataFrame(table.cast(pa.schema([field.with_type(in_utc(field.type)) for field in table.schema]))), lazy=True)
-    except SchemaErrors as errors:
-        # The names of checks alone: Pandera's failure cases and its message hold cells.
-        raise StorageError.malformed(step, sorted({str(check) for check in errors.failure_cases["check"]})) from None
-    except SchemaError as error:
-        raise StorageError.malformed(step, [str(error.reason_code)]) from None
+    if not _holds(table, schema):
+        raise StorageError.malformed(step, _failures(table, schema))
     return table
 
 
-def write_table(path: Path, table: pa.Table, schema: pandera.DataFrameSchema, step: str, ascending: str | None = None) -> int:
+def _holds(table: pa.Table, schema: TableSchema) -> bool:
+    if set(table.column_names) != set(schema.columns) or table.num_columns != len(schema.columns):
+        return False
+    if not all(_fits(table[name], column) for name, column in schema.columns.items()):
+        return False
+    if not schema.unique:
+        return True
+    distinct = pa.TableGroupBy(table, list(schema.unique), use_threads=False).aggregate([])
+    return len(distinct) == len(table)
+
+
+def _fits(values: pa.ChunkedArray, column: ColumnSchema) -> bool:
+    if column.type is None:
+        return True
+    if values.type != column.type or values.null_count:
+        return False
+    bounds = pc.min_max(values).as_py()
+    return not len(values) or (bounds["min"] >= column.least and (column.most is None or bounds["max"] <= column.most))
+
+
+def _failures(table: pa.Table, schema: TableSchema) -> list[str]:
+    """Returns the names of the checks that a table fails; they alone are told, since Pandera's failure cases and its message hold cells."""
+    import polars as pl  # noqa: PLC0415 - with Pandera half a second, which a run that goes well does without
+    from pandera.errors import SchemaError, SchemaErrors  # noqa: PLC0415
+
+    frame = pl.DataFrame(table.cast(pa.schema([field.with_type(in_utc(field.type)) for field in table.schema])))
+    try:
+        schema.pandera().validate(frame, lazy=True)
+    except SchemaErrors as errors:
+        return sorted({str(check) for check in errors.failure_cases["check"]})
+    except SchemaError as error:
+        return [str(error.reason_code)]
+    return ["columns"]
+
+
+def write_table(path: Path, table: pa.Table, schema: TableSchema, step: str, ascending: str | None = None) -> int:
     """Writes a checked table and returns its number of rows.
 
     Args:

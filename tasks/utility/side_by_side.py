@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -11,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
+from core.evaluation.accuracy import FOLDS, folds_of
 from core.evaluation.utility import Contingency, Meaning, itself
 from tasks.store.database import quote
 
@@ -20,6 +22,22 @@ Side = tuple[str, Sequence[str]]
 
 
 Codes = list[NDArray[np.int64]]
+APART, LEAST_FOLD = 0.05, 0.1
+"""By how much the shares of folds may differ between the sides, and the least share of one."""
+
+
+class Drawn(NamedTuple):
+    """A sample of one side.
+
+    Attributes:
+        codes: By column, shape (n,): the number of each record's label.
+        folds: Shape (n,), below FOLDS.
+        held_out: Whether equal records of the two sides are in equal folds.
+    """
+
+    codes: Codes
+    folds: NDArray[np.int64]
+    held_out: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,16 +121,34 @@ class SideBySide:
             found.append(Contingency(*(rows[name].to_numpy().astype(np.int64) for name in ("one", "other", "records"))))
         return found[0], found[1]
 
-    def samples(self, qids: Sequence[Attribute], told: Attribute, seed: int) -> tuple[Codes, Codes]:
-        """Draws records of the source and of the release: the numbers of their labels, one array per QID, and the codes of the target."""
+    def samples(self, columns: Sequence[Attribute], split: Sequence[str], seed: int) -> tuple[Drawn, Drawn]:
+        """Draws records of the source and of the release: the numbers of their labels, one array per column, and the fold of each record.
+
+        Args:
+            columns: The columns.
+            split: Columns that both publish as they are: records that are equal in them fall into one fold on either side. None for folds
+                that are dealt out among the records of each side by itself.
+            seed: Of samples and folds.
+        """
         # Reservoirs are repeatable on one thread alone.
         self.connection.execute("SET threads = 1")
-        there = self._sample(self.source, [(f"domain_{one.number}", (one.domain.qid,)) for one in qids], told, seed)
-        return there, self._sample(self.release, [(one.table, one.columns) for one in qids], told, seed)
+        there = self._sample(self.source, [(f"domain_{one.number}", (one.domain.qid,)) for one in columns], split, seed)
+        published = self._sample(self.release, [(one.table, one.columns) for one in columns], split, seed)
+        if split and _alike(there, published):
+            return there, published
+        dealt = (one._replace(folds=folds_of(len(one.folds), seed), held_out=False) for one in (there, published))
+        return next(dealt), next(dealt)
 
-    def _sample(self, source: str, tables: Sequence[Side], told: Attribute, seed: int) -> Codes:
-        statement = sample_sql(source, [*tables, (told.table, told.columns)], len(told.domain.values), seed)
-        return [column.to_numpy().astype(np.int64) for column in self.connection.sql(statement).to_arrow_table().columns]
+    def _sample(self, source: str, tables: Sequence[Side], split: Sequence[str], seed: int) -> Drawn:
+        rows = self.connection.sql(sample_sql(source, tables, split, seed)).to_arrow_table()
+        *codes, folds = (column.to_numpy().astype(np.int64) for column in rows.columns)
+        return Drawn(codes, folds, bool(split))
+
+
+def _alike(there: Drawn, published: Drawn) -> bool:
+    """Tells whether both sides fill the same folds, each with enough: else the columns are written differently, or have too few values."""
+    shares = [np.bincount(one.folds, minlength=FOLDS) / max(len(one.folds), 1) for one in (there, published)]
+    return bool(np.abs(shares[0] - shares[1]).max() < APART and min(share.min() for share in shares) > LEAST_FOLD)
 
 
 def pairs_sql(source: str, first: Side, second: Side) -> str:
@@ -129,8 +165,11 @@ def pairs_sql(source: str, first: Side, second: Side) -> str:
     """
 
 
-def sample_sql(source: str, sides: Sequence[Side], classes: int, seed: int) -> str:
-    """Returns the statement that draws at most 200,000 records, as numbers of their labels, the target last; a null is no target."""
+def sample_sql(source: str, sides: Sequence[Side], split: Sequence[str], seed: int) -> str:
+    """Returns the statement that draws at most 200,000 records, as numbers of their labels, and a fold by what they hold in some columns.
+
+    It is right because a column that is published as it is holds the same values on both sides, and their text has the same digest.
+    """
     letters = [f"t{place}" for place in range(len(sides))]
     columns = ", ".join(
         f"{quote(name)} AS {letter}_{place}" for letter, (_, names) in zip(letters, sides, strict=True) for place, name in enumerate(names)
@@ -139,9 +178,10 @@ def sample_sql(source: str, sides: Sequence[Side], classes: int, seed: int) -> s
         f"JOIN {table} AS {letter} ON {_matches('drawn', letter, names)}" for letter, (table, names) in zip(letters, sides, strict=True)
     )
     numbers = ", ".join(f"{letter}.number AS n{place}" for place, letter in enumerate(letters))
+    fold = f"hash({', '.join(f'{quote(name)}::VARCHAR' for name in split)}) % {FOLDS}" if split else "0"
     return f"""
-        WITH drawn AS (SELECT {columns} FROM (FROM {source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE ({seed:d})))
-        SELECT {numbers} FROM drawn {joins} WHERE {letters[-1]}.number < {classes:d} ORDER BY ALL
+        WITH drawn AS (SELECT {columns}, {fold} AS fold FROM (FROM {source} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE ({seed:d})))
+        SELECT {numbers}, fold FROM drawn {joins} ORDER BY ALL
     """
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,8 +10,10 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.numbers import as_numbers
-from core.evaluation.accuracy import FOLDS, accuracy, majority
-from core.evaluation.utility import SANITY, draw_queries, generalised, relative_errors, total_variation
+from core.evaluation.accuracy import FOLDS, Examples, accuracies, majority
+from core.evaluation.counts import associations, counted_in, draw_counts
+from core.evaluation.features import BANDS, band_shares, bands_of, features_of
+from core.evaluation.utility import SANITY, Floats, draw_queries, generalised, itself, relative_errors, total_variation
 from schemas.errors.methods import UtilityError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
@@ -23,19 +25,28 @@ from tasks.source.opening import open_run
 from tasks.source.sources import read_source
 from tasks.store.database import connect
 from tasks.utility.labels import labels_of
-from tasks.utility.side_by_side import Attribute, SideBySide
+from tasks.utility.side_by_side import Attribute, Drawn, SideBySide
 
 MOST_CLASSES = 100
 MOST_CATEGORIES = 1000
+WIDTHS = (2, 3)
+"""Over how many QIDs counts are asked."""
 
 
 class ColumnUtility(BaseModel):
-    """One QID: mean NCP of the records in the files, and total variation between its values before and after, spread evenly."""
+    """One QID.
+
+    Attributes:
+        generalised: Mean NCP of the records in the files.
+        marginal: Total variation between its values before and after, spread evenly.
+        association: By how much Cramér's V with the other QIDs and the sensitive columns moved, in the mean.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     generalised: float
     marginal: float
+    association: float = 0.0
 
 
 class QueryErrors(BaseModel):
@@ -51,7 +62,18 @@ class QueryErrors(BaseModel):
 
 
 class Accuracy(BaseModel):
-    """Shares of records whose ``target`` a classifier tells rightly from the QIDs; ``majority`` is that of the most frequent value."""
+    """Shares of raw records of the source whose ``target`` is told rightly from the QIDs.
+
+    Attributes:
+        target: The column.
+        source: What is right of those who learnt from the source, the mean of the learners.
+        release: The same of those who learnt from the release.
+        majority: What is right for whoever always says the most frequent value.
+        learners: By learner, from source and release.
+        held_out: Whether nobody learnt from the records that were asked about, as far as what is published untreated can tell that.
+        source_records: Records of the source that were drawn.
+        release_records: The same of the release.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -59,12 +81,27 @@ class Accuracy(BaseModel):
     source: float
     release: float
     majority: float
+    learners: dict[str, tuple[float, float]]
+    held_out: bool
     source_records: int
     release_records: int
 
 
 class Utility(BaseModel):
-    """What a release is worth; figures only."""
+    """What a release is worth; figures only.
+
+    Attributes:
+        release: Its id.
+        records: Of the source.
+        released: In the files.
+        suppressed: By the manifest.
+        gcp: Mean penalty of all records of the source over the QIDs; a record that is not in the files counts 1, as in the manifest.
+        columns: By QID.
+        queries: Counts of a range and a category.
+        counts: Counts over two and over three QIDs, by how many.
+        association: By how much Cramér's V of every two columns moved, in the mean.
+        classifier: How well a column is told.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -72,8 +109,11 @@ class Utility(BaseModel):
     records: int
     released: int
     suppressed: int | None
+    gcp: float
     columns: dict[str, ColumnUtility]
     queries: QueryErrors
+    counts: dict[str, QueryErrors]
+    association: float
     classifier: Accuracy | None = None
 
 
@@ -111,21 +151,60 @@ def measure(job: Job, release: Path, queries: int, seed: int, target: str | None
             categories = [bench.category(len(qids) + source.payload.index(name), name) for name in job.columns.sensitive]
             # Queries draw pairs of columns, and a pair's table can have a row for each two values.
             asked = [*qids, *(one for one in categories if one.domain.size <= MOST_CATEGORIES)]
-            told = bench.category(len(qids) + source.payload.index(target), target) if target else None
+            if target and target not in job.columns.sensitive:
+                categories.append(bench.category(len(qids) + source.payload.index(target), target))
+            columns = [*qids, *categories]
+            told = next((place for place, one in enumerate(columns) if place >= len(qids) and one.domain.qid == target), None)
+            drawn = bench.samples(columns, [name for name in others if name != target], seed)
+            moved = _moved(columns, drawn)
+            released = int(qids[0].counts.sum())
+            wide = sum(generalised(one.meaning, one.counts) for one in qids) / len(qids) * released
             return Utility(
                 release=release.name,
                 records=source.records,
-                released=int(qids[0].counts.sum()),
+                released=released,
                 suppressed=manifest.suppressed if manifest else None,
-                columns={one.domain.qid: _column(one) for one in qids},
+                gcp=(wide + source.records - released) / source.records,
+                columns={one.domain.qid: _column(one, place, moved) for place, one in enumerate(qids)},
                 queries=_query_errors(bench, asked, queries, seed),
-                classifier=_accuracy(bench, qids, told, seed) if told else None,
+                counts={str(width): _count_errors(qids, drawn, (width, queries, seed), source.records) for width in WIDTHS},
+                association=float(np.mean(list(moved.values()))) if moved else 0.0,
+                classifier=None if told is None else _accuracy(columns, told, len(qids), drawn, seed),
             )
 
 
-def _column(one: Attribute) -> ColumnUtility:
+def _column(one: Attribute, place: int, moved: Mapping[tuple[int, int], float]) -> ColumnUtility:
     wide = generalised(one.meaning, one.counts)
-    return ColumnUtility(generalised=wide, marginal=total_variation(one.weights, one.meaning.spread(one.counts)))
+    mine = [apart for pair, apart in moved.items() if place in pair]
+    marginal = total_variation(one.weights, one.meaning.spread(one.counts))
+    return ColumnUtility(generalised=wide, marginal=marginal, association=float(np.mean(mine)) if mine else 0.0)
+
+
+def _moved(columns: Sequence[Attribute], drawn: tuple[Drawn, Drawn]) -> dict[tuple[int, int], float]:
+    """Returns by how much Cramér's V of every two columns differs between source and release."""
+    bands = [bands_of(one.domain, BANDS) for one in columns]
+    found = []
+    for side, meanings in zip(drawn, ([itself(one.domain.size) for one in columns], [one.meaning for one in columns]), strict=True):
+        found.append(associations(side.codes, [band_shares(*each) for each in zip(meanings, bands, strict=True)]))
+    return {pair: abs(value - found[1][pair]) for pair, value in found[0].items()}
+
+
+def _count_errors(qids: Sequence[Attribute], drawn: tuple[Drawn, Drawn], asked: tuple[int, int, int], records: int) -> QueryErrors:
+    """Returns the errors of counts over so many QIDs, of so many queries, by a seed."""
+    width, queries, seed = asked
+    numbers = [place for place, one in enumerate(qids) if as_numbers(one.domain.values) is not None]
+    counts = draw_counts(numbers, [one.weights for one in qids], width, queries, seed)
+    there, published = drawn
+    true = counted_in(counts, there.codes, [itself(one.domain.size) for one in qids]) * (records / len(there.folds))
+    released = int(qids[0].counts.sum())
+    estimated = counted_in(counts, published.codes, [one.meaning for one in qids]) * (released / len(published.folds))
+    return _errors(true, estimated, records, seed)
+
+
+def _errors(true: Floats, estimated: Floats, records: int, seed: int) -> QueryErrors:
+    errors = relative_errors(true, estimated, records)
+    mean, median = float(errors.mean()), float(np.median(errors))
+    return QueryErrors(queries=len(true), seed=seed, sanity=max(SANITY * records, 1.0), mean=mean, median=median)
 
 
 def _qids(bench: SideBySide, job: Job, coding: Coding, levels: dict[str, int] | None, release: Path) -> Iterator[Attribute]:
@@ -147,24 +226,36 @@ def _query_errors(bench: SideBySide, attributes: Sequence[Attribute], queries: i
         chosen, also = first.chosen(one.domain.size), second.chosen(other.domain.size)
         true[place] = there.total(chosen, also)
         estimated[place] = published.total(one.meaning.share(chosen), other.meaning.share(also))
-    records = int(attributes[0].weights.sum())
-    errors = relative_errors(true, estimated, records)
-    mean, median = float(errors.mean()), float(np.median(errors))
-    return QueryErrors(queries=queries, seed=seed, sanity=max(SANITY * records, 1.0), mean=mean, median=median)
+    return _errors(true, estimated, int(attributes[0].weights.sum()), seed)
 
 
-def _accuracy(bench: SideBySide, qids: Sequence[Attribute], told: Attribute, seed: int) -> Accuracy:
-    if not 2 <= len(told.domain.values) <= MOST_CLASSES:
-        raise UtilityError.no_classes(told.domain.qid, len(told.domain.values), MOST_CLASSES)
-    there, published = bench.samples(qids, told, seed)
-    if min(len(there[-1]), len(published[-1])) < FOLDS:
-        raise UtilityError.too_few_records(told.domain.qid, FOLDS)
-    places = [one.meaning.mean_code[codes] for one, codes in zip(qids, published[:-1], strict=True)]
+def _accuracy(columns: Sequence[Attribute], told: int, qids: int, drawn: tuple[Drawn, Drawn], seed: int) -> Accuracy:
+    """Learns from source and release what the target is, and asks about raw records of the source."""
+    target = columns[told]
+    if not 2 <= len(target.domain.values) <= MOST_CLASSES:
+        raise UtilityError.no_classes(target.domain.qid, len(target.domain.values), MOST_CLASSES)
+    which = told, len(target.domain.values)
+    raw, published = (_examples(columns[:qids], which, one, as_published=bool(side)) for side, one in enumerate(drawn))
+    if min(len(raw.target), len(published.target)) < FOLDS:
+        raise UtilityError.too_few_records(target.domain.qid, FOLDS)
+    own, other = accuracies(raw, raw, seed), accuracies(published, raw, seed)
     return Accuracy(
-        target=told.domain.qid,
-        source=accuracy(np.stack(there[:-1], axis=1).astype(np.float64), there[-1], seed),
-        release=accuracy(np.stack(places, axis=1), published[-1], seed),
-        majority=majority(there[-1]),
-        source_records=len(there[-1]),
-        release_records=len(published[-1]),
+        target=target.domain.qid,
+        source=float(np.mean(list(own.values()))),
+        release=float(np.mean(list(other.values()))),
+        majority=majority(raw.target),
+        learners={name: (share, other[name]) for name, share in own.items()},
+        held_out=drawn[1].held_out,
+        source_records=len(raw.target),
+        release_records=len(published.target),
     )
+
+
+def _examples(qids: Sequence[Attribute], target: tuple[int, int], drawn: Drawn, *, as_published: bool) -> Examples:
+    """Returns the records of a side whose target, a column of so many classes, is no null, as learners take them."""
+    told, classes = target
+    meanings = [one.meaning if as_published else itself(one.domain.size) for one in qids]
+    features = [features_of(meaning, one.domain) for meaning, one in zip(meanings, qids, strict=True)]
+    known = np.flatnonzero(drawn.codes[told] < classes)
+    table = np.concatenate([feature[codes[known]] for feature, codes in zip(features, drawn.codes, strict=False)], axis=1)
+    return Examples(table, drawn.codes[told][known], drawn.folds[known])

@@ -8,6 +8,8 @@ from core.recount.classes import Recount
 from schemas.release.evidence import DOCUMENTS
 from schemas.release.manifest import Manifest
 from schemas.release.terms import Terms
+from tasks.release.examples import examples_of
+from tasks.release.files import data_files
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
 
@@ -22,10 +24,16 @@ def report_faults(release: Path, manifest: Manifest, terms: Terms, recount: Reco
         manifest: Its manifest.
         terms: What was asked.
         recount: What was counted in its files.
+
+    Raises:
+        StorageError: the folder holds no data files, or the disk is full.
+        VerificationError: the files cannot be read.
+        EscapeError: links are among its entries.
     """
     if {one.code for one in manifest.documents} != {report_code()}:
         return [], [OTHER_CODE]
-    report = make_report(manifest, terms, recount)
+    examples = examples_of(f"'{release}'", data_files(release), manifest, terms)
+    report = make_report(manifest, terms, recount, examples)
     texts = dict(zip(DOCUMENTS, (render(report), report.model_dump_json(indent=2) + "\n"), strict=True))
     wrong = [name for name, text in texts.items() if (release / name).is_file() and (release / name).read_bytes() != text.encode()]
     return [f"{name} does not say what manifest and files do" for name in wrong], []

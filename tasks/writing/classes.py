@@ -33,8 +33,8 @@ from tasks.writing.people import Assigned, digests_in, keep_people
 from tasks.writing.runs import RunWriter, gathered, write_run
 
 RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
-ROUND_SHARE = 12
-"""Which part of the memory the records of a chunk take before they are set apart."""
+ROUND_SHARE = 6
+"""Which part of the memory the records of chunks take before they are set apart, all that are worked on at a time together."""
 
 
 def output_files(recoding: Recoding, rows_per_file: int) -> int:
@@ -53,8 +53,10 @@ def members_key(coding: Coding, artifacts: RecodingArtifacts, chunk: Chunk) -> K
     return MEMBERS.key(chunk.key, coding.key, artifacts.digests)
 
 
-def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store) -> Artifact:
-    """Assigns the records of a chunk to classes and sets them apart by output file.
+def rewrite_chunk(
+    job: Job, coding: Coding, artifacts: RecodingArtifacts, source: Source, chunk: Chunk, store: Store, most: int
+) -> Artifact:
+    """Assigns the records of a chunk to classes and sets them apart by output file, ``most`` bytes of them at a time.
 
     Raises:
         SourceError: the file changed since phase 1.
@@ -68,7 +70,7 @@ def rewrite_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, source
         recoding = load_recoding(job, coding, artifacts, store)
         first, spread = first_files(recoding.sizes, source.file_rows(job))
         found: list[Assigned] = []
-        with RunWriter(path, int((first + spread).max(initial=0)), job.task_memory // ROUND_SHARE) as run:
+        with RunWriter(path, int((first + spread).max(initial=0)), most) as run:
             for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
                 released = classes[classes >= 0]
                 found.append((classes, links_of(job, source, recoding.labels, released, payload) if job.columns.person else []))

@@ -29,16 +29,17 @@ def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifa
     run.recoded = domain, recoding
     coding = load_coding(run.job, domain, run.store)
     key = partial(releases.run_key, run.job, coding, recoding, source)
-    runs = map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store)
+    most = run.job.task_memory // (releases.ROUND_SHARE * run.workers)
+    runs = map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store, most)
     run.members = [releases.members_of_chunk(run.job, coding, recoding, source, chunk, run.store) for chunk in source.chunks]
     return runs
 
 
 def _rewrite(
-    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, chunks: Sequence[Chunk]
+    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, most: int, chunks: Sequence[Chunk]
 ) -> list[Artifact]:
     coding = load_coding(job, domain, store)
-    return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store) for chunk in chunks]
+    return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store, most) for chunk in chunks]
 
 
 def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> KeptPeople:

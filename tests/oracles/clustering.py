@@ -80,22 +80,25 @@ def cost_of(records: Records, ways: Sequence[str | None], members: Sequence[int]
         way = given or ("interval" if numerical and not records.hierarchies[qid].least else "hierarchy")
         held = round(UNIT / size) * len(values) if len(values) > 1 else 0
         if way == "set":
-            total += 9 * UNIT if None in values and len(values) > 1 else 9 * held
+            total += 9 * held
             continue
         published = round(UNIT * label_cost(records, qid, way, values, members))
+        if len(values) > 1 and None in values:
+            # The null is one value more, and so is a value that stands alone.
+            published = min(max(published, round(UNIT / size)) + round(UNIT / size), UNIT)
         counted = way == "prefix" or not (numerical or way == "interval")
         total += 8 * published + held if counted else 9 * published
     return total
 
 
 def label_cost(records: Records, qid: int, way: str, values: set[Any], members: Sequence[int]) -> float:
-    """The share of the domain that the label of some values covers, 0 for a single one."""
+    """The share of the domain that the label of some values covers, nulls apart; 0 for a single one."""
     domain, hierarchy = records.domains[qid], records.hierarchies[qid]
     known, size = domain.values.to_pylist(), domain.size
-    if len(values) == 1 and not (way == "hierarchy" and hierarchy.least):
+    by_level, mixed = way == "hierarchy", len(values) > 1 and None in values
+    values = values - {None} if mixed else values
+    if len(values) == 1 and not (by_level and (hierarchy.least or mixed)):
         return 0.0
-    if way != "hierarchy" and None in values:
-        return 1.0
     if way == "interval":
         # Each end is a whole number of small units.
         ends = [round((value - known[0]) / (known[-1] - known[0]) * UNIT) for value in (max(values), min(values))]
@@ -104,10 +107,13 @@ def label_cost(records: Records, qid: int, way: str, values: set[Any], members: 
         texts = [str(value) for value in values]
         shared = next((n for n in range(min(map(len, texts)), 0, -1) if len({text[:n] for text in texts}) == 1), 0)
         return sum(str(value).startswith(texts[0][:shared]) for value in known) / size if shared else 1.0
-    codes = [records.codes[member, qid] for member in members]
-    level = next(n for n in range(hierarchy.least, hierarchy.levels) if len({hierarchy.groups[n][code] for code in codes}) == 1)
+    codes = [code for member in members if (code := records.codes[member, qid]) < len(known) or not mixed]
+    least = max(hierarchy.least, int(mixed and records.numerical[qid]))
+    level = next(n for n in range(least, hierarchy.levels) if len({hierarchy.groups[n][code] for code in codes}) == 1)
     covered = [code for code in range(size) if hierarchy.groups[level][code] == hierarchy.groups[level][codes[0]]]
     numbers = [known[code] for code in covered if code < len(known)]
+    if level == hierarchy.top:
+        return float(size > 1)
     if records.numerical[qid] and known[-1] != known[0]:
         return float((max(numbers) - min(numbers)) / (known[-1] - known[0])) if len(covered) > 1 else 0.0
     return len(covered) / size if len(covered) > 1 else 0.0

@@ -113,8 +113,8 @@ add("files are listed in another order, all anew", changed(lambda said: said["fi
 
 # What nothing in a release contradicts: times and versions, names, what the search and earlier runs found, the source as it was.
 for field, value in {
-    "created": "2001-01-01T00:00:00+00:00", "seconds": {"source": 1.0}, "peak_rss": 1, "versions.skald": "9.9", "run_by": "Bob",
-    "source_name": "Census", "evolved": {"age": "text"}, "unmeasured_overlaps": 7, "inputs": "0" * 32, "increment": None,
+    "created": "2001-01-01T00:00:00+00:00", "seconds": {"source": 1.0}, "peak_rss": 1, "workers": 7, "versions.skald": "9.9",
+    "run_by": "Bob", "source_name": "Census", "evolved": {"age": "text"}, "unmeasured_overlaps": 7, "inputs": "0" * 32, "increment": None,
     "job": "0" * 64, "sources.0.digest": "0" * 64, "search.evaluated": 1,
     "loss.dm_all": 1, "overlaps": [{"release": "people-0123456789abcdef", "k": 5, "shared": 9, "added": 0, "removed": 0}],
 }.items():  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from schemas.release.evidence import listing
 from schemas.release.manifest import Document, Manifest
+from tasks.release.examples import examples_of
 from tasks.report.again import count_again
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
@@ -103,7 +104,7 @@ def _report_anew(release: Path, manifest: Manifest) -> None:
     try:
         assert manifest.asked is not None
         recount = count_again("it", data(release), manifest, manifest.asked)
-        made = make_report(manifest, manifest.asked, recount)
+        made = make_report(manifest, manifest.asked, recount, examples_of("it", data(release), manifest, manifest.asked))
         texts = {"report.html": render(made), "report.json": made.model_dump_json(indent=2) + "\n"}
     except Exception:
         return

@@ -20,11 +20,13 @@ from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, PrefixHie
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
 from schemas.job.columns import QuasiIdentifier
+from schemas.release.labels import NULL_MEMBER
 from schemas.release.manifest import MASK
 
 _NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)"
 _RANGE = re.compile(rf"\[{_NUMBER} - {_NUMBER}([\])])")
 _BEYOND = re.compile(rf"(<=|<|>=) {_NUMBER}")
+_BESIDE_NULL = re.compile(rf"(?s)\{{(.+), {NULL_MEMBER}\}}")
 _UNITS = {
     "day": r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}",
     "month": r"-?[0-9]{4,}-[0-9]{2}",
@@ -51,7 +53,13 @@ def telling_labels(qid: QuasiIdentifier, labels: Iterable[object], folder: Path)
     rule = entry_of(qid.hierarchy).recount_rule
     # Nothing is known of another kind that could excuse a label.
     allows: Rule = rule(qid, folder) if rule else lambda label: False
-    return sum(not (label is None or label == MASK or (isinstance(label, str) and allows(label))) for label in labels)
+    return sum(not (label is None or label == MASK or (isinstance(label, str) and _allows(allows, label))) for label in labels)
+
+
+def _allows(rule: Rule, label: str) -> bool:
+    """Tells whether a label may be published, or beside nulls what stands there: ``{[20 - 29], null}``."""
+    beside = _BESIDE_NULL.fullmatch(label)
+    return rule(label) or (beside is not None and rule(beside[1]))
 
 
 def telling_pairs(qid: QuasiIdentifier, pairs: Iterable[tuple[Bound, Bound]]) -> int:

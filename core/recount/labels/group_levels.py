@@ -47,13 +47,22 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
         raise HierarchyError.wrong_type(name, spec.kind, f"values that {spec.kind} can group", str(values.type), remedy) from None
     present = values.is_valid().to_pylist()
     whole: list[Hashable] = ["*"] * len(values)
-    return [_with_null(level, present) for level in levels] + [whole]
+    own = _groups_of_null(name, spec, folder)
+    return [_with_null(level, present, own[number] if own else None) for number, level in enumerate(levels)] + [whole]
 
 
-def _with_null(level: Sequence[Hashable], present: Sequence[bool]) -> list[Hashable]:
+def _groups_of_null(name: str, spec: HierarchySpec, folder: Path) -> Sequence[str]:
+    """Returns the groups of the leaf that stands for nulls, finest first; none where they are a group of their own."""
+    if not isinstance(spec, CsvHierarchy | TreeHierarchy) or spec.nulls is None:
+        return ()
+    return next((row[1:] for row in rows_of_lists(name, spec, folder) if row[0] == spec.nulls), ())
+
+
+def _with_null(level: Sequence[Hashable], present: Sequence[bool], own: str | None) -> list[Hashable]:
     groups = iter(level)
     # In a pair, so that no group can be taken for the null's, whatever it is named by.
-    return [("of values", next(groups)) if there else None for there in present]
+    null = None if own is None else ("of values", own)
+    return [("of values", next(groups)) if there else null for there in present]
 
 
 def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: Path) -> Levels:

@@ -171,7 +171,9 @@ def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Arr
     listed = {row[0]: row for row in rows_of_lists(name, spec, folder)}
     spelt = written(values)
     found = [next((listed[text] for text in texts if text in listed), None) for texts in spelt]
-    keys = [(row is None, tuple(reversed(row)) if row else (texts[0],)) for row, texts in zip(found, spelt, strict=True)]
+    # The groups of the null stand last, so that it is beside them.
+    own = listed.get(spec.nulls, ()) if spec.nulls is not None else ()
+    keys = [(bool(own) == (row is not None), _place(row or texts[:1], own)) for row, texts in zip(found, spelt, strict=True)]
     positions = _sorted_by(keys)
     spans: dict[str, Span] = {}
     values_at: dict[str, Span] = {}
@@ -181,4 +183,12 @@ def axis_of_groups(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Arr
         for label in row[1:] if row else ():
             low, high = spans.get(label, (place, place + 1))
             spans[label] = min(low, place), max(high, place + 1)
+    for label in own[1:]:
+        spans[label] = spans.get(label, (len(values), 0))[0], len(values) + 1
     return Axis(positions, values_at.get, (spans.get,), _pieces(values_at))
+
+
+def _place(row: Sequence[str], own: Sequence[str]) -> tuple[tuple[bool, str], ...]:
+    """Returns what a value is sorted by: its groups from the coarsest, those that are the null's own behind others, and then itself."""
+    groups = [(bool(own) and label == own[level], label) for level, label in enumerate(row) if level]
+    return (*reversed(groups), (False, row[0]))

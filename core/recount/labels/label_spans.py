@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,12 +15,15 @@ from numpy.typing import NDArray
 from core.recount.labels.label_readers import Axis
 from core.recount.labels.value_scales import Span
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
+from schemas.release.labels import NULL_MEMBER
 from schemas.release.manifest import MASK
 
 NOTHING: Span = (0, 0)
 DIGITS = 15
 """Decimal digits that a float surely keeps."""
 Places = NDArray[np.int64]
+_BESIDE_NULL = f", {NULL_MEMBER}}}"
+_QUOTED = re.compile(rf'(?s)"((?:"*|.*, ){NULL_MEMBER}"*)"')
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +34,33 @@ class Spans:
         low: Shape (labels,), int64: the first position that a label covers.
         high: Shape (labels,), int64: the position after the last one; ``low`` where a label covers nothing.
         sets: By label, ascending, the positions that it covers, where some between its first and its last one are not among them.
+        nulls: Ascending, the labels that cover nulls, the last position, besides; none of them is a set.
+        null: The last position, that of the null.
     """
 
     low: Places
     high: Places
     sets: dict[int, Places] = field(default_factory=dict)
+    nulls: Places = field(default_factory=lambda: np.empty(0, np.int64))
+    null: int = 0
+
+    @property
+    def ends(self) -> Places:
+        """The position after the last one that each label covers, shape (labels,)."""
+        found = self.high.copy()
+        found[self.nulls] = self.null + 1
+        return found
+
+    def covered(self, label: int) -> Places:
+        """Returns the positions that a label covers, ascending."""
+        members = self.sets.get(label)
+        if members is None:
+            members = np.arange(self.low[label], self.high[label])
+        return np.append(members, self.null) if label in self.nulls else members
 
     def owners(self, size: int) -> Places | None:
         """Returns the label that covers each of so many positions, -1 for none; None where one is covered by several labels."""
-        if self.sets:
+        if self.sets or len(self.nulls):
             return None
         some = np.flatnonzero(self.high > self.low)
         order = some[np.argsort(self.low[some], kind="stable")]
@@ -63,23 +85,58 @@ def _within(low: Places, high: Places) -> Places:
 
 
 def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
-    """Reads labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it."""
+    """Reads labels: null is the nulls, ``*`` anything, ``{a, b}`` a set, and all else a value or what the hierarchy makes of it.
+
+    ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
+    """
     null = len(axis.positions)
     spans = np.zeros((len(labels), 2), np.int64)
     sets: dict[int, Places] = {}
+    nulls = []
     for number, label in enumerate(labels):
         if label is None:
             spans[number] = null, null + 1
         elif label == MASK:
             spans[number] = 0, null + 1
         else:
-            found = [span for read in (axis.exact, *axis.others) if (span := read(label)) and span[1] > span[0]]
-            members = _members(label, axis)
-            if members is not None and not found:
+            found, members = _read(label, axis), _members(label, axis)
+            beside, inner = _beside_null(label, axis, null)
+            if beside and members is None and inner is None and found == NOTHING:
+                nulls.append(number)
+                found = beside
+            else:
+                members = _joined([members, inner, np.append(np.arange(*beside), null) if beside else None])
+            if members is not None and found == NOTHING:
                 sets[number] = members
-            ends = [*found, *(NOTHING if members is None else (int(members[0]), int(members[-1]) + 1),)]
-            spans[number] = _hull(ends)
-    return Spans(spans[:, 0], spans[:, 1], sets)
+            spans[number] = _hull([found, NOTHING if members is None else (int(members[0]), int(members[-1]) + 1)])
+    return Spans(spans[:, 0], spans[:, 1], sets, np.array(nulls, np.int64), null)
+
+
+def _read(label: str, axis: Axis) -> Span:
+    """Returns what a label that is no set covers, in whatever way it may be read."""
+    return _hull([span for read in (axis.exact, *axis.others) if (span := read(label))])
+
+
+def _beside_null(label: str, axis: Axis, null: int) -> tuple[Span | None, Places | None]:
+    """Returns what stands beside the null in a label such as ``{[20 - 29], null}``, or what ``{a, b, null}`` lists; None for neither."""
+    if not (label.startswith("{") and label.endswith(_BESIDE_NULL)):
+        return None, None
+    inner = label[1 : -len(_BESIDE_NULL)]
+    members = _members(f"{{{inner}}}", axis) if ", " in inner else None
+    if members is not None:
+        return None, np.append(members, null)
+    span = _read(_unquoted(inner), axis)
+    return None if span == NOTHING else span, None
+
+
+def _joined(parts: Sequence[Places | None]) -> Places | None:
+    some = [part for part in parts if part is not None]
+    return np.unique(np.concatenate(some)) if some else None
+
+
+def _unquoted(member: str) -> str:
+    """Returns the value that a member of a set is."""
+    return found[1] if (found := _QUOTED.fullmatch(member)) else member
 
 
 def pair_labels(pairs: Sequence[tuple[str | None, str | None]], *, closed: bool, levels: bool) -> list[str | None]:
@@ -138,7 +195,7 @@ def _members(label: str, axis: Axis) -> Places | None:
         (first, last): span
         for first in range(len(pieces))
         for last in range(first + 1, min(first + axis.pieces, len(pieces)) + 1)
-        if (span := axis.exact(", ".join(pieces[first:last]))) and span[1] > span[0]
+        if (span := axis.exact(_unquoted(", ".join(pieces[first:last])))) and span[1] > span[0]
     }
     starts, ends = {0}, {len(pieces)}
     # Ascending, so that every way to a piece has been gone when it is its turn.

@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
-from tasks.engine.calls import in_task
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups, workers_elsewhere
 from tasks.source.locations import Located, Readable
@@ -106,7 +105,7 @@ def _looked(job: Job, store: Store, one: Located) -> Look:
         with pinned(one.name, one.stat) as file:
             return _look(Readable(None, digest, one.stat), footer_of(file, one.name))
     with _spooled(store, one) as (path, digest):
-        read: Readable = convert(in_task(job), one._replace(path=path, digest=digest), store)
+        read: Readable = convert(job.in_task(), one._replace(path=path, digest=digest), store)
     assert read.path is not None
     return _look(read, read_footer(read.path, one.name))
 

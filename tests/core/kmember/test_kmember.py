@@ -18,8 +18,8 @@ from core.kmember.partition import Effort, Members, record_digests
 from core.kmember.prices import Labels, label_prices
 from core.mondrian.partition import Axis
 from core.persons.crowd import Crowd
+from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
-from core.recoding.labels import Sets
 from tests.laws import tried
 from tests.oracles import clustering as oracle
 from tests.oracles.records import Records as Table

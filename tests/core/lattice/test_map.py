@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.charts.picture import width_of
 from core.lattice.lattice import CUT, FAILS, PASSES, Lattice
 from core.lattice.map import BOUNDED, FAILED, MOST_ABREAST, PASSED, STATUSES, UNEXAMINED, above_root, map_of, statuses_of
+from core.lattice.page_picture import heights_within, nodes_within
 from core.lattice.picture import lattice_picture
 
 
@@ -92,3 +94,33 @@ def test_the_next_nodes_are_drawn_however_many_they_are() -> None:
     drawn = map_of("job", [f"q{axis}" for axis in range(axes)], np.zeros((2,) * axes, np.int8), (0,) * axes)
     assert sum(sum(one.node) == 1 for one in drawn.drawn) == axes
     assert not any(sum(one.node) > 1 for one in drawn.drawn)
+
+
+@given(lattices(), st.sampled_from([320, 900]))
+def test_pictures_for_a_page_are_well_formed_and_hold_the_chosen_node_and_its_neighbours(
+    case: tuple[np.ndarray, tuple[int, ...]], width: int
+) -> None:
+    statuses, node = case
+    drawn = map_of("<job>", [f"q<{number}>" for number in range(statuses.ndim)], statuses, node)
+    heights, nodes = (ET.fromstring(picture(drawn, width).alone()) for picture in (heights_within, nodes_within))
+    texts = [text.text for text in nodes.iter("{http://www.w3.org/2000/svg}text")]
+    near = [one.node for one in drawn.drawn if abs(sum(one.node) - sum(node)) <= 1]
+    assert {" ".join(map(str, one)) for one in near} <= set(texts)
+    assert sum((text.text or "").endswith(", chosen") for text in heights.iter("{http://www.w3.org/2000/svg}text")) == 1
+
+
+@pytest.mark.parametrize("width", [320, 900])
+@pytest.mark.parametrize("shape", [(2, 2), (9,) * 5, (2,) * 15])
+def test_pictures_for_a_page_are_not_wider_than_it(shape: tuple[int, ...], width: int) -> None:
+    drawn = map_of("job", [f"a long name of column {number}" for number in range(len(shape))], np.zeros(shape, np.int8), (1,) * len(shape))
+    for picture in (heights_within(drawn, width), nodes_within(drawn, width)):
+        written = picture.alone()
+        assert picture.width == width
+        boxes = [(float(x), float(size)) for x, size in re.findall(r"<rect x='([\d.-]+)'[^>]* width='([\d.]+)'", written)]
+        assert all(x >= 0 and x + size <= width for x, size in boxes)
+        words = re.findall(r"<text x='([\d.-]+)'[^>]* text-anchor='(\w+)' font-size='(\d+)'[^>]*>([^<]*)<", written)
+        for x, anchor, size, said in words:
+            long = width_of(said, int(size)) * {"start": 1, "middle": 0.5, "end": 0}[anchor]
+            assert float(x) + long <= width + 1, said
+        # A page of paper holds each.
+        assert picture.height < 1.4 * 900

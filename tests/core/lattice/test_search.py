@@ -238,6 +238,13 @@ def test_a_crowd_never_counts_more_cells_than_there_are_and_misses_few(data: st.
     for _ in range(2):
         crowd.add(bundles, codes)
     assert crowd.at_least <= example.histogram(node).cells
+    shares = 1 << data.draw(st.integers(0, Crowd.bytes_for(most).bit_length() - 1))
+    shared = Crowd(finest.node, node, example.hierarchies, most, shares)
+    for share in range(shares):
+        if share:
+            shared.turn()
+        shared.add(bundles, codes)
+    assert shared.at_least == crowd.at_least
     roomy = Crowd(finest.node, node, example.hierarchies, 1 << 16)
     roomy.add(bundles, codes)
     assert roomy.at_least == example.histogram(node).cells

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.recoding.classes import Sets
+from core.recoding.ends import shared_ends
 from core.recoding.generalisation import generalise
-from core.recoding.labels import Sets
-from tests.oracles.hierarchies import built, domain_of
+from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 
 def labels(way: str, classes: list[list[Any]], dtype: pa.DataType, spec: dict | None = None) -> list[Any]:
@@ -44,7 +46,9 @@ def test_common_prefix_does_not_depend_on_the_order_of_records() -> None:
         (["10010"], "10010", 0),
         (["10010", "20010"], "*", 1),
         (["1001", "10010"], "1001*", 2 / 6),
-        ([None, "10010"], "*", 1),
+        ([None, "10010"], "{10010, null}", 2 / 6),
+        ([None, "10010", "10020"], "{100**, null}", 5 / 6),
+        ([None, "10010", "20010"], "*", 1),
         ([None, None], None, 0),
     ],
 )
@@ -61,11 +65,14 @@ def test_a_prefix_is_the_longest_that_all_values_share(classes: list[list[str | 
         if len(set(values)) == 1:
             assert (label, penalty) == (values[0], 0)
             continue
-        texts = [value or "" for value in values]
+        texts = [value for value in values if value is not None]
         stem = "".join(letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*texts, strict=False)))
         longest = max(map(len, texts))
-        assert label == (stem + "*" * (longest - len(stem)) if stem else "*")
-        assert penalty == (sum(value is not None and value.startswith(stem) for value in every) / len(every) if stem else 1)
+        common = stem + "*" * (longest - len(stem)) if stem or len(set(texts)) == 1 else "*"
+        alike = sum(value is not None and value.startswith(stem) for value in every) if len(set(texts)) > 1 else 1
+        mixed = None in values and common != "*"
+        assert label == (f"{{{common}, null}}" if mixed else common)
+        assert penalty == pytest.approx((alike + mixed) / len(every) if common != "*" else 1)
 
 
 def test_each_way_publishes_what_the_paper_says() -> None:
@@ -82,7 +89,26 @@ def test_constants_negative_numbers_and_nulls_are_published(way: str) -> None:
     spec = {"widths": [10]}
     assert labels(way, [[-7, -7]], pa.int64(), spec) == (["-7"])
     assert labels(way, [[None, None]], pa.int64(), spec) == [None]
-    assert labels(way, [[-7, None], [-7]], pa.int64(), spec) == ["*", "-7"]
+    assert labels(way, [[-7, None], [-7]], pa.int64(), spec) == ["{[-10 - -1], null}" if way == "hierarchy" else "{-7, null}", "-7"]
+
+
+@pytest.mark.parametrize("way", ["hierarchy", "prefix", "set"])
+def test_a_value_that_is_written_as_null_is_told_from_one(way: str) -> None:
+    classes = [["null", None], ['"null"', None], ["b, null", None], [None, None], ["null", "null"]]
+    expected = ['{"null", null}', '{""null"", null}', '{"b, null", null}', None, "null"]
+    assert labels(way, classes, pa.string()) == expected
+    # A value that looks like such a set itself: nothing could tell the two apart.
+    assert labels(way, [["a", None], ["{a, null}"]], pa.string()) == ["*", "{a, null}"]
+
+
+def test_one_number_beside_nulls_is_told_as_an_end_of_a_range_may_be() -> None:
+    """Fewer than k people may have it, so that only what k share is told."""
+    domain = domain_of([1, 5, 30], pa.int64(), nulls=4)
+    domain = replace(domain, counts=np.array([1, 1, 9]))
+    hierarchy, sets = built({"widths": [10]}, domain), Sets.of(np.array([0, 0, 1, 1], np.int32))
+    ends = shared_ends(domain, quasi_identifier({"widths": [10]}).hierarchy, 2)
+    made = generalise("interval", np.array([0, 3, 2, 3]), sets, domain, hierarchy, "text", ends)
+    assert made.columns["x"].to_pylist() == ["{<= 19, null}", "{30, null}"]
 
 
 def test_intervals_of_words_are_refused() -> None:

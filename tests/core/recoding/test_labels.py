@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.clustering.recoding import Publication, recode_records
-from core.recoding.labels import Sets, Style, label_qid
+from core.recoding.classes import Sets
+from core.recoding.labels import Style, label_qid
 from core.recoding.recoding import SUPPRESSED
 from tests.oracles.hierarchies import built, domain_of, published
 from tests.oracles.records import Records, mixed_records
@@ -33,8 +34,16 @@ def expected_label(records: Records, qid: int, members: list[int]) -> str | None
     values = {records.rows[member][qid] for member in members}
     if len(values) == 1:
         return None if None in values else str(values.pop())
+    if None not in values:
+        return label_of_values(records, qid, members)
+    beside = label_of_values(records, qid, [member for member in members if records.rows[member][qid] is not None])
+    return "*" if beside == "*" else f"{{{beside}, null}}"
+
+
+def label_of_values(records: Records, qid: int, members: list[int]) -> str | None:
+    values = {records.rows[member][qid] for member in members}
     if records.numerical[qid]:
-        return "*" if None in values else f"[{min(values)} - {max(values)}]"
+        return f"[{min(values)} - {max(values)}]" if len(values) > 1 else str(values.pop())
     hierarchy = records.hierarchies[qid]
     level = next(
         level for level in range(hierarchy.levels) if len({hierarchy.groups[level][records.codes[member, qid]] for member in members}) == 1
@@ -83,7 +92,7 @@ def test_sets_name_the_values_of_a_class(table: tuple[Records, np.ndarray]) -> N
         for number, text in enumerate(label.columns[hierarchy.qid].to_pylist()):
             values = {records.rows[member][qid] for member in np.flatnonzero(classes == number)}
             if len(values) > 1:
-                assert text == ("*" if None in values else "{" + ", ".join(sorted(values)) + "}")
+                assert text == "{" + ", ".join([*sorted(values - {None}), *(["null"] if None in values else [])]) + "}"
             else:
                 assert text == values.pop()
 
@@ -97,6 +106,9 @@ def test_bounds_are_two_columns_of_the_type_of_the_values() -> None:
     assert label.columns["x_high"].to_pylist() == [20, None, None]
     assert label.columns["x_low"].type == pa.int32()
     assert label.penalties.tolist() == [0.5, 0, 1]
+    text = label_qid(np.array([0, 1, 3, 3, 2, 3]), sets, domain, hierarchy, Style())
+    assert text.columns["x"].to_pylist() == ["[10 - 20]", None, "{30, null}"]
+    assert text.penalties.tolist() == [0.5, 0, 0.5]
 
 
 def test_a_block_of_the_listing_publishes_the_groups_of_its_level() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.column_types import working
+from core.recoding.classes import QidLabels, Sets
 from core.recoding.generalisation import generalise
-from core.recoding.labels import QidLabels, Sets
 from core.recoding.recoding import Intervals
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
@@ -41,13 +42,13 @@ def as_text(labels: pa.Array) -> list[str | None]:
 
 
 def covered(spans: Spans, label: int) -> list[int]:
-    return spans.sets.get(label, np.arange(spans.low[label], spans.high[label])).tolist()
+    return spans.covered(label).tolist()
 
 
 def reading(
     spec: Mapping[str, Any], values: pa.Array, labels: Sequence[str | None], folder: Path = Path(), *, prefix: bool = False
 ) -> Spans:
-    ranges = any(label is not None and label.startswith("[") for label in labels)
+    ranges = any(label is not None and label.startswith(("[", "{[")) for label in labels)
     axis = label_axis(quasi_identifier(spec), values, folder, ranges=ranges, beginnings=prefix)
     assert sorted(axis.positions.tolist()) == list(range(len(values)))
     spans = read_labels(axis, labels)
@@ -169,6 +170,10 @@ LOCAL: dict[str, tuple[dict[str, Any], st.SearchStrategy[Any], pa.DataType]] = {
     "days": ({"date": ["month", "year"]}, DAYS, pa.date32()),
     "moments": ({"date": ["day", "year"]}, MOMENTS, pa.timestamp("us")),
     "instants": ({"date": ["day", "year"]}, MOMENTS, pa.timestamp("us", "Europe/Zurich")),
+    "words that look like nulls": (
+        {"tree": {"A": {"a": ["a", "null"], "d": ['"null"', "b, null"]}, "B": {"e": ['"b, null"', "null, null"], "f": ["b", 'x"null"']}}},
+        st.sampled_from(["a", "null", '"null"', "b, null", '"b, null"', "null, null", 'x"null"', "b"]), pa.string(),
+    ),
     "words": ({"tree": {"A": {"a": ["a", "b, c"], "d": ["{d}", "[1 - 2]"]}, "*": {"e": ["b", "c", "a, b", "*"]}}}, st.sampled_from(
         ["a", "b, c", "{d}", "[1 - 2]", "b", "c", "a, b", "*"]), pa.string()),
 }  # fmt: skip
@@ -194,6 +199,23 @@ def test_whatever_a_class_publishes_covers_all_values_that_it_holds(kind: str, w
     spans = reading(spec, values, published(found), prefix=way == "prefix")
     for label in range(len(spans.low)):
         assert set(codes[classes == label]) <= set(covered(spans, label))
+
+
+@pytest.mark.few(20)
+@pytest.mark.parametrize("kind", LOCAL)
+@given(data=st.data())
+def test_no_two_sets_are_written_alike(kind: str, data: st.DataObject) -> None:
+    """Whatever values look like: two classes of other values, or one with nulls and one without, never publish the same set."""
+    spec, drawn, dtype = LOCAL[kind]
+    values = distinct(data.draw(st.lists(drawn, min_size=2, max_size=4)), dtype)
+    domain, null = domain_of(values, nulls=1), len(values)
+    held = [picked for size in range(1, null + 2) for picked in combinations(range(null + 1), size)]
+    codes = np.array([code for picked in held for code in picked])
+    classes = np.repeat(np.arange(len(held)), [len(picked) for picked in held]).astype(np.int32)
+    found = generalise("set", codes, Sets.of(classes), domain, built(spec, domain), "text")
+    told = [text for text, picked in zip(found.columns["x"].to_pylist(), held, strict=True) if text is None or not text.startswith("*")]
+    commas = any(", " in text for text, *_ in written(values) if not text.endswith(", null"))
+    assert commas or len(set(told)) == len(told)
 
 
 def published(found: QidLabels) -> list[str | None]:

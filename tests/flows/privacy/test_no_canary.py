@@ -1,7 +1,8 @@
-"""No cell value in a message, a log, Prefect's database, a file name, the manifest or Parquet metadata."""
+"""No cell value in a message, a log, Prefect's database, a file name, the manifest or Parquet metadata; in the report only what k share."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -58,7 +59,21 @@ def assert_no_canary(folder: Path, done: subprocess.CompletedProcess[str]) -> No
     assert CANARY not in done.stdout + done.stderr
     assert not [path for path in folder.rglob("*") if CANARY in path.name]
     told = [*folder.glob("releases/*/*.*"), *folder.glob(".skald/*/results/*"), *folder.glob("home/**/*.db")]
-    assert not [path for path in told if CANARY.encode() in path.read_bytes()]
+    assert not [path for path in told if CANARY.encode() in path.read_bytes() and not path.name.startswith("report.")]
+    for path in folder.glob("releases/*/report.*"):
+        assert_only_examples(path)
+
+
+def assert_only_examples(report: Path) -> None:
+    """The report's examples hold labels that k records share, and nothing else in it holds a value."""
+    examples = json.loads(report.with_suffix(".json").read_text())["examples"]
+    assert all(set(one["values"]) == {"town", "street"} for one in examples)
+    text = report.read_text()
+    for label in sorted({value for one in examples for value in one["values"].values()}, key=len, reverse=True):
+        text = text.replace(label, "")
+    assert CANARY not in text
+    assert f"{CANARY}-p" not in report.read_text()
+    assert f"{CANARY}-d" not in report.read_text()
 
 
 @pytest.mark.slow_under_prefect

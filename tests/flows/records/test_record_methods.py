@@ -76,7 +76,8 @@ def test_what_is_published_covers_the_record(run: Anonymise, tmp_path: Path, met
 
 def covers(qid: str, label: str | None, value: Any) -> bool:
     if label == "*" or value is None:
-        return label == "*" or label is value
+        return label in {"*", value} or str(label).endswith(", null}")
+    label = str(label).removeprefix("{").removesuffix(", null}")
     if qid in {"age", "height", "born"}:
         ends = label.strip("[]<>= ").split(" - ")
         kind = type(value) if qid != "born" else type(value).fromisoformat

@@ -44,6 +44,9 @@ def covers(label: Any, value: Any) -> bool:
     """Whether a published label can stand for a value."""
     if label == "*" or str(label) == str(value):
         return True
+    if isinstance(label, str) and label.endswith(", null}"):
+        beside = label[1 : -len(", null}")]
+        return value is None or covers(beside, value) or covers(f"{{{beside}}}", value)
     if label is None or value is None:
         return False
     if isinstance(value, str):
@@ -51,7 +54,7 @@ def covers(label: Any, value: Any) -> bool:
     ends = [int(end) for end in re.findall(r"[0-9]+", str(label))]
     label = str(label)
     low, high = 0 if label.startswith("<=") else ends[0], 99 if label.startswith(">=") else ends[-1]
-    return len(label) > 2 and low <= value <= high
+    return "{" not in label and len(label) > 2 and low <= value <= high
 
 
 METHODS: list[dict[str, Any]] = [

@@ -156,7 +156,14 @@ def test_no_more_threads_are_started_than_four_a_core(tmp_path: Path) -> None:
     assert threads == THREADS_PER_CORE * len(os.sched_getaffinity(0))
 
 
-@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), BlockingIOError(11, "Resource temporarily unavailable")])
+NO_THREADS = [
+    RuntimeError("can't start new thread"),
+    BlockingIOError(11, "Resource temporarily unavailable"),
+    pa.ArrowException("Resource temporarily unavailable"),
+]
+
+
+@pytest.mark.parametrize("error", NO_THREADS)
 def test_a_system_that_allows_no_further_thread_is_told_of_in_a_sentence(error: Exception) -> None:
     def start() -> None:
         raise error

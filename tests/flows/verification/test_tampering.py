@@ -32,11 +32,11 @@ def test_every_kind_of_tampering_is_noticed(made: dict[str, Path], tmp_path: Pat
     assert not missed, "\n".join(missed)
 
 
-def test_the_readme_says_how_many_kinds_there_are() -> None:
+def test_the_documentation_says_how_many_kinds_there_are() -> None:
     kinds = list(all_kinds())
     keyed = sum(kind.keyed for kind in kinds)
     anew = sum(kind.name.endswith("anew") for kind in kinds if not kind.keyed)
-    text = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    text = " ".join((ROOT / "docs" / "features.md").read_text("utf-8").split())
     [said] = re.findall(r"Of (\d+) kinds of tampering .*? all are caught: (\d+) by .*? in (\d+) of these .*? the other (\d+) by", text)
     assert [int(number) for number in said] == [len(kinds), len(kinds) - keyed, anew, keyed]
 

@@ -19,7 +19,6 @@ from schemas.job.method import METHODS, SkaldMethod
 from schemas.job.source import suffix
 from schemas.reading.memory import LEAST_MEMORY, memory_bytes
 from schemas.reading.yaml_reading import parse
-from tasks.engine.calls import in_task
 
 CONTRACT = """\
 version: 1
@@ -215,7 +214,7 @@ def test_a_task_takes_the_memory_of_a_worker_where_that_is_less(tmp_path: Path) 
     path = write(tmp_path, SHORT)
     plain, less, more = (load_job(path, ("memory=1GB", *given)) for given in ((), ("worker_memory=64MB",), ("worker_memory=1TB",)))
     assert [job.task_memory for job in (plain, less, more)] == [plain.memory, 64_000_000, plain.memory]
-    assert (in_task(less).memory, in_task(less).folder, less.memory) == (64_000_000, tmp_path, plain.memory)
+    assert (less.in_task().memory, less.in_task().folder, less.memory) == (64_000_000, tmp_path, plain.memory)
     assert job_digest(plain) != job_digest(less)
     assert "worker_memory" not in plain.canonical()
 

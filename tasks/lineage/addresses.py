@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from pathlib import PurePath
 from typing import NamedTuple
 
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
-from tasks.store.keys import fingerprint_of
 
 MOST_CHARACTERS = 500
 QUERY = "postgresql://query"
@@ -44,17 +44,22 @@ def lineage_of(job: Job, manifest: Manifest) -> Lineage:
         "min_class": manifest.min_class,
         "optimal": manifest.optimal,
     }
+    return Lineage(asset_address(job.place_of(manifest.release)), sources_of(job), facts)
+
+
+def sources_of(job: Job) -> tuple[str, ...]:
+    """Returns the addresses of the folders or files that a job reads, each once."""
     # Of a database neither address nor statement: a statement may hold values.
     plain = [_without_wildcards(path) for path in job.source.path or [QUERY]]
-    sources = [asset_address(path if "://" in path else str(job.folder / path)) for path in plain]
-    return Lineage(asset_address(job.place_of(manifest.release)), tuple(dict.fromkeys(sources)), facts)
+    return tuple(dict.fromkeys(asset_address(path if "://" in path else str(job.folder / path)) for path in plain))
 
 
 def asset_address(path: str) -> str:
     """Returns a path as an address of at most 500 characters: Prefect's keys of assets know no escapes, so that others become ``_``."""
     text = _UNFIT.sub("_", path if "://" in path else f"file://{PurePath(path).as_posix()}")
     # Paths that are long differ at the end most of all, which is cut off: the digest tells them apart.
-    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{fingerprint_of(path)}"
+    digest = hashlib.sha256(path.encode(errors="surrogatepass")).hexdigest()[:32]
+    return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{digest}"
 
 
 def _without_wildcards(pattern: str) -> str:

@@ -1,0 +1,122 @@
+"""What further cores and threads are good for: wall beside CPU, and how much of a run has too few threads that could work.
+
+    python -m benchmarks.cores [--rows 1000000 5000000] [--threads 2 4 8 16] [--memory 1GB]
+
+Medical patients (made once in ``benchmarks/.data``), k = 50, limit 0.01, ``--direct``. Every few milliseconds the states of a run's threads
+are looked at, as the system tells them: those that run or wait for a core could run. A share of CPU is spent in moments where at most two
+could; with more than two cores that share is what further ones do nothing for. On a machine of two cores wall is to be at most 0.65 of CPU.
+A busy machine makes wall longer and not the share.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from benchmarks.local_suppression import ROOT, medical
+from benchmarks.measure import skald
+
+INTERVAL = 0.004
+FEW = 2
+
+
+@dataclass
+class Watched:
+    """What was seen of a run.
+
+    Attributes:
+        wall: Seconds.
+        cpu: Seconds.
+        few: CPU seconds of moments in which at most two threads could run.
+        peak: Bytes.
+    """
+
+    wall: float = 0
+    cpu: float = 0
+    few: float = 0
+    peak: int = 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="*", default=[1_000_000, 5_000_000])
+    parser.add_argument("--threads", type=int, nargs="*", default=[2, 4, 8, 16])
+    parser.add_argument("--memory", default="1GB")
+    given = parser.parse_args()
+    print(f"{len(os.sched_getaffinity(0))} cores, memory {given.memory}, load {os.getloadavg()[0]:.1f}\n")
+    print(
+        f"{'records':>12}{'threads':>9}{'CPU s':>8}{'wall s':>8}{'wall/CPU':>10}{'peak MB':>9}  CPU while at most {FEW} threads could run"
+    )
+    for rows in given.rows:
+        job = medical(rows)
+        for threads in given.threads:
+            seen = run(job, threads, given.memory)
+            print(
+                f"{rows:>12,}{threads:>9}{seen.cpu:>8.2f}{seen.wall:>8.2f}{seen.wall / seen.cpu:>10.2f}{seen.peak / 1e6:>9,.0f}"
+                f"{seen.few / seen.cpu:>10.0%}",
+                flush=True,
+            )
+
+
+def run(job: Path, threads: int, memory: str) -> Watched:
+    """Runs a job from the beginning in a process of its own, and watches it.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        settings = {"work": f"{folder}/work", "target": f"{folder}/target", "memory": memory, "threads": threads}
+        options = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        before, start = os.times(), time.perf_counter()
+        with subprocess.Popen(
+            [*skald("run", str(job), "--direct"), *options], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        ) as process:
+            seen = watch(process.pid)
+            _, said = process.communicate()
+        seen.wall, after = time.perf_counter() - start, os.times()
+    if process.returncode:
+        raise RuntimeError(said.decode())
+    cpu = after.children_user + after.children_system - before.children_user - before.children_system
+    # The kernel's clock of single threads is coarse: shares of it, of the sum that it tells at the end.
+    seen.few *= cpu / max(seen.cpu, 1e-9)
+    seen.cpu = cpu
+    return seen
+
+
+def watch(pid: int) -> Watched:
+    """Looks at the threads of a process until it ends."""
+    seen, process, spent = Watched(), psutil.Process(pid), 0.0
+    while True:
+        try:
+            able = sum(could_run(task) for task in Path(f"/proc/{pid}/task").iterdir())
+            times = process.cpu_times()
+            ended = process.status() == psutil.STATUS_ZOMBIE
+            seen.peak = max(seen.peak, process.memory_info().rss)
+        except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+            return seen
+        now = times.user + times.system
+        seen.cpu = now
+        seen.few += now - spent if able <= FEW else 0
+        spent = now
+        if ended:
+            return seen
+        time.sleep(INTERVAL)
+
+
+def could_run(task: Path) -> bool:
+    """Tells whether a thread runs or waits for a core."""
+    try:
+        return b") R " in (task / "stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,42 @@
+"""``skald deploy``: a job as a deployment of Prefect's; imports what it needs when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+# ruff: noqa: PLC0415 - each command imports what it needs
+
+
+def deploy(
+    job: Annotated[Path, typer.Argument(help="The job, a YAML file, under the path by which the worker sees it.", show_default=False)],
+    cron: Annotated[
+        str | None,
+        typer.Option(metavar="'M H D M W'", help="When it runs, as in '0 2 * * *'; by hand if left out.", show_default=False),
+    ] = None,
+    timezone: Annotated[str, typer.Option(metavar="ZONE", help="In which zone --cron is meant, as in Europe/Berlin.")] = "UTC",
+    pool: Annotated[str, typer.Option(metavar="NAME", help="The work pool; one of processes is made if there is none.")] = "skald",
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting in every run; may be repeated.")
+    ] = None,
+) -> None:
+    """Makes or changes the job's deployment on the Prefect server that PREFECT_API_URL names: its runs wait for one another."""
+    from flows.server.local_api import api, prepare
+    from schemas.errors.storage import DeploymentError
+    from schemas.job.job import load_job
+
+    loaded = load_job(job, settings or ())
+    if not prepare():
+        raise DeploymentError.no_server()
+    with api(configured=True):
+        from flows.server.deployments import deploy_job
+
+        done = deploy_job(loaded, job.absolute(), settings or (), cron=cron, timezone=timezone, pool=pool)
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    for former in done.former:
+        console.print(f"{former}: removed, as the job is of another method now.")
+    when = f"at '{cron}' ({timezone})" if cron else "by hand"
+    console.print(f"{done.name}: runs {when}, one at a time; another one waits. Start it: prefect deployment run '{done.name}'")
+    if done.pool_is_new:
+        console.print(f"The work pool '{pool}' is new. It needs a worker: prefect worker start --pool '{pool}'")

@@ -1,0 +1,121 @@
+"""A job as a deployment of its own on Prefect's server: its runs one after another, beside those of other jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterName
+from prefect.client.schemas.objects import ConcurrencyLimitStrategy, ConcurrencyOptions
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.exceptions import ObjectNotFound
+from prefect.utilities.callables import parameter_schema
+from pydantic import ValidationError
+
+from schemas.errors.storage import DeploymentError
+from schemas.job.job import Job
+from schemas.job.method import METHODS
+from schemas.job.run_parameters import RunParameters
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import SyncPrefectClient
+
+TAG = "skald"
+"""By which the automations in ``deployments`` know runs of ours."""
+ENVIRONMENT = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_TELEMETRY_ENABLE_RESOURCE_METRICS": "false",
+    # A run that has not been heard of for five times as long is taken for dead.
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
+}
+
+
+class Deployed(NamedTuple):
+    """A deployment by its full name; whether its pool was made for it, and what stood for the job's former method and is gone."""
+
+    name: str
+    pool_is_new: bool
+    former: tuple[str, ...]
+
+
+def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str) -> Deployed:
+    """Makes or changes the deployment of a job: of its method's flow, under the job's name.
+
+    Args:
+        job: The job.
+        file: Its file, as the worker sees it; absolute.
+        settings: What every run replaces of it.
+        cron: When it runs, in five fields; None for by hand only.
+        timezone: In which zone that is meant, as in ``Europe/Berlin``.
+        pool: The work pool; one of processes is made if there is none.
+
+    Raises:
+        JobError: a setting could hold values of cells, which Prefect would keep.
+        DeploymentError: another job has the name, or the times are none.
+    """
+    schedules = _schedules(cron, timezone)
+    parameters = RunParameters.of(file, settings).model_dump(mode="json", exclude_defaults=True)
+    flow = METHODS[job.method.name].flow.load()
+    with get_client(sync_client=True) as client:
+        former = _of_other_methods(client, job, file)
+        pool_is_new = _make_pool(client, pool)
+        client.create_deployment(
+            flow_id=client.create_flow_from_name(flow.name),
+            name=job.name,
+            description=METHODS[job.method.name].words,
+            tags=[TAG],
+            entrypoint=f"{flow.fn.__module__}:{flow.fn.__name__}",
+            pull_steps=[],
+            parameters={"job": parameters},
+            parameter_openapi_schema=parameter_schema(flow).model_dump_for_openapi(),
+            enforce_parameter_schema=True,
+            work_pool_name=pool,
+            job_variables={"env": ENVIRONMENT},
+            # Two runs of one job cannot share its folder: the one that comes second begins when the first has ended.
+            concurrency_limit=1,
+            concurrency_options=ConcurrencyOptions(collision_strategy=ConcurrencyLimitStrategy.ENQUEUE),
+            schedules=schedules,
+            paused=False,
+        )
+        for one in former:
+            client.delete_deployment(one)
+    return Deployed(f"{flow.name}/{job.name}", pool_is_new, tuple(former.values()))
+
+
+def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate]:
+    if cron is None:
+        return []
+    try:
+        schedule = CronSchedule(cron=cron, timezone=timezone)
+    except (ValidationError, ValueError):
+        raise DeploymentError.no_times(cron, timezone) from None
+    return [DeploymentScheduleCreate(schedule=schedule, active=True)]
+
+
+def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path) -> dict[Any, str]:
+    """Returns the deployments of this very job by methods that it had before: their runs could only fail.
+
+    Raises:
+        DeploymentError: another job's deployment has the name.
+    """
+    found = {}
+    for one in client.read_deployments(deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[job.name]))):
+        method = client.read_flow(one.flow_id).name
+        theirs = (one.parameters.get("job") or {}).get("job_file")
+        if theirs == str(file) and method != job.method.name and TAG in one.tags:
+            found[one.id] = f"{method}/{job.name}"
+        elif theirs != str(file) and method == job.method.name:
+            raise DeploymentError.name_taken(f"{method}/{job.name}", theirs or "no job")
+    return found
+
+
+def _make_pool(client: SyncPrefectClient, name: str) -> bool:
+    try:
+        client.read_work_pool(name)
+    except ObjectNotFound:
+        client.create_work_pool(WorkPoolCreate(name=name, type="process"))
+        return True
+    return False

@@ -1,0 +1,111 @@
+"""Events of OpenLineage: that a run began and how it ended, of which sources a release was made, and what it promises. No cell value.
+
+They are sent where the environment names a place for them, by the variables of OpenLineage's own client: whoever runs the program decides
+that, and not whoever writes the job. A place that cannot be reached is warned of and stops no run: a release does not depend on it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from schemas.errors.base import SkaldError
+from schemas.job.job import Job
+from schemas.release.manifest import Manifest
+from tasks.lineage.addresses import asset_address, sources_of
+
+if TYPE_CHECKING:
+    from openlineage.client import OpenLineageClient
+
+URL, CONFIGURATION, TRANSPORT = "OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT"
+INTERRUPTED = 130
+LOG = logging.getLogger("skald.lineage")
+
+
+def are_asked_for() -> bool:
+    """Tells whether the environment names a place for events; OpenLineage's own switch takes that back."""
+    if os.environ.get("OPENLINEAGE_DISABLED", "").lower() in {"true", "1"}:
+        return False
+    return any(name in {URL, CONFIGURATION} or name.startswith(TRANSPORT) for name in os.environ)
+
+
+class RunEvents:
+    """The events of one run.
+
+    Args:
+        job: What is run.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self._job, self._run = job, ""
+        self._client = _client() if are_asked_for() else None
+
+    def began(self) -> None:
+        """Sends START."""
+        self._send("START", {}, {})
+
+    def published(self, manifest: Manifest, *, new: bool) -> None:
+        """Sends COMPLETE with the release, be it new or one that was there."""
+        release: dict[str, Any] = {
+            "release": manifest.release,
+            "new": new,
+            "k": manifest.privacy["k"],
+            "unit": manifest.unit,
+            "smallestClass": manifest.min_class,
+            "classes": manifest.classes,
+            "records": manifest.records,
+            "released": manifest.released,
+            "suppressed": manifest.suppressed,
+            "optimal": manifest.optimal,
+            "policy": manifest.policy,
+        }
+        self._send("COMPLETE", {"exit": 0}, release, manifest)
+
+    def ended(self, error: SkaldError | None) -> None:
+        """Sends FAIL with the exit code and the sentence of an error of ours, or ABORT of a run that was interrupted."""
+        told = {"exit": error.exit_code, "sentence": str(error)} if error else {"exit": INTERRUPTED}
+        self._send("FAIL" if error else "ABORT", told, {})
+
+    def _send(self, state: str, ending: dict[str, Any], release: dict[str, Any], manifest: Manifest | None = None) -> None:
+        if self._client is None:
+            return
+        try:
+            from tasks.lineage.openlineage import event  # noqa: PLC0415 - loads what most runs have no use for
+
+            said = {"method": self._job.method.name, "k": self._job.privacy.k} | ending
+            made = event(state, self._run, self._job.name, said, release, manifest, self._places())
+            self._run = str(made.run.runId)
+            self._client.emit(made)
+        except Exception as error:
+            # Of the error its kind alone: its text may hold an address with a password.
+            LOG.warning("An event of OpenLineage could not be sent (%s); the run goes on without.", type(error).__name__)
+
+    def _places(self) -> tuple[list[tuple[str, str]], tuple[str, str]]:
+        target = self._job.target_address or str(self._job.target_path)
+        return [dataset_of(source) for source in sources_of(self._job)], dataset_of(asset_address(target))
+
+
+def dataset_of(address: str) -> tuple[str, str]:
+    """Returns namespace and name of a dataset as OpenLineage names files and buckets: ``file`` and a path, ``s3://bucket`` and a key."""
+    parts = urlsplit(address)
+    if parts.scheme == "file":
+        return "file", parts.path
+    return f"{parts.scheme}://{parts.netloc}", parts.path.strip("/") or "/"
+
+
+def _client() -> OpenLineageClient | None:
+    try:
+        from openlineage.client import OpenLineageClient  # noqa: PLC0415 - the package is an option
+
+        url = os.environ.get(URL, "")
+        if not url.startswith("file://"):
+            return OpenLineageClient()
+        # The client knows files by a configuration only, and one line of environment is what people write.
+        return OpenLineageClient(config={"transport": {"type": "file", "log_file_path": urlsplit(url).path, "append": True}})
+    except ImportError:
+        LOG.warning("Events of OpenLineage are asked for, and openlineage-python is not installed: pip install 'skald[openlineage]'.")
+    except Exception as error:
+        LOG.warning("The place of OpenLineage's events cannot be used (%s); the run goes on without.", type(error).__name__)
+    return None

@@ -1,0 +1,105 @@
+"""What a column gives away, and what its values can keep: counted by DuckDB on a sample of the records; no value comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import duckdb
+
+from core.formats.proposals import Profile, Proposal
+from tasks.store.database import quote
+
+SAMPLE_RECORDS = 20_000
+MOST_DISTINCT = 3
+"""Different sensitive values that a class is asked for at most; more cost much and tell an attacker little less."""
+DOMINANT = 0.1
+"""Share of the records that the most frequent value may have for the values to be people, however often some of them come."""
+SPARE = 0.25
+"""Share of the records that must lie outside the l - 1 most frequent values, so that most classes find one of these."""
+
+
+class Exposed(NamedTuple):
+    """How many records of the sample stand alone, as shares.
+
+    Attributes:
+        alone: By this column.
+        together: By it and others.
+        without: By the others alone.
+    """
+
+    alone: float
+    together: float
+    without: float
+
+    @property
+    def adds(self) -> float:
+        """How many more stand alone by the others for its being known."""
+        return self.together - self.without
+
+
+def is_dominated(connection: duckdb.DuckDBPyConnection, column: Profile) -> bool:
+    """Tells whether one value of a column has far more records than others: no person comes so often, and a figure is often 0.
+
+    Args:
+        connection: Has the view ``source``.
+        column: The column.
+    """
+    name = quote(column.name)
+    counts = f"SELECT count(*) AS n FROM source WHERE {name} IS NOT NULL GROUP BY {name}"
+    [(most,)] = connection.execute(f"SELECT coalesce(max(n), 0) FROM ({counts})").fetchall()
+    return int(most) > DOMINANT * column.values
+
+
+def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:
+    """Makes the table ``sample`` of the view ``source``, the same each time, and returns how many records it has.
+
+    Args:
+        connection: Has the view.
+        person: The column that says whose a record is: one record of each person is taken then, so that the sample is of people.
+    """
+    # On one thread, because which records come first would else be a matter of chance.
+    connection.execute("SET threads = 1")
+    one_each = f"SELECT DISTINCT ON ({quote(person)}) * FROM source" if person is not None else "SELECT * FROM source"
+    connection.execute(f"CREATE TEMP TABLE sample AS FROM ({one_each}) USING SAMPLE reservoir({SAMPLE_RECORDS} ROWS) REPEATABLE (1)")
+    connection.execute("RESET threads")
+    [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
+    return int(records)
+
+
+def exposed(connection: duckdb.DuckDBPyConnection, column: Profile, others: Sequence[Proposal]) -> Exposed:
+    """Returns what a column of the table ``sample`` gives away.
+
+    Args:
+        connection: Has the table.
+        column: The column.
+        others: With which somebody may know it.
+    """
+    [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
+    names = [one.profile.name for one in others]
+    figures = (_alone(connection, which) for which in ([column.name], [*names, column.name], names))
+    return Exposed(*(count / max(records, 1) for count in figures))
+
+
+def _alone(connection: duckdb.DuckDBPyConnection, columns: Sequence[str]) -> int:
+    if not columns:
+        return 0
+    grouped = f"SELECT 1 FROM sample GROUP BY {', '.join(map(quote, columns))} HAVING count(*) = 1"
+    [(count,)] = connection.execute(f"SELECT count(*) FROM ({grouped})").fetchall()
+    return int(count)
+
+
+def values_kept(connection: duckdb.DuckDBPyConnection, column: str) -> int:
+    """Returns how many different values of a sensitive column every class can be asked for; 1 where it cannot be asked for two.
+
+    Args:
+        connection: Has the table ``sample``.
+        column: The column; a null is no value.
+    """
+    name = quote(column)
+    counts = f"SELECT count(*) AS n FROM sample WHERE {name} IS NOT NULL GROUP BY {name} ORDER BY n DESC LIMIT {MOST_DISTINCT}"
+    frequent = [int(count) for (count,) in connection.execute(counts).fetchall()]
+    [(records,)] = connection.execute("SELECT count(*) FROM sample").fetchall()
+    [(there,)] = connection.execute(f"SELECT count({name}) FROM sample").fetchall()
+    able = [distinct for distinct in range(2, len(frequent) + 1) if there - sum(frequent[: distinct - 1]) >= SPARE * records]
+    return max(able, default=1)

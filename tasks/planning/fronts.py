@@ -1,0 +1,202 @@
+"""A source that has no job yet, as DuckDB sees it: everything that a run reads, and the keys of ``source`` by which a job finds it."""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+
+from schemas.errors.base import SourceError
+from schemas.job.connection import is_address
+from schemas.job.formats import FORMATS, SourceFormat, format_of_connection
+from schemas.job.job import Job, load_job
+from schemas.job.source import suffix
+from schemas.reading.given import given_job
+from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_format, source_files
+from tasks.planning.samples import Sample, parquet_sample
+from tasks.source.extracts import asked_once
+from tasks.source.locations import located
+from tasks.source.objects.copies import on_this_machine
+from tasks.source.sources import as_parquet
+from tasks.store.files import locked, owner_only, private_folder
+from tasks.store.store import Store
+from tasks.store.work_folder import LOCK, claim
+
+DATABASE = ("postgresql://", "postgres://")
+
+
+class Given(NamedTuple):
+    """What the user names.
+
+    Attributes:
+        names: Files, folders, patterns or addresses; nothing for PostgreSQL by its own variables.
+        table, query: Of a database, the one or the other.
+        types: Of columns of PostgreSQL, whose ``numeric`` has no fixed number of digits.
+    """
+
+    names: tuple[str, ...]
+    table: str | None = None
+    query: str | None = None
+    types: Mapping[str, str] = {}
+
+
+class Front(NamedTuple):
+    """A source that is open.
+
+    Attributes:
+        connection: Has it as two views: ``everything``, and of that the first records as ``source``.
+        source: What a job says under ``source``, but for types.
+        texts: Whether every column is read as text, so that the job gives the types.
+        where: What an error calls it, and ``kind`` its format.
+        files: Files of this machine that the user named, or that are in a folder of that name.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    source: Mapping[str, Any]
+    texts: bool
+    where: str
+    kind: str
+    files: tuple[Path, ...]
+
+
+def job_name(out: Path) -> str:
+    """Returns what a job is called that is drafted into a file."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", out.stem).strip("-") or "job"
+
+
+@contextmanager
+def front_of(given: Given, out: Path) -> Iterator[Front]:
+    """Opens a source.
+
+    What is no Parquet or CSV file of this machine becomes Parquet as its run would make it, in the work folder of the job that is
+    drafted, so that the run finds it there.
+
+    Args:
+        given: What the user names.
+        out: The job file, to which paths will be relative, and after which the job is named.
+
+    Raises:
+        SourceError: nothing of that name, files of different formats, or something that cannot be read.
+        JobError: an address that holds a password, or a database without a table or query.
+        StorageError: the work folder cannot be written, or a run is at work in it.
+    """
+    connection = planning_connection()
+    source, files, where, kind = _said(given, out.parent), [], " ".join(given.names) or "the database", "parquet"
+    try:
+        if _is_plain(given):
+            files = source_files([Path(one) for one in given.names])
+            source, where, kind = {"path": patterns(given.names, files, out.parent)}, str(files[0]), read_format(files[0]).name
+        entry = FORMATS[kind] if files else None
+        if entry and entry.sample:
+            sample: Sample = entry.sample(connection, files)
+        else:
+            sample = _as_a_run_reads(connection, source, job_name(out), out.parent)
+        connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
+        connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
+        yield Front(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.Error:
+        # DuckDB's message would quote the value that it could not read.
+        raise SourceError.unreadable(where, kind) from None
+    finally:
+        connection.close()
+
+
+def _is_plain(given: Given) -> bool:
+    """Tells whether all that is named are files and folders of this machine that are read as they are."""
+    if given.table or given.query or given.types or not given.names:
+        return False
+    return not any(is_address(one) or _of_folders(Path(one)) or (glob.has_magic(one) and not Path(one).exists()) for one in given.names)
+
+
+def _of_folders(path: Path) -> bool:
+    """Tells whether a folder holds folders that name a column, as in ``region=North``."""
+    return path.is_dir() and any("=" in one.name and one.is_dir() for one in path.iterdir())
+
+
+def patterns(names: Sequence[str], files: Sequence[Path], folder: Path) -> list[str]:
+    """Returns the source's paths relative to the job file; a folder as the pattern of its files."""
+    named = []
+    for name in names:
+        path = Path(name)
+        # `source.path` is a pattern: a bracket in a file's name would stand for one of several characters.
+        relative = glob.escape(os.path.relpath(path, folder))
+        inside = [file.name for file in files if file.parent == path]
+        # Endings as they are spelt: patterns heed capitals, formats do not.
+        endings = sorted({file[file.lower().index(suffix(file)) :] for file in inside})
+        if path.is_dir() and sum(len(list(path.glob(f"*{ending}"))) for ending in endings) > len(inside):
+            # A hierarchy beside the data is none of it.
+            named += [f"{relative}/{glob.escape(file)}" for file in inside]
+        else:
+            named += [f"{relative}/*{ending}" for ending in endings] if path.is_dir() else [relative]
+    return named
+
+
+def _said(given: Given, folder: Path) -> dict[str, Any]:
+    """Returns what a job says of a source that is no plain file."""
+    rows: dict[str, Any] = {"table": given.table} if given.table else {"query": given.query} if given.query else {}
+    rows |= {"types": dict(given.types)} if given.types else {}
+    if not given.names:
+        return {"format": format_of_connection().name, **rows}
+    if len(given.names) == 1 and given.names[0].startswith(DATABASE):
+        return {"format": format_of_connection().name, "connection": {"uri": given.names[0]}, **rows}
+    named, hive = [], False
+    for one in given.names:
+        partitioned = not is_address(one) and _of_folders(Path(one))
+        hive |= partitioned
+        relative = one if is_address(one) else os.path.relpath(one, folder)
+        named.append(f"{glob.escape(relative)}/**/*.parquet" if partitioned else relative)
+    return {"path": named, **({"hive": True} if hive else {}), **rows}
+
+
+def _as_a_run_reads(connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
+    job = _stand_in(source, name, folder)
+    owner_only()
+    work = claim(job)
+    entry = FORMATS[job.source.format]
+    with locked(work / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
+        store, spill = Store.at(work), private_folder(work / "spill")
+        with asked_once(job, store, goes_on=False):
+            found = [on_this_machine(one, store) for one in located(job, store)]
+            if entry.sample and not job.source.hive:
+                files = [one.path for one in found if one.path]
+                return _with_keys(entry, connection, files)
+            read = [path for one in found if (path := as_parquet(job, one, store).path)]
+        spill.rmdir()
+    return parquet_sample(connection, read, hive=job.source.hive)
+
+
+def _with_keys(entry: SourceFormat, connection: duckdb.DuckDBPyConnection, files: Sequence[Path]) -> Sample:
+    assert entry.sample is not None
+    sample: Sample = entry.sample(connection, files)
+    return sample
+
+
+def _stand_in(source: Mapping[str, Any], name: str, folder: Path) -> Job:
+    """Returns a job that has the source and the work folder of the one that is drafted; nothing else of it is asked for.
+
+    Raises:
+        JobError: the source cannot be one.
+    """
+    # A column with a type has a role.
+    columns = {"quasi_identifiers": [{"name": "any", "hierarchy": {"prefix": [1]}}], "identifiers": list(source.get("types", ()))}
+    said = {
+        "version": 1,
+        "name": name,
+        "source": dict(source),
+        "columns": columns,
+        "privacy": {"k": 1},
+        "suppression": {"limit": 0},
+        "method": {"name": "skald"},
+        "memory": "1GB",
+        "target": f"releases/{name}",
+    }
+    return load_job(given_job(said, folder))

@@ -1,0 +1,119 @@
+"""Published records that a report shows, so that people see what they hand on: what k share of them and nothing else.
+
+A report is read by more people than the files are. So no more is shown of a record than what k records of the files share as a whole: the
+combination of its quasi-identifiers, which every class promises, and of the other columns as many values as still leave k records behind
+all that is shown. Which records they are follows from the files alone, whose order says nothing of the source's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TypeVar
+
+import duckdb
+
+from schemas.errors.base import VerificationError
+from schemas.release.manifest import Manifest
+from schemas.release.report import Example
+from schemas.release.terms import Terms
+from tasks.release.files import layout_of, relation_of
+from tasks.store.database import database, quote
+
+File = TypeVar("File")
+EXAMPLES, MOST_COLUMNS, LONGEST = 3, 30, 60
+"""Records that are shown, columns beside the quasi-identifiers of which values are looked for, and letters of a value."""
+
+
+def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
+    """Returns up to three published records, from the first, the middle and the last file, the same whatever the source's order was.
+
+    Args:
+        what: How the release is called in a message.
+        files: Its data files, in order.
+        manifest: Says k, what k counts, and how CSV is read.
+        terms: Say under which columns the quasi-identifiers are published.
+
+    Raises:
+        VerificationError: the files cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
+    some = looked_through(files)
+    with TemporaryDirectory(prefix="skald-examples-") as spill, database(terms.memory, Path(spill)) as connection:
+        try:
+            source = relation_of(connection, some, layout_of(files, manifest.columns))
+            named = [name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
+            # Persons are not in the files: k records of a further value may be those of one.
+            others = [] if manifest.persons else [name for name in named if name not in qids][:MOST_COLUMNS]
+            return _examples(connection, source, qids, others, manifest)
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            # Of the error its kind alone: DuckDB's text may quote a cell.
+            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+
+
+def looked_through(files: Sequence[File]) -> list[File]:
+    """Returns the first file, the middle one and the last: they bound what is counted, and k records in them are k records of all."""
+    return list({place: files[place] for place in (0, len(files) // 2, len(files) - 1)}.values())
+
+
+def _examples(
+    connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], others: Sequence[str], manifest: Manifest
+) -> tuple[Example, ...]:
+    k = manifest.privacy["k"]
+    connection.execute(f"CREATE TEMP TABLE chosen AS {chosen_sql(source, qids, k, masked=manifest.masked > 0)}")
+    connection.execute(f"CREATE TEMP TABLE examples AS {members_sql(source, qids, others)}")
+    shown = connection.execute(f"SELECT third, {', '.join(f'q{place}::VARCHAR' for place in range(len(qids)))} FROM chosen").fetchall()
+    found = []
+    for third, *labels in sorted(shown, key=lambda row: int(row[0])):
+        values: dict[str, str | None] = dict(zip(qids, map(_cut, labels), strict=True))
+        for place, name in enumerate(others):
+            [(value, records)] = connection.execute(most_shared_sql(place), [third]).fetchall()
+            if records >= k:
+                connection.execute(f"DELETE FROM examples WHERE third = ? AND o{place} IS DISTINCT FROM ?", [third, value])
+                values[name] = _cut(value)
+        found.append(Example(values=values))
+    return tuple(found)
+
+
+def _cut(value: str | None) -> str | None:
+    return value if value is None or len(value) <= LONGEST else value[: LONGEST - 1] + "…"
+
+
+def chosen_sql(source: str, qids: Sequence[str], k: int, *, masked: bool) -> str:
+    """Returns the statement that chooses classes: of each third of them, in the order of their labels, the one with most records.
+
+    It is right because GROUP BY takes nulls as equal, so that a class is exactly the records that share one combination; and because ties
+    are broken by the labels, which no two classes share.
+
+    Args:
+        source: What is read.
+        qids: The published columns of quasi-identifiers.
+        k: What a class must have in the files that are read.
+        masked: Whether ``*`` in all of them is the mark of suppressed records.
+    """
+    own = ", ".join(f"{quote(name)} AS q{place}" for place, name in enumerate(qids))
+    names = ", ".join(f"q{place}" for place in range(len(qids)))
+    starred = " AND ".join(f"{quote(name)}::VARCHAR IS NOT DISTINCT FROM '*'" for name in qids)
+    kept = f"WHERE NOT ({starred})" if masked else ""
+    return f"""
+        WITH own AS (SELECT {own} FROM {source} {kept}),
+        classes AS (SELECT {names}, count(*) AS records FROM own GROUP BY {names} HAVING count(*) >= {k:d}),
+        thirds AS (SELECT *, ntile({EXAMPLES}) OVER (ORDER BY {names}) AS third FROM classes)
+        SELECT third, {names} FROM thirds QUALIFY row_number() OVER (PARTITION BY third ORDER BY records DESC, {names}) = 1
+    """
+
+
+def members_sql(source: str, qids: Sequence[str], others: Sequence[str]) -> str:
+    """Returns the statement that reads the other columns of the chosen classes, as text; a null is as equal to a null as in GROUP BY."""
+    same = " AND ".join(f"files.{quote(name)} IS NOT DISTINCT FROM chosen.q{place}" for place, name in enumerate(qids))
+    own = "".join(f", files.{quote(name)}::VARCHAR AS o{place}" for place, name in enumerate(others))
+    return f"SELECT chosen.third{own} FROM {source} AS files JOIN chosen ON {same}"
+
+
+def most_shared_sql(place: int) -> str:
+    """Returns the statement that finds the value that most records of a class share, of equally many the first."""
+    return f"SELECT o{place}, count(*) FROM examples WHERE third = ? GROUP BY ALL ORDER BY count(*) DESC, o{place} NULLS LAST LIMIT 1"

@@ -1,0 +1,146 @@
+"""Singling out, linkability and inference: the three questions of the Article 29 Working Party (Opinion 05/2014), answered by figures.
+
+A question is answered with no more than was measured. Where something speaks against a release, or was not measured, the answer says so.
+"""
+
+from __future__ import annotations
+
+from schemas.errors.base import counted, listed
+from schemas.privacy.kinds import models_asked
+from schemas.release.manifest import Manifest
+from schemas.release.passthrough import telling
+from schemas.release.population import population_sentences
+from schemas.release.report import Criterion
+from schemas.release.terms import Terms
+from tasks.report.linked import linked_sentences
+from tasks.report.sentences import proofs
+from tasks.report.units import Unit
+
+
+def criteria_of(manifest: Manifest, terms: Terms) -> tuple[Criterion, ...]:
+    """Returns the three questions with their answers.
+
+    Args:
+        manifest: Of the release.
+        terms: What was asked.
+    """
+    return _singling_out(manifest), _linkability(manifest), _inference(manifest, terms)
+
+
+def _singling_out(manifest: Manifest) -> Criterion:
+    unit, before = Unit.of_release(manifest), manifest.risk.get("before", {})
+    told = [
+        f"By the quasi-identifiers: the smallest class, of records that look alike, has {counted(manifest.min_class, unit.one)}; "
+        f"k = {manifest.privacy['k']:,} was asked."
+    ]
+    if "unique" in before:
+        told.append(
+            f"In the source {counted(int(before['unique']), unit.one)} of {int(before['records']):,} were alone with their combination; "
+            f"in the release {int(manifest.risk.get('after', {}).get('unique', 0)):,}."
+        )
+    told += population_sentences(manifest.population)
+    alone = {name: one.unique_records for name, one in manifest.passthrough.items() if one.unique_records}
+    told += [
+        f"By '{name}', published as in the source: {counted(records, 'record')} of it {'has' if records == 1 else 'have'} a value "
+        "that no other record has. Whoever knows that value finds the record."
+        for name, records in alone.items()
+    ]
+    if manifest.repeats:
+        told.append("Records were counted and not people: identifiers repeat, so that a class may be fewer people than records.")
+    weak = bool(alone or telling(manifest.passthrough) or manifest.repeats)
+    answer = f"No closer than to {counted(manifest.min_class, unit.one)} that look alike."
+    if weak:
+        answer = "By the quasi-identifiers no closer than to the smallest class; but something else speaks against it."
+    return Criterion(
+        name="Singling out", question="Can the record of one person be told apart?", answer=answer, kept=not weak, figures=tuple(told)
+    )
+
+
+def _linkability(manifest: Manifest) -> Criterion:
+    after, unit = manifest.risk.get("after", {}), Unit.of_release(manifest)
+    told = []
+    if "marketer" in after:
+        told.append(
+            f"Whoever matches all {unit.several} with a register of the same quasi-identifiers is expected to be right for "
+            f"{after['marketer']:.2%} of them, and for a single one at best with a chance of {after['prosecutor_max']:.2%}."
+        )
+    linked, overlaps = linked_sentences(manifest), _overlaps(manifest)
+    if manifest.pseudonyms:
+        told.append(
+            f"{listed(manifest.pseudonyms)}: pseudonyms. Releases with the same key or vault can be joined by them, and so can the records "
+            "of one person."
+        )
+    else:
+        told.append("No identifier is published, and nothing stands in the place of one.")
+    told += [*linked, *overlaps]
+    if not overlaps:
+        told.append("No earlier release was found that is made of the same records. What others published of the same people is not known.")
+    weak = bool(manifest.pseudonyms or linked or overlaps)
+    answer = (
+        "Yes, in part: by what, stands below."
+        if weak
+        else "No closer than to a class, for whoever has another file with the same quasi-identifiers."
+    )
+    return Criterion(
+        name="Linkability",
+        question="Can records of one person be joined, within this release or with other data?",
+        answer=answer,
+        kept=not weak,
+        figures=tuple(told),
+    )
+
+
+def _overlaps(manifest: Manifest) -> list[str]:
+    """Returns how many other releases hold some of the same records, and how much they tell together with this one at worst."""
+    found = len(manifest.overlaps) + manifest.unmeasured_overlaps
+    if not found:
+        return []
+    measured = [one for one in manifest.overlaps if one.shared_at_risk is not None]
+    worst = max(measured, key=lambda one: one.shared_at_risk or 0, default=None)
+    told = "What they tell together with this one was not measured."
+    if worst is not None:
+        told = (
+            f"Together with one of them fewer than k share both combinations of {counted(worst.shared_at_risk or 0, worst.unit)} at worst."
+        )
+    return [f"{counted(found, 'other release')} of the same source {'holds' if found == 1 else 'hold'} some of the same records. {told}"]
+
+
+def _inference(manifest: Manifest, terms: Terms) -> Criterion:
+    found, told = manifest.one_value, []
+    for name, one in found.items():
+        told.append(
+            f"'{name}': in {one.classes:,} of {manifest.classes:,} classes ({one.share:.1%}), with {counted(one.records, 'record')}, "
+            "nobody has another value than the others. Who is known to be in one of these is known to have it, or none."
+            if one.classes
+            else f"'{name}': in each of the {manifest.classes:,} classes there are at least two values."
+        )
+    if unmeasured := [name for name in terms.sensitive if name not in found]:
+        told.append(f"{listed(unmeasured)}: not measured.")
+    asked = [proof for proof in proofs(manifest.privacy, manifest.measured, manifest.min_class, Unit.of_release(manifest)) if proof.column]
+    told += [
+        f"'{one.column}', {one.model}: {one.asked} was asked of every class, {one.measured or 'nothing'} was measured at worst."
+        for one in asked
+    ]
+    guarded = {column for _, column, _ in models_asked(manifest.privacy)}
+    if unguarded := [name for name in terms.sensitive if name not in guarded]:
+        told.append(f"How values are spread within a class was not asked to be limited for {listed(unguarded)}.")
+    if not terms.sensitive:
+        told.append("The job names no sensitive column, so that nothing was measured.")
+    certain = any(one.classes for one in found.values())
+    weak = certain or bool(unguarded) or not terms.sensitive
+    answer = (
+        "Yes, for certain, in some classes."
+        if certain
+        else "Not measured."
+        if not terms.sensitive
+        else "Nothing follows for certain; how likely a value is was not limited."
+        if unguarded
+        else "Limited as was asked."
+    )
+    return Criterion(
+        name="Inference",
+        question="Can something sensitive be concluded about somebody who is known to be in the data?",
+        answer=answer,
+        kept=not weak,
+        figures=tuple(told),
+    )

@@ -1,0 +1,112 @@
+"""``threads`` is how many chunk tasks work at a time: never more than the memory has room for, and no byte of a release depends on it."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from flows.demo import make_patients
+from schemas.job.job import load_job
+from schemas.job.method import METHODS
+from tasks.engine.calls import Call, workers_of
+from tasks.engine.runs import Run, locked_run
+from tasks.engine.steps import map_step
+from tests.conftest import Anonymise, CommandLine
+from tests.jobs import digests, people, people_job
+from tests.patience import SECONDS
+
+TABLE = people(400)
+CORES = len(os.sched_getaffinity(0))
+BESIDE = 400_000_000
+"""What the program and its libraries take beside ``memory``."""
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("method", list(METHODS))
+def test_any_number_of_threads_makes_the_same_release(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
+    found = set()
+    for threads in (1, 2, 4, 8):
+        job = people_job(tmp_path / str(threads), TABLE, files=3, row_group=40)
+        settings = ("privacy.k=4", "chunk_rows=40", "rows_per_file=100", f"method={{name: {method}}}", f"threads={threads}")
+        made = anonymise(job, *settings)
+        assert made.manifest.workers == min(threads, 4 * CORES)
+        found.add((made.manifest.release, *digests(made.folder)))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("memory", "threads", "each", "workers"),
+    [
+        ("1GB", "null", 0, CORES),
+        ("1GB", "1", 0, 1),
+        ("1GB", "4", 0, 4),
+        ("1GB", "100000", 0, min(4 * CORES, 62)),
+        ("512MB", "4", 500_000_000, 1),
+        ("512MB", "4", 200_000_000, 2),
+        ("64MB", "4", 100_000_000, 1),
+    ],
+)
+def test_workers_are_as_many_as_asked_for_up_to_four_a_core_and_the_memory(
+    tmp_path: Path, memory: str, threads: str, each: int, workers: int
+) -> None:
+    job = load_job(people_job(tmp_path, TABLE), [f"memory={memory}", f"threads={threads}"])
+    assert workers_of(job, each) == workers
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_so_many_tasks_are_at_work_at_a_time_and_results_come_in_order(tmp_path: Path, workers: int) -> None:
+    at_work, most, lock = [0], [0], threading.Lock()
+
+    def work(number: int) -> int:
+        with lock:
+            at_work[0] += 1
+            most[0] = max(most[0], at_work[0])
+        time.sleep(0.002 * (number % 3))
+        with lock:
+            at_work[0] -= 1
+        return number
+
+    with locked_run(load_job(people_job(tmp_path, TABLE), [])) as run:
+        assert map_step(run, "phase", work, _calls(run), workers) == list(range(12))
+    assert most[0] <= workers
+
+
+def _calls(run: Run) -> list[Call]:
+    return [Call(key=f"{number}", label="", arguments=(number,)) for number in range(12)]  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+def test_prefect_is_handed_as_many_tasks_at_a_time_and_makes_the_same_release(prefect: CommandLine, anonymise: Anonymise) -> None:
+    settings = ("privacy.k=4", "chunk_rows=40", "rows_per_file=100", "threads=3")
+    job = people_job(prefect.folder, TABLE, files=3, row_group=40)
+    done = prefect("run", job, "--json", *(word for setting in settings for word in ("--set", setting)))
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads(done.stdout)
+    assert manifest["workers"] == 3
+    direct = anonymise(people_job(prefect.folder / "direct", TABLE), *settings)
+    assert [file["sha256"] for file in manifest["files"]] == digests(direct.folder)
+
+
+@pytest.mark.slow
+def test_eight_threads_keep_to_the_memory_that_was_asked(direct: CommandLine) -> None:
+    job = make_patients(direct.folder, 4_000_000)
+    process = direct.start("run", str(job), "--set", "memory=512MB", "--set", "threads=8", "--json")
+    peak, watched = 0, psutil.Process(process.pid)
+    reader = threading.Thread(target=process.communicate, kwargs={"timeout": SECONDS})
+    reader.start()
+    while reader.is_alive():
+        try:
+            status = Path(f"/proc/{watched.pid}/status").read_text()
+        except OSError:
+            break
+        peak = max(peak, *(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
+        reader.join(0.05)
+    reader.join()
+    assert process.returncode == 0
+    assert 100_000_000 < peak < 512_000_000 + BESIDE

@@ -1,0 +1,186 @@
+"""``skald deploy`` on a real server with real workers: jobs side by side, one job in turn, and what becomes of a run whose host died."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+import yaml
+
+from flows.server.deployments import ENVIRONMENT, TAG
+from tests.command_line import SIGNALLING, CommandLine
+from tests.conftest import Anonymise
+from tests.jobs import digests, people, people_job
+from tests.patience import until
+from tests.places import ROOT
+from tests.prefect_server import PrefectServer, serving
+
+AUTOMATIONS = ROOT / "deployments" / "automations.yaml"
+TABLE = people(1500)
+SETTINGS = ("chunk_rows=100", "privacy.k=4")
+BEAT = int(ENVIRONMENT["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"])
+
+
+def automations() -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = yaml.safe_load(AUTOMATIONS.read_text())["automations"]
+    return found
+
+
+def test_automations_are_of_this_version_of_prefect_and_know_the_runs_that_are_deployed() -> None:
+    from prefect.events.schemas.automations import AutomationCore
+
+    dead, _, again = automations()
+    for one in automations():
+        read = AutomationCore.model_validate(one)
+        assert read.enabled
+        assert one["trigger"]["match_related"]["prefect.resource.id"] == f"prefect.tag.{TAG}"
+    assert dead["trigger"]["within"] >= 4 * BEAT
+    assert dead["trigger"]["after"] == ["prefect.flow-run.heartbeat"]
+    # Else a job that takes its host down each time would be begun for ever.
+    assert again["trigger"]["match"]["prefect.run-count"] == ["1", "2"]
+    written = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())["deployments"]
+    assert [one["work_pool"]["job_variables"]["env"] for one in written] == [ENVIRONMENT] * len(written)
+    assert all(TAG in one["tags"] and "concurrency_limit" not in one for one in written)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iterator[PrefectServer]:
+    with serving(CommandLine("prefect", tmp_path_factory.mktemp("served"), prefect_home), prefect_home) as running:
+        yield running
+
+
+def deploy(server: PrefectServer, *arguments: str) -> tuple[int, str]:
+    done = server.line("deploy", *arguments, **server.environment)
+    return done.returncode, done.stdout + done.stderr
+
+
+def deployment(server: PrefectServer, name: str) -> dict[str, Any]:
+    answer: dict[str, Any] = server.ask("GET", f"/deployments/name/{name}").json()
+    return answer
+
+
+def start(server: PrefectServer, name: str) -> str:
+    path = f"/deployments/{deployment(server, name)['id']}/create_flow_run"
+    answer = until(lambda: (given := server.ask("POST", path, {"state": {"type": "SCHEDULED"}})).status_code != 503 and [given])[0]
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def lines_of(server: PrefectServer, run: str) -> list[str]:
+    """The log of a run as its page shows it."""
+    asked = {"logs": {"flow_run_id": {"any_": [run]}}, "sort": "TIMESTAMP_ASC"}
+    return [one["message"] for one in server.ask("POST", "/logs/filter", asked).json()]
+
+
+@pytest.mark.slow
+def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_never_in_anothers_place(server: PrefectServer) -> None:
+    folder = server.line.folder / "changed"
+    job = people_job(folder, people(60), name="changed")
+    code, told = deploy(server, str(job), "--cron", "0 2 * * *", "--timezone", "Europe/Berlin", "--set", "privacy.k=4", "--pool", "other")
+    assert code == 0, told
+    assert "skald/changed" in told
+    assert "The work pool 'other' is new." in told
+    made = deployment(server, "skald/changed")
+    assert made["parameters"] == {"job": {"job_file": str(job), "settings": ["privacy.k=4"]}}
+    assert [(one["schedule"]["cron"], one["schedule"]["timezone"], one["active"]) for one in made["schedules"]] == [
+        ("0 2 * * *", "Europe/Berlin", True)
+    ]
+    assert (made["global_concurrency_limit"]["limit"], made["concurrency_options"]["collision_strategy"]) == (1, "ENQUEUE")
+    assert made["enforce_parameter_schema"]
+    assert made["entrypoint"] == "flows.skald:skald"
+    assert (made["work_pool_name"], made["tags"]) == ("other", [TAG])
+    assert list(made["parameter_openapi_schema"]["properties"]) == ["job"]
+    code, told = deploy(server, str(job), "--pool", "other")
+    assert code == 0, told
+    assert "is new" not in told
+    assert deployment(server, "skald/changed")["schedules"] == []
+    assert deployment(server, "skald/changed")["parameters"] == {"job": {"job_file": str(job)}}
+    twin = people_job(server.line.folder / "twin", people(60), name="changed")
+    code, told = deploy(server, str(twin), "--pool", "other")
+    assert code == 2
+    assert "is of another job file" in told
+    people_job(folder, people(60), name="changed", method={"name": "mondrian"})
+    code, told = deploy(server, str(job), "--pool", "other")
+    assert code == 0, told
+    assert "skald/changed: removed" in told
+    assert server.ask("GET", "/deployments/name/skald/changed").status_code == 404
+    assert deployment(server, "mondrian/changed")["entrypoint"] == "flows.mondrian:mondrian"
+    for arguments, sentence in (
+        (["--cron", "at two"], "says no times"),
+        (["--cron", "0 2 * * *", "--timezone", "Mars/Olympus"], "says no times"),
+        (["--set", "source.name=a cell value"], "write them into the job file"),
+    ):
+        code, told = deploy(server, str(job), *arguments)
+        assert code == 2
+        assert sentence in told
+    assert b"a cell value" not in server.content()
+
+
+def test_without_a_server_nothing_is_deployed_and_one_sentence_says_so(tmp_path: Path, prefect_home: Path) -> None:
+    job = people_job(tmp_path, people(60))
+    done = CommandLine("prefect", tmp_path, prefect_home)("deploy", str(job))
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "Set PREFECT_API_URL" in done.stderr
+
+
+def frozen_below(process: psutil.Process) -> list[psutil.Process]:
+    return [child for child in process.children(recursive=True) if child.status() == psutil.STATUS_STOPPED]
+
+
+@pytest.mark.slow
+def test_a_host_that_dies_loses_no_run_other_jobs_go_on_and_the_same_one_waits(
+    server: PrefectServer, anonymise: Anonymise, tmp_path: Path
+) -> None:
+    folder = server.line.folder
+    for name in ("first", "second"):
+        job = people_job(folder / name, TABLE, name=name)
+        code, told = deploy(server, str(job), *(part for one in SETTINGS for part in ("--set", one)))
+        assert code == 0, told
+    # As they are shipped, but for how long nothing may be heard.
+    shipped = automations()
+    shipped[0]["trigger"]["within"] = BEAT + 15
+    (tmp_path / "automations.yaml").write_text(yaml.safe_dump({"automations": shipped}))
+    made = server.prefect("automation", "create", "--from-file", str(tmp_path / "automations.yaml"))
+    assert made.returncode == 0, made.stdout + made.stderr
+    # Python reads this file at the start of every process below the worker: the first run freezes in the middle of its second phase.
+    once = f"at({int(signal.SIGSTOP)}, 'histograms/*.record', {str(tmp_path / 'once')!r})"
+    (tmp_path / "sitecustomize.py").write_text(f"{SIGNALLING}\n{once}\n")
+    worker = server.start_worker(PYTHONPATH=f"{tmp_path}:{ROOT}")
+    one = start(server, "skald/first")
+    until(lambda: frozen_below(worker))
+    same, other = start(server, "skald/first"), start(server, "skald/second")
+    until(lambda: server.state(same)["name"] == "AwaitingConcurrencySlot")
+    assert server.ended(other)["type"] == "COMPLETED"
+    assert server.state(one)["type"] == "RUNNING"
+    for process in [worker, *worker.children(recursive=True)]:
+        process.send_signal(signal.SIGKILL)
+    server.start_worker()
+    assert until(lambda: server.state(one)["type"] != "RUNNING")
+    until(lambda: server.state(one)["type"] == "COMPLETED")
+    assert server.ended(same)["type"] == "COMPLETED"
+    assert server.ask("GET", f"/flow_runs/{one}").json()["run_count"] == 2
+    release = folder / "first" / "releases" / (folder / "first" / "releases" / "CURRENT").read_text().strip()
+    undisturbed = anonymise(people_job(tmp_path, TABLE, name="first"), *SETTINGS)
+    assert (release.name, digests(release)) == (undisturbed.folder.name, digests(undisturbed.folder))
+    told_to_people(server, [one, same], release)
+
+
+def told_to_people(server: PrefectServer, runs: list[str], release: Path) -> None:
+    """Names and logs: job and date, then records, suppressed and release, and no line for each of the chunks."""
+    for run in runs:
+        assert re.fullmatch(r"first \d{4}-\d\d-\d\d \d\d:\d\d UTC", server.ask("GET", f"/flow_runs/{run}").json()["name"])
+    said = {
+        run: "\n".join(until(lambda run=run: [line for line in lines_of(server, run) if release.name in line] and lines_of(server, run)))
+        for run in runs
+    }
+    for text in said.values():
+        assert "Job 'first': method skald, k = 4" in text
+        assert re.search(r"1,500 records: [\d,]+ released, [\d,]+ suppressed of at most", text)
+        assert "Finished in state Completed" not in text.replace("Finished in state Completed()", "", 1)
+    assert sum(f"Published release {release.name}" in text for text in said.values()) == 1
+    assert sum("Nothing to do" in text for text in said.values()) == 1

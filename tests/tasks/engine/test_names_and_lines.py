@@ -1,0 +1,39 @@
+"""What people read of a run in Prefect: what it is called, and the lines that its log ends with."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from schemas.release.report import Report
+from tasks.engine.run_summary import published_lines
+from tests.conftest import Anonymise
+from tests.jobs import people, people_job
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_run_is_named_after_its_job_and_when_it_was_to_begin_whatever_is_wrong_with_the_job(tmp_path: Path, broken: bool) -> None:
+    from prefect.context import FlowRunContext
+
+    from tasks.engine.prefect_flows import run_name
+
+    job = people_job(tmp_path, people(10), name="nightly-patients")
+    if broken:
+        job.write_text("a cell value")
+    run = SimpleNamespace(expected_start_time=datetime(2026, 1, 31, 2, tzinfo=UTC))
+    with FlowRunContext.model_construct(flow_run=run, parameters={"job": {"job_file": str(job)}}):
+        assert run_name() == f"{'job' if broken else 'nightly-patients'} 2026-01-31 02:00 UTC"
+
+
+def test_the_log_ends_with_records_suppressed_and_release(anonymise: Anonymise, tmp_path: Path) -> None:
+    made = anonymise(people_job(tmp_path, people(400)), "privacy.k=4")
+    report = Report.model_validate_json((made.folder / "report.json").read_bytes())
+    first, second, *warnings = published_lines(report, made.folder, new=True)
+    assert first == f"Published release {made.manifest.release} in '{made.folder}'."
+    kept, lost = made.manifest.records - made.manifest.suppressed, made.manifest.suppressed
+    assert second.startswith(f"400 records: {kept} released, {lost} suppressed of at most ")
+    assert all(line.startswith("Warning: ") for line in warnings)
+    assert published_lines(report, made.folder, new=False)[0].startswith("Nothing to do")
