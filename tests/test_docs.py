@@ -94,6 +94,7 @@ def test_every_key_of_a_job_is_in_the_reference_with_its_meaning(site: Path) -> 
             assert key in text
 
 
+@pytest.mark.slow
 def test_every_command_is_in_the_reference(site: Path) -> None:
     text = (site / "reference" / "commands.html").read_text("utf-8")
     assert all(f"skald {command}" in text for command in COMMANDS)

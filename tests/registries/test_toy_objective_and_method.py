@@ -58,6 +58,7 @@ def shown(job: Path, *settings: str) -> str:
     return text.getvalue()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("toy", [TOY, CLASSES], ids=lambda toy: toy.name)
 def test_an_objective_is_one_entry(anonymise: Anonymise, tmp_path: Path, toy: Objective) -> None:
     job, setting = people_job(tmp_path, people(240)), f"method.objective={toy.name}"
@@ -76,6 +77,7 @@ def test_an_objective_is_one_entry(anonymise: Anonymise, tmp_path: Path, toy: Ob
         load_job(job, [setting])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("toy", [TOY, CLASSES], ids=lambda toy: toy.name)
 def test_what_a_toy_objective_finds_is_the_best_of_all_nodes(anonymise: Anonymise, tmp_path: Path, toy: Objective) -> None:
     """Of any two nodes that pass, the chosen one has no larger value: played by asking for every other objective too."""

@@ -96,6 +96,7 @@ def test_bars_write_every_figure_beside_its_bar_and_name_the_chosen_in_bold() ->
     assert re.findall(r"font-weight='600'>([^<]+)<", svg) == ["CPU time", "rayden"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=5, unique=True), st.booleans())
 def test_bars_stay_inside_their_picture_however_long_their_names(names: list[str], headed: bool) -> None:
     shares = [index / len(names) for index in range(len(names))]

@@ -27,6 +27,7 @@ MODELS = [
 ]
 
 
+@pytest.mark.slow
 @given(mixed_records(least=4), st.sampled_from(MODELS), st.data())
 def test_no_class_fails_that_is_published(records: Records, model, data: st.DataObject) -> None:
     values = data.draw(st.lists(st.sampled_from(["a", "b", "c", None]), min_size=len(records.rows), max_size=len(records.rows)))

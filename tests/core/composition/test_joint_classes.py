@@ -49,6 +49,7 @@ def seen(side: list[Row], private: str, *, known_again: bool) -> list[Seen]:
     ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("persons", [False, True])
 @pytest.mark.parametrize("identity", [Identity(*flags) for flags in product([False, True], repeat=2)])
 @given(both=releases, k=st.integers(1, 5))

@@ -152,6 +152,7 @@ def test_spans_of_a_fragment_are_those_of_its_rows(table: Table, k: int) -> None
     assert [sorted(rows.tolist()) for rows in np.split(made.order, made.starts[1:-1])] == [sorted(rows) for rows in plain]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", [5, 100_000])
 def test_wide_domains_are_cut_as_narrow_ones_are(size: int) -> None:
     values = [number * (size // 5) for number in range(5)]

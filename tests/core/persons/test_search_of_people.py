@@ -56,6 +56,7 @@ def test_who_is_in_a_class_stays_in_it_when_it_grows(table: People, k: int) -> N
                 assert losses(*oracle(table), (*node[:axis], level + 1, *node[axis + 1 :]), k).suppressed <= finer
 
 
+@pytest.mark.slow
 @given(st.data(), st.integers(1, 8), LIMITS, OBJECTIVES, st.booleans())
 @settings(max_examples=150)
 def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Fraction, objective: str, small: bool) -> None:

@@ -25,6 +25,7 @@ def counted(qid: str, sensitive: str, statement: str) -> Any:
         return connection.execute(statement).fetchone()
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("name", ["r", "R", "s", "value", "class", "Class", "records", "falling", "extra", "qid_0", "share"])
 @pytest.mark.parametrize("diversity", [{"distinct": 2}, {"entropy": 1.9}, {"recursive": {"c": 3, "l": 2}}])
 def test_names_change_no_count_of_diversity(name: str, diversity: dict[str, Any]) -> None:

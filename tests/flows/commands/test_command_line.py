@@ -199,7 +199,7 @@ def test_a_release_that_is_published_is_recognised_before_prefect_is_imported(pr
     assert "prefect" not in modules
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["http://user:secret@127.0.0.1:9/api", "nonsense"])
 def test_a_configured_server_that_does_not_answer_is_named_in_one_sentence(prefect: CommandLine, url: str) -> None:
     people_job(prefect.folder, TABLE)

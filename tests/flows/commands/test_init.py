@@ -89,7 +89,7 @@ def visits(name: str, people: int, rows: int = 6000) -> pa.Table:
     )
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
 @pytest.mark.parametrize("name", ["patient_id", "x17", "q: [x] # y", "holder"])
 @pytest.mark.parametrize("people", [200, 1000, 2500])

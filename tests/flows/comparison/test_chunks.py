@@ -226,6 +226,7 @@ def test_what_cannot_be_compared_is_refused_in_a_sentence(compare, tmp_path: Pat
     assert not list((tmp_path / ".skald").rglob("histograms"))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("option", [("--chunks", "0"), ("--chunks", "1,,2"), ("--k", "five"), ("--k", "-3"), ("--k", "")])
 def test_lists_that_are_no_numbers_are_refused(skald: CommandLine, tmp_path: Path, option: tuple[str, str]) -> None:
     done = skald("compare", small_job(tmp_path), *option)

@@ -87,7 +87,7 @@ def gcp(rows: Sequence[tuple[Any, ...]]) -> float:
     return (lost / len(QIDS) + len(TABLE) - len(rows)) / len(TABLE)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["skald", "rayden"])
 def test_figures_are_those_of_the_releases_counted_record_by_record(compared: Compared, tmp_path: Path, method: str) -> None:
     manifest, rows = published(tmp_path, method)

@@ -125,7 +125,7 @@ def test_records_that_were_exchanged_for_others_are_told_by_what_they_hold(anony
     assert (overlap.added, overlap.added_at_risk, overlap.removed, overlap.removed_at_risk) == (3, 3, 3, 3)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("settings", [["method.fragments={count: 3}"], [], ["method.mode=relaxed"]])
 def test_fragments_are_held_against_earlier_releases_and_later_ones_against_them(
     anonymise: Anonymise, tmp_path: Path, settings: list[str]

@@ -81,6 +81,7 @@ def test_another_k_reuses_the_counts_and_damaged_artefacts_are_made_again(
     assert digests(release(tmp_path)) == undisturbed
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_records_that_were_swapped_are_noticed_and_made_again(skald: CommandLine, tmp_path: Path, undisturbed: list[str]) -> None:
     people_job(tmp_path, TABLE)
@@ -160,6 +161,7 @@ def test_a_release_whose_pointer_cannot_be_written_is_said_to_be_published(direc
     assert release(tmp_path) == made
 
 
+@pytest.mark.slow
 @pytest.mark.slow_under_prefect
 def test_a_run_that_is_told_to_end_ends_as_after_an_interrupt(skald: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, people(1200))

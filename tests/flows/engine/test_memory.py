@@ -32,6 +32,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return make_patients(tmp_path_factory.mktemp("million"), 1_000_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [pytest.param([], marks=pytest.mark.slow), ["--direct"]], ids=["prefect", "direct"])
 def test_a_million_records_need_at_most_one_gigabyte(job: Path, tmp_path: Path, options: list[str]) -> None:
     inherited = {name: value for name, value in os.environ.items() if name != "SKALD_DIRECT" and not name.startswith("PREFECT")}

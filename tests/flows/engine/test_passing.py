@@ -30,7 +30,7 @@ cli.main()
 """
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("next_one", ["run", "verify"])
 def test_what_a_killed_verify_leaves_goes_with_the_next_command(direct: CommandLine, tmp_path: Path, next_one: str) -> None:
     job = people_job(tmp_path)

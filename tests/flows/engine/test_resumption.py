@@ -41,7 +41,7 @@ def current(folder: Path) -> str:
     return (folder / "releases" / "CURRENT").read_text()
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("settings", "made"),
     [
@@ -252,6 +252,7 @@ def test_two_jobs_share_a_target_and_leave_each_other_alone(anonymise: Anonymise
     assert len(released(one.folder)) == len(released(other.folder))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("setting", ["rows_per_file=50", "intervals=bounds", "columns.identifiers=[person, visits]"])
 def test_what_a_run_left_that_published_nothing_is_taken_for_no_other_jobs(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str

@@ -33,6 +33,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_job(folder, parts)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("k", "limit", "objective", "node", "value", "suppressed"),
     [

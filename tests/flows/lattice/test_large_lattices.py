@@ -42,6 +42,7 @@ def test_the_optimum_is_certified_where_the_search_comes_to_its_end(anonymise: A
     assert "Certified: none that keeps it has a smaller loss" in (tmp_path / "releases" / manifest.release / "report.html").read_text()
 
 
+@pytest.mark.slow
 def test_ended_by_its_effort_a_search_says_how_far_from_the_optimum_it_can_be(anonymise: Anonymise, tmp_path: Path) -> None:
     optimum = anonymise(job(tmp_path)).manifest.loss["dm_star"]
     for effort in (1, 40, 150):
@@ -75,6 +76,7 @@ def test_a_dense_root_is_searched_too(anonymise: Anonymise, tmp_path: Path) -> N
     assert manifest.optimal.startswith("best of the nodes above 1 root; ")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("objective", ["dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"])
 def test_every_objective_is_sought(anonymise: Anonymise, tmp_path: Path, objective: str) -> None:
     manifest = anonymise(job(tmp_path), f"method.objective={objective}", "method.effort=300").manifest
@@ -82,6 +84,7 @@ def test_every_objective_is_sought(anonymise: Anonymise, tmp_path: Path, objecti
     assert objective not in {"gcp_covered", "entropy"} or objective in manifest.loss
 
 
+@pytest.mark.slow
 def test_what_was_searched_is_not_searched_again(anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = anonymise(job(tmp_path)).manifest
     shutil.rmtree(tmp_path / "releases")

@@ -116,7 +116,7 @@ def test_less_is_lost_and_no_fewer_records_are_released_than_with_drop(anonymise
         assert manifest.loss["gcp"] < dropped.loss["gcp"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("chunk_rows", "threads"), [(7, 2), (400, 1)])
 def test_bytes_do_not_depend_on_how_the_work_is_cut(
     anonymise: Anonymise, folder: Path, tmp_path: Path, chunk_rows: int, threads: int

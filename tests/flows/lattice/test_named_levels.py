@@ -67,6 +67,7 @@ def test_precision_is_a_share_of_the_whole_hierarchy_whatever_is_left_out(anonym
     assert made.loss["precision"] == pytest.approx(1 - sum(shares) / len(QIDS))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("way", ["one root", "several roots", "branch and bound"])
 def test_a_column_of_more_weight_keeps_more_and_the_node_is_the_best_by_the_weighted_sum(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str

@@ -32,6 +32,7 @@ def cut() -> Cut:
     return lambda job, *settings: getattr(flow, "fn", flow)(job, tuple(settings))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "method", [*WAYS, MONDRIAN | {"score": "ncp"}, MONDRIAN | {"mode": "median", "generalisation": "hierarchy"} | FRAGMENTS]
 )
@@ -101,7 +102,7 @@ def test_losses_count_classes_that_two_fragments_publish_alike_as_one(cut: Cut, 
     assert (loss["dm"], loss["dm_star"], loss["dm_partitions"], loss["c_avg"]) == (400**2, 400**2, 2 * 200**2, pytest.approx(400 / 150))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", WAYS)
 @pytest.mark.parametrize(
     "privacy", [{"l": {"disease": {"distinct": 3}}}, {"t": {"disease": {"t": 0.4}}}, {"l": {"disease": {"entropy": 2}}}]
@@ -138,7 +139,7 @@ def alike() -> pa.Table:
     return table.set_column(table.column_names.index("disease"), "disease", some["disease"].take(pa.array([*rows, *rows, *rows[:500]])))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [{"k": 5}, {"k": 5, "l": {"disease": {"distinct": 2}}}])
 def test_records_too_much_alike_to_be_cut_apart_are_held_in_lots(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, privacy: dict
@@ -154,6 +155,7 @@ def test_records_too_much_alike_to_be_cut_apart_are_held_in_lots(
         cut(job)
 
 
+@pytest.mark.slow
 def test_lots_change_no_byte(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ("chunk_rows=40", "rows_per_file=30", "privacy.l={disease: {distinct: 2}}")
     one = cut(people_job(tmp_path / "one", method=MONDRIAN | FRAGMENTS), *settings)
@@ -248,6 +250,7 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
     assert not cut(job).new
 
 
+@pytest.mark.slow
 def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
     cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def test_of_few_records_it_is_what_each_way_publishes(anonymise: Anonymise, tmp_
     assert [one.way for one in plan.outlook.ways] == list(WAYS)
 
 
+@pytest.mark.slow
 def test_samples_do_not_depend_on_chunks_files_or_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.planning.outlook.MOST_CELLS", 100)
     table = people(1500, seed=9)

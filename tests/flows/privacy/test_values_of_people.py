@@ -71,7 +71,7 @@ def keeps(rows: list[Row], everyone: list[Row], privacy: dict[str, Any]) -> bool
     )
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("limit", [0.1, 0.4])
 @pytest.mark.parametrize("model", MODELS)
 def test_the_optimum_is_that_of_a_full_enumeration_which_counts_people(

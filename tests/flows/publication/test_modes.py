@@ -27,6 +27,7 @@ def modes(folder: Path) -> dict[Path, int]:
     return {path: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.rglob("*"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("umask", "output"), OUTPUTS)
 def test_whoever_the_umask_lets_may_read_a_release_and_nobody_the_run_folder(direct: CommandLine, umask: int, output: str) -> None:
     people_job(direct.folder, people(120), target="made/for/releases")

@@ -75,7 +75,7 @@ def in_parquet(request: pytest.FixtureRequest, anonymise: Anonymise, tmp_path_fa
     return request.param, released(anonymise(job, *SETTINGS).folder)
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("output", OTHERS)
 def test_every_format_is_recounted_and_holds_the_same(
     anonymise: Anonymise, tmp_path: Path, output: dict[str, Any], in_parquet: Any
@@ -251,6 +251,7 @@ def test_values_and_nulls_of_every_type_are_kept_in_every_format(anonymise: Anon
     )
 
 
+@pytest.mark.slow
 def test_utility_is_measured_of_every_format(anonymise: Anonymise, tmp_path: Path) -> None:
     found = []
     for name, output in {"parquet": {}, "csv": {"format": "csv"}, "duckdb": {"format": "duckdb"}}.items():

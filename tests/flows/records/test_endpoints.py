@@ -82,6 +82,7 @@ def test_the_recount_refuses_observed_ends(tmp_path: Path, method: str, interval
         run(job_file(tmp_path, method, intervals=intervals))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("person", ["person", "none"])
 @pytest.mark.parametrize("method", ["mondrian", "rayden"])
 def test_ends_that_more_people_share_are_verified_by_a_job_that_asks_for_fewer(tmp_path: Path, method: str, person: str) -> None:

@@ -63,7 +63,7 @@ def all_agree(job: Path, made: Published, frame: pl.DataFrame) -> None:
     assert made.manifest.loss.get("gcp_held", 0) <= made.manifest.loss["gcp"] + 1e-9
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("method", "way"), [(name, None) for name in LOCAL] + [(name, way) for name in ("mondrian", "kmember") for way in WAYS]
 )
@@ -100,7 +100,7 @@ def test_a_label_that_leaves_the_null_out_is_noticed(tmp_path: Path) -> None:
         verify_release(load_job(job), made.folder)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "kmember", "clustering"])
 def test_a_null_that_a_leaf_stands_for_is_grouped_with_it(tmp_path: Path, method: str) -> None:
     (tmp_path / "words.csv").write_text('a;left;W\nnull;left;W\nunknown;left;W\n"""null""";right;W\nb, null;right;W\nnone;right;W\n')

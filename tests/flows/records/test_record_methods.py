@@ -207,7 +207,7 @@ def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, t
     assert digests(again.folder) == digests(made.folder)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("asked", ASKED)
 def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:

@@ -100,6 +100,7 @@ def reversed_columns(names: list[str]) -> Change:
     return lambda frame: frame.with_columns(pl.col(names).reverse())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("way", WAYS)
 def test_sensitive_values_that_are_exchanged_between_records_are_noticed(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
     found = faults(made(way), way, reversed_columns(["disease"]), tmp_path)

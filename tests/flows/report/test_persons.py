@@ -208,6 +208,7 @@ def figures() -> tuple[float, int]:
     return counts.total() / len(counts), max(counts.values())
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("method", METHODS)
 def test_identifiers_that_repeat_are_warned_of_whatever_the_method(direct: CommandLine, method: str) -> None:
     ended = direct(

@@ -121,6 +121,7 @@ def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_ne
     assert b"a cell value" not in server.content()
 
 
+@pytest.mark.slow
 def test_without_a_server_nothing_is_deployed_and_one_sentence_says_so(tmp_path: Path, prefect_home: Path) -> None:
     job = people_job(tmp_path, people(60))
     done = CommandLine("prefect", tmp_path, prefect_home)("deploy", str(job))

@@ -10,6 +10,7 @@ from tests.conftest import CommandLine
 from tests.corpus.entries import CANARY, Entry, corpus
 
 
+@pytest.mark.few(32)
 @pytest.mark.parametrize("entry", corpus(), ids=lambda entry: entry.name)
 def test_an_input_ends_as_the_corpus_says(direct: CommandLine, tmp_path: Path, entry: Entry) -> None:
     folder = tmp_path / "here"

@@ -101,6 +101,7 @@ def as_csv(folder: Path, table: Any = TABLE) -> Path:
     return folder / "a.csv"
 
 
+@pytest.mark.slow
 def test_what_an_object_became_is_made_anew_where_it_is_lost(anonymise: Anonymise, asked: Path, tmp_path: Path) -> None:
     put("lost/a.csv", as_csv(tmp_path))
     job = write_job(tmp_path, job_of(source={"path": "s3://source/lost/*.csv", "types": CSV_TYPES}))

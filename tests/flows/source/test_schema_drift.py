@@ -130,6 +130,7 @@ def test_csv_files_may_differ_in_their_columns(direct: CommandLine, tmp_path: Pa
     assert "Column 'note': null in 1 of 2 files, which lack it." in done.stdout
 
 
+@pytest.mark.slow
 def test_another_day_another_type_only_files_that_are_read_otherwise_are_counted_again(anonymise: Anonymise, tmp_path: Path) -> None:
     job = drifting(tmp_path, retyped(MORE, age=pa.int8()))
     anonymise(job, EVOLVE)

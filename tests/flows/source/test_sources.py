@@ -229,6 +229,7 @@ def test_a_query_of_postgresql_gives_the_release_of_parquet(
     assert run(anonymise, tmp_path / "variables", bare) == expected
 
 
+@pytest.mark.slow
 def test_a_query_is_asked_anew_at_every_run_and_the_same_rows_are_the_same_release(
     anonymise: Anonymise, server: str, tmp_path: Path
 ) -> None:

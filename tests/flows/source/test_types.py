@@ -39,6 +39,7 @@ def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Made
     return found
 
 
+@pytest.mark.few(40)
 @pytest.mark.parametrize(("family", "name", "role"), CASES)
 def test_values_types_and_nulls_are_kept(made: Made, family: str, name: str, role: str) -> None:
     source, release = made[family]

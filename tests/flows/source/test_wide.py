@@ -40,6 +40,7 @@ def test_files_are_cut_by_bytes_whatever_files_and_chunks_the_records_come_in(
     assert released(whole.folder).sort(names).equals(released(cut.folder).sort(names))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [[], ["columns.insensitive=[]"], ["suppression.limit=0.4", "suppression.treatment=mask"]])
 def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]

@@ -65,7 +65,7 @@ def test_an_unchanged_copy_answers_everything_exactly(tmp_path: Path) -> None:
     assert found.classifier.source == found.classifier.release
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "settings",
     [

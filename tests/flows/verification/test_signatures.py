@@ -47,6 +47,7 @@ def test_openssl_confirms_a_signature_of_every_file(anonymise: Anonymise, tmp_pa
     assert subprocess.run([*command, "-sigfile", tmp_path / "signature"], check=False, capture_output=True).returncode == 0
 
 
+@pytest.mark.slow
 def test_the_command_asks_for_the_key_that_is_given(direct: CommandLine) -> None:
     key, other = private_key(direct.folder), private_key(direct.folder, "other.pem")
     job = people_job(direct.folder, people(200))
@@ -150,7 +151,7 @@ def test_a_run_that_finds_its_release_leaves_the_signature_as_it_is(
     assert verify_published(load_job(job), second.folder, Known(str(second.folder), key=key)).notes == ()
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("moment", ["manifest.sig", "CURRENT"])
 def test_a_run_killed_at_its_signature_publishes_it_with_the_release_or_not_at_all(direct: CommandLine, moment: str) -> None:
     key, job = private_key(direct.folder), people_job(direct.folder, people(200))

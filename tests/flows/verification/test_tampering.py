@@ -41,6 +41,7 @@ def test_the_documentation_says_how_many_kinds_there_are() -> None:
     assert [int(number) for number in said] == [len(kinds), len(kinds) - keyed, anew, keyed]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("layout", [*LAYOUTS, "signed"])
 def test_what_is_not_tampered_with_is_verified(layout: str, made: dict[str, Path], tmp_path: Path) -> None:
     release = copy_of(made[layout], tmp_path / "job")

@@ -78,6 +78,7 @@ for turn in itertools.count(int(sys.argv[3])):
 """
 
 
+@pytest.mark.slow
 def test_a_vault_survives_kill_9_at_any_moment_with_all_its_tokens(tmp_path: Path) -> None:
     job = job_at(tmp_path)
     path, known, first = tmp_path / "vault.parquet", dict[str, str](), 0
