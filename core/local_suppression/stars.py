@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 
 from core.columns.coding import WORD
 from core.columns.kernels import number_distinct
-from core.local_suppression.combinations import Combinations, Integers
-from core.privacy.models import PrivacyModel, relaxed
+from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations
+from core.local_suppression.greedy import take_largest
+from core.privacy.models import KAnonymity, PrivacyModel, relaxed
 
 MOST_SETS = 512
 MOST_NUMBERS = 1 << 24
@@ -158,6 +159,8 @@ def _choose(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Int
 
 def _pick(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Integers:
     """As ``_choose``, of sets few enough for the numbers of their pools to be held."""
+    if isinstance(model, KAnonymity) and not isinstance(left, PeopleCombinations):
+        return _pick_by_records(left, sets, model.k)
     numbered = [pools_of(left.codes, one) for one in sets]
     chosen, open_, now = np.full(len(left.counts), -1), np.arange(len(left.counts)), left
     pools = [pools for pools, _ in numbered]
@@ -179,6 +182,16 @@ def _pick(left: Combinations, sets: Sequence[Set], model: PrivacyModel) -> Integ
         rest = np.flatnonzero(taken < 0)
         open_, now, pools = open_[rest], now.take(rest), [mine[rest] for mine in pools]
     return chosen
+
+
+def _pick_by_records(left: Combinations, sets: Sequence[Set], k: int) -> Integers:
+    """As ``_pick``, where a pool is safe as soon as it has k records."""
+    pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
+    for number, one in enumerate(sets):
+        pools[number], size = pools_of(left.codes, one)
+        sizes.append(size)
+    # An empty pool is none, whatever k is.
+    return take_largest(pools, np.cumsum(sizes), left.counts, max(k, 1))
 
 
 UNSAFE = np.iinfo(np.int64).max

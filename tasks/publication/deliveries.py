@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from core.recount.classes import Recount
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import Job
+from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest, PublishedFile
 from schemas.release.report import Example
 from schemas.release.terms import Terms
@@ -81,6 +82,10 @@ def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[li
 
 def _deliver(job: Job, release: str, store: Store, files: Sequence[Numbered]) -> Delivery:
     system, root = file_system(str(job.target_address))
+    with told(job.place_of(release)):
+        # A task that comes late, of a run that was taken over, must not put its files in the place of published ones.
+        if system.exists(f"{root}/{release}/{MANIFEST}"):
+            raise ObjectStoreError.exists(job.place_of(release))
     with _scratch(store) as staging:
         private_folder(staging / "data")
         staged = stage_output(job.in_task(), files, store, staging, staging / "spill")

@@ -65,8 +65,13 @@ def is_published(job: Job, release: str) -> bool:
     return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
-def recall(job: Job, release: str) -> Manifest | None:
+def recall(job: Job, release: str, check: Callable[[], None]) -> Manifest | None:
     """Returns the manifest of a release if it is published, and names it in ``CURRENT``.
+
+    Args:
+        job: Names the target.
+        release: Its id.
+        check: Raises where another run has taken over.
 
     Raises:
         StorageError: it was published, but files are missing, or the store cannot be read or written.
@@ -80,7 +85,7 @@ def recall(job: Job, release: str) -> Manifest | None:
         there = set(system.find(f"{root}/{release}"))
         if lost := sum(f"{root}/{release}/{name}" not in there for name in manifest.listed):
             raise StorageError.altered(release, lost)
-        _finish(job, system, root, release)
+        _finish(job, system, root, release, check)
     return manifest
 
 
@@ -123,14 +128,19 @@ def deliver(job: Job, staging: Path, release: str, check: Callable[[], None]) ->
             create_object(system, staging / MANIFEST, f"{root}/{release}/{MANIFEST}")
         except FileExistsError:
             raise ObjectStoreError.exists(place) from None
-        _finish(job, system, root, release)
+        _finish(job, system, root, release, check)
 
 
 @contextmanager
-def withdrawn_if_refused(job: Job, release: str) -> Iterator[None]:
+def withdrawn_if_refused(job: Job, release: str, check: Callable[[], None]) -> Iterator[None]:
     """Takes away what was put into the store of a release that is refused inside the block: nobody has verified it.
 
     What is only interrupted, by a full disk or a network that is down, stays for the run that goes on.
+
+    Args:
+        job: Names the target.
+        release: Its id.
+        check: Raises where another run has taken over, whose files these may be by now: they stay.
 
     Raises:
         SkaldError: whatever the block raises.
@@ -142,7 +152,8 @@ def withdrawn_if_refused(job: Job, release: str) -> Iterator[None]:
     except SkaldError:
         if job.target_address:
             # What the release was refused for is to be told; what is left here carries the mark.
-            with suppress(ObjectStoreError):
+            with suppress(StorageError):
+                check()
                 _withdraw(job, release)
         raise
 
@@ -154,8 +165,13 @@ def _withdraw(job: Job, release: str) -> None:
             system.rm(f"{root}/{release}", recursive=True)
 
 
-def _finish(job: Job, system: Any, root: str, release: str) -> None:
-    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies."""
+def _finish(job: Job, system: Any, root: str, release: str, check: Callable[[], None]) -> None:
+    """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies.
+
+    Raises:
+        StorageError: another run has taken over; it names its own.
+    """
+    check()
     line = f"{release}\n".encode()
     try:
         named = system.cat_file(f"{root}/{CURRENT}")
@@ -168,6 +184,8 @@ def _finish(job: Job, system: Any, root: str, release: str) -> None:
         if system.exists(f"{left}/{MANIFEST}"):
             system.rm_file(mark)
         else:
+            # What another run is putting there by now has no manifest yet, either.
+            check()
             system.rm(left, recursive=True)
     for folder in job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}"):
         shutil.rmtree(folder, ignore_errors=True)

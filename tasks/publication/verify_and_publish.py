@@ -68,7 +68,7 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
-        manifest = recall(run.job, release)
+        manifest = recall(run.job, release, run.work.check)
         if manifest is None:
             run.increment = increment_of(run, source)
         else:
@@ -105,7 +105,7 @@ def verify_and_publish(
         OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
         SkaldError: the source changed, or the target cannot be written.
     """
-    with withdrawn_if_refused(run.job, release_id(run.job, source)):
+    with withdrawn_if_refused(run.job, release_id(run.job, source), run.work.check):
         return _verified_and_published(run, source, files, describe, people)
 
 

@@ -45,8 +45,9 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
         try:
             source = relation_of(connection, some, layout_of(files, manifest.columns))
             named = [name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
-            # Persons are not in the files: k records of a further value may be those of one.
-            others = [] if manifest.persons else [name for name in named if name not in qids][:MOST_COLUMNS]
+            # Whose records are whose is not in the files: k records of a further value may be those of one person, whom a pseudonym names.
+            several = manifest.persons or manifest.repeats or manifest.pseudonyms
+            others = [] if several else [name for name in named if name not in qids][:MOST_COLUMNS]
             return _examples(connection, source, qids, others, manifest)
         except duckdb.OutOfMemoryException:
             raise

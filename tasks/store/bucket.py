@@ -119,6 +119,9 @@ class Bucket:
             with told(self.place(name)):
                 raise
         there = self.found(name)
+        if there and condition and self.read(name) != content:
+            # Put over by another meanwhile: its tag is not of what was put.
+            return None
         return there.tag if there else None
 
     def upload(self, path: Path, name: str, sha256: str) -> None:

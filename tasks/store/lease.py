@@ -79,6 +79,10 @@ class Lease:
                 raise WorkError.taken_over(self.bucket.address)
             # From before the put: whoever waits cannot have seen it earlier.
             self._tag, self._until = tag, begun + self.seconds
+            if self.clock.now() >= self._until:
+                # The put took, or this process slept, so long that it may be another's by now.
+                self._lost = True
+                raise WorkError.taken_over(self.bucket.address)
 
     def renewed(self) -> bool:
         """Renews the lease if the store answers; tells whether there is still one to renew."""

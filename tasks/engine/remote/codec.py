@@ -69,7 +69,7 @@ def decoded(content: bytes, places: Places) -> tuple[Callable[..., Any], tuple[A
     """
     name, said = json.loads(content)
     function = _named(name)
-    if not isinstance(function, FunctionType):
+    if not isinstance(function, FunctionType) or function.__module__ != name[0]:
         raise InternalError("no function", "a call")
     arguments: tuple[Any, ...] = _meant(said, places)
     return function, arguments

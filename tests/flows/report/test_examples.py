@@ -73,6 +73,14 @@ def test_where_people_are_counted_nothing_but_combinations_is_shown(anonymise: A
     assert [set(one.values) for one in report_of(made.folder).examples] == [set(QIDS)] * 3
 
 
+def test_where_identifiers_repeat_nothing_but_combinations_is_shown(anonymise: Anonymise, tmp_path: Path) -> None:
+    """Five records of one value may be of one person here too, though the job names none."""
+    table = TABLE.set_column(TABLE.schema.get_field_index("person"), "person", pa.array([row // 8 for row in range(400)]))
+    made = anonymise(people_job(tmp_path, table))
+    assert made.manifest.repeats
+    assert [set(one.values) for one in report_of(made.folder).examples] == [set(QIDS)] * 3
+
+
 def test_the_order_of_the_source_chooses_no_record(anonymise: Anonymise, tmp_path: Path) -> None:
     there = anonymise(people_job(tmp_path / "there", TABLE))
     back = anonymise(people_job(tmp_path / "back", TABLE.take(list(range(399, -1, -1)))), "chunk_rows=70")

@@ -126,6 +126,26 @@ def test_a_run_whose_clock_stood_still_is_fenced_by_the_object_itself(bucket: Bu
     heir.check()
 
 
+def test_a_run_that_is_held_up_after_its_renewal_does_not_take_anothers_lease_for_its_own(bucket: Bucket) -> None:
+    time = Time()
+    lease, found = take(bucket, time.clock, SECONDS), bucket.found
+
+    def slow(name: str) -> Any:
+        # Between the put and the look at its tag another run waits, takes over and renews.
+        bucket.found = found  # type: ignore[method-assign]
+        time.now += SECONDS
+        others.append(take(Bucket(bucket.address), Time(0.0).clock, SECONDS))
+        others[0].check()
+        return found(name)
+
+    others: list[Lease] = []
+    bucket.found = slow  # type: ignore[method-assign]
+    with pytest.raises(WorkError, match="did not renew its lease"):
+        lease.check()
+    lease.release()
+    others[0].check()
+
+
 def test_puts_whose_answers_are_lost_have_happened_and_are_ours(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     faulty(monkeypatch, lambda _number: True)
     one = Bucket(bucket.address)
