@@ -116,3 +116,8 @@ def _healthy(port: int) -> bool:
         return json.loads(httpx.get(f"http://127.0.0.1:{port}/api/health").text) is True
     except (httpx.HTTPError, ValueError):
         return False
+
+
+def frozen_below(process: psutil.Process) -> list[psutil.Process]:
+    """The processes that one has begun and that are stopped."""
+    return [child for child in process.children(recursive=True) if child.status() == psutil.STATUS_STOPPED]

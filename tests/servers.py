@@ -16,6 +16,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import fsspec
+import pytest
 
 from tests.patience import SECONDS
 
@@ -115,6 +116,21 @@ def s3(log: Path | None = None) -> Iterator[dict[str, str]]:
         server.kill()
         server.wait()
         forget()
+
+
+@contextmanager
+def s3_bucket() -> Iterator[dict[str, str]]:
+    """Starts an S3 server with a bucket; yields the environment that leads there, as this process has it until the block ends."""
+    with s3() as environment, pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        objects().mkdir("bucket")
+        yield environment
+
+
+def objects() -> Any:
+    """fsspec's file system of the server that the environment leads to."""
+    return fsspec.filesystem("s3", use_listings_cache=False)
 
 
 def forget() -> None:

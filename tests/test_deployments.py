@@ -24,7 +24,7 @@ from tests.conftest import Anonymise
 from tests.jobs import digests, people, people_job
 from tests.patience import SECONDS, until
 from tests.places import ROOT
-from tests.prefect_server import PrefectServer, serving
+from tests.prefect_server import PrefectServer, frozen_below, serving
 
 FOLDER = ROOT / "deployments"
 TABLE = people(1500)
@@ -103,11 +103,6 @@ def test_the_api_refuses_bad_parameters_before_a_run_begins(server: PrefectServe
     assert "Validation failed" in answer["detail"]
     assert server.rows("SELECT count(*) FROM flow_run") == before
     assert b"a cell value" not in server.content()
-
-
-def frozen_below(process: psutil.Process) -> list[psutil.Process]:
-    """The processes that one has begun and that are stopped."""
-    return [child for child in process.children(recursive=True) if child.status() == psutil.STATUS_STOPPED]
 
 
 @pytest.mark.slow

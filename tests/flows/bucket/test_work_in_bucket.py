@@ -20,7 +20,7 @@ from tasks.store.bucket import Bucket
 from tasks.store.lease import Clock, take
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
-from tests.servers import Faulty, s3
+from tests.servers import Faulty, objects, s3_bucket
 
 TABLE = people(400)
 CHANGES = ("privacy.k=4", "rows_per_file=100", "chunk_rows=100")
@@ -50,15 +50,8 @@ main()
 @pytest.fixture(scope="module")
 def store() -> Iterator[dict[str, str]]:
     """An S3 server with a bucket, and the environment that leads there."""
-    with s3() as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        system().mkdir("bucket")
+    with s3_bucket() as environment:
         yield environment
-
-
-def system() -> Any:
-    return fsspec.filesystem("s3", use_listings_cache=False)
 
 
 def job_in(folder: Path, prefix: str, **parts: Any) -> Path:
@@ -94,11 +87,11 @@ def test_source_work_and_target_in_buckets_give_the_bytes_of_folders(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, method: str
 ) -> None:
     here = anonymise(people_job(tmp_path / "here", TABLE, files=2, method=METHODS[method]), *CHANGES)
-    system().put(str(tmp_path / "here" / "people"), f"bucket/{method}/", recursive=True)
+    objects().put(str(tmp_path / "here" / "people"), f"bucket/{method}/", recursive=True)
     parts = {"source": {"path": f"s3://bucket/{method}/people/*.parquet"}, "target": f"s3://bucket/{method}/out", "method": METHODS[method]}
     made = anonymise(job_in(tmp_path / "there", f"{method}/work", **parts), *CHANGES)
     assert made.manifest.files == here.manifest.files
-    system().get(f"bucket/{method}/out/{made.manifest.release}", str(tmp_path / "got"), recursive=True)
+    objects().get(f"bucket/{method}/out/{made.manifest.release}", str(tmp_path / "got"), recursive=True)
     [got] = [path.parent for path in (tmp_path / "got").rglob("manifest.json")]
     assert digests(got) == digests(here.folder)
 
@@ -111,11 +104,11 @@ def test_a_head_that_was_killed_is_gone_on_from_on_another_machine(
     prefix = f"killed/{phase.replace(' ', '')}"
     job = job_in(tmp_path / "dead", prefix, target=f"s3://bucket/{prefix}-out")
     assert direct.ended([sys.executable, "-c", KILLED, phase, "run", str(job), *SETTINGS], **store).returncode == -signal.SIGKILL
-    before = {name for name in system().find(f"bucket/{prefix}/artifacts") if name.endswith(".record")}
+    before = {name for name in objects().find(f"bucket/{prefix}/artifacts") if name.endswith(".record")}
     expire(prefix)
     heir = anonymise(job_in(tmp_path / "heir", prefix, target=f"s3://bucket/{prefix}-out"), *CHANGES)
     assert heir.new
-    there = {name for name in system().find(f"bucket/{prefix}/artifacts") if name.endswith(".record")}
+    there = {name for name in objects().find(f"bucket/{prefix}/artifacts") if name.endswith(".record")}
     assert {name for name in before if "/runs/" not in name and "/files/" not in name} <= there
     assert heir.manifest.files == anonymise(people_job(tmp_path / "here", TABLE, files=2), *CHANGES).manifest.files
 
@@ -135,7 +128,7 @@ def test_a_head_that_was_taken_over_publishes_nothing(
     monkeypatch.setattr(publication, "complete", held_up)
     with pytest.raises(WorkError, match="did not renew its lease"):
         anonymise(job_in(tmp_path / "a", "fenced", target="s3://bucket/fenced-out"), *CHANGES)
-    assert not [name for name in system().find("bucket/fenced-out") if name.endswith("manifest.json")]
+    assert not [name for name in objects().find("bucket/fenced-out") if name.endswith("manifest.json")]
     monkeypatch.undo()
     assert anonymise(job_in(tmp_path / "b", "fenced", target="s3://bucket/fenced-out"), *CHANGES).new
 
@@ -173,12 +166,12 @@ def test_every_object_is_encrypted_as_configured_and_nobody_elses_to_read(
 ) -> None:
     monkeypatch.setitem(fsspec.config.conf, "s3", {"s3_additional_kwargs": {"ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "a-key"}})
     anonymise(job_in(tmp_path, "sealed"), *CHANGES)
-    names = system().find("bucket/sealed")
+    names = objects().find("bucket/sealed")
     assert len(names) > 20
     for name in names:
         key = name.removeprefix("bucket/")
-        assert system().call_s3("head_object", Bucket="bucket", Key=key)["ServerSideEncryption"] == "aws:kms"
-        grants = system().call_s3("get_object_acl", Bucket="bucket", Key=key)["Grants"]
+        assert objects().call_s3("head_object", Bucket="bucket", Key=key)["ServerSideEncryption"] == "aws:kms"
+        grants = objects().call_s3("get_object_acl", Bucket="bucket", Key=key)["Grants"]
         assert not [grant for grant in grants if grant["Grantee"]["Type"] == "Group"]
 
 
@@ -202,7 +195,7 @@ def test_every_command_works_with_work_in_a_bucket_or_says_that_it_does_not(
         ended = direct(*command, **store)
         assert (ended.returncode, ended.stderr) == (0, ""), command
         assert not left_here()
-    assert not [name for name in system().find("bucket/commands") if "/artifacts/" in name]
+    assert not [name for name in objects().find("bucket/commands") if "/artifacts/" in name]
     assert not (tmp_path / ".skald").exists()
 
 
@@ -214,9 +207,9 @@ def test_an_address_that_cannot_hold_work_is_refused(tmp_path: Path) -> None:
 
 def test_work_within_source_or_target_is_refused(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
     for parts in (
-        {"target": "s3://bucket/within/work/out"},
+        {"target": "s3://bucket/within/kept/out"},
         {"target": "s3a://bucket/within"},
-        {"source": {"path": "s3://bucket/within/work/in/*.parquet"}},
+        {"source": {"path": "s3://bucket/within/kept/in/*.parquet"}},
     ):
         with pytest.raises(StorageError, match="lie within each other"):
-            anonymise(job_in(tmp_path, "within/work", **parts))
+            anonymise(job_in(tmp_path, "within/kept", **parts))

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pytest
 
 from tasks.store.bucket import Bucket
@@ -22,7 +21,7 @@ from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
 from tests.patience import until
 from tests.places import ROOT
-from tests.servers import s3
+from tests.servers import objects, s3_bucket
 
 TABLE = people(1500)
 CHANGES = ("privacy.k=4", "rows_per_file=500", "chunk_rows=250")
@@ -37,15 +36,8 @@ METHODS: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module")
 def store() -> Iterator[dict[str, str]]:
     """An S3 server with a bucket, and the environment that leads there."""
-    with s3() as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        system().mkdir("bucket")
+    with s3_bucket() as environment:
         yield environment
-
-
-def system() -> Any:
-    return fsspec.filesystem("s3", use_listings_cache=False)
 
 
 @contextmanager
@@ -82,16 +74,16 @@ def hidden(folder: Path, command: list[str]) -> list[str]:
 def job_in(folder: Path, prefix: str, method: dict[str, Any]) -> Path:
     """A job whose source, work and target are in the bucket."""
     places = {"source": {"path": f"s3://bucket/{prefix}/people/*.parquet"}, "target": f"s3://bucket/{prefix}/out"}
-    job = people_job(folder, TABLE, files=3, method=method, work=f"s3://bucket/{prefix}/work", **places)
-    system().put(str(folder / "people"), f"bucket/{prefix}/", recursive=True)
+    job = people_job(folder, TABLE, files=3, method=method, work=f"s3://bucket/{prefix}/kept", **places)
+    objects().put(str(folder / "people"), f"bucket/{prefix}/", recursive=True)
     shutil.rmtree(folder / "people")
     return job
 
 
 def released(prefix: str, to: Path) -> list[str]:
     """Digests of the files of the release in the bucket."""
-    [manifest] = [name for name in system().find(f"bucket/{prefix}/out") if name.endswith("manifest.json")]
-    system().get(manifest.removesuffix("/manifest.json"), str(to), recursive=True)
+    [manifest] = [name for name in objects().find(f"bucket/{prefix}/out") if name.endswith("manifest.json")]
+    objects().get(manifest.removesuffix("/manifest.json"), str(to), recursive=True)
     return digests(next(to.rglob("manifest.json")).parent)
 
 
@@ -107,7 +99,7 @@ def test_workers_that_share_a_bucket_alone_make_the_bytes_of_a_run_in_a_folder(
         assert (done.returncode, done.stderr) == (0, "")
         assert not list((tmp_path / "machines").glob("*/skald-work-*"))
     assert released(method, tmp_path / "got") == digests(here.folder)
-    assert not [name for name in system().find(f"bucket/{method}/work") if "/calls/" in name]
+    assert not [name for name in objects().find(f"bucket/{method}/kept") if "/calls/" in name]
 
 
 @pytest.mark.slow
@@ -116,7 +108,7 @@ def test_neither_a_dead_worker_nor_a_dead_head_costs_what_is_finished(
 ) -> None:
     here = anonymise(people_job(tmp_path / "here", TABLE, files=3), *CHANGES)
     job = job_in(prefect.folder / "job", "killed", METHODS["skald"])
-    made = lambda: {name: one.get("ETag") for name, one in system().find("bucket/killed/work/artifacts/domains", detail=True).items()}  # noqa: E731
+    made = lambda: {name: one.get("ETag") for name, one in objects().find("bucket/killed/kept/artifacts/domains", detail=True).items()}  # noqa: E731
     with cluster(prefect.folder / "job", tmp_path / "machines", store) as (address, processes):
         head = prefect.start("run", job, "--scheduler", address, *SETTINGS, **store)
         until(lambda: len(made()) >= 2)
@@ -124,7 +116,7 @@ def test_neither_a_dead_worker_nor_a_dead_head_costs_what_is_finished(
         head.kill()
         head.communicate()
         before = {name: tag for name, tag in made().items() if name.endswith(".record")}
-        expire("killed/work")
+        expire("killed/kept")
         (prefect.folder / "elsewhere").mkdir()
         shutil.move(job.parent, prefect.folder / "elsewhere" / "job")
         done = prefect("run", prefect.folder / "elsewhere" / "job" / "job.yaml", "--scheduler", address, *SETTINGS, **store)

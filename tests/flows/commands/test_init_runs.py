@@ -19,7 +19,7 @@ from pyarrow import feather
 from schemas.job.job import load_job
 from tests.conftest import CommandLine
 from tests.jobs import people, write_csv, write_parquet
-from tests.servers import forget, postgresql, s3
+from tests.servers import objects, postgresql, s3_bucket
 
 CANARY = "CANARY"
 BANDS = ["[0-10)", "[10-20)", "[20-30)", "[30-40)", "[40-50)", "[50-60)", "[60-70)"]
@@ -214,23 +214,16 @@ def test_every_source_here_that_a_run_reads_is_drafted_from(direct: CommandLine,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_a_bucket_is_drafted_from(direct: CommandLine, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    with s3() as environment:
-        for name, value in environment.items():
-            monkeypatch.setenv(name, value)
-        import fsspec
-
-        forget()
-        fsspec.filesystem("s3").mkdir("bucket")
+def test_a_bucket_is_drafted_from(direct: CommandLine, kind: str) -> None:
+    with s3_bucket() as environment:
         write = write_parquet if kind == "parquet" else (lambda folder, table: write_csv(folder / "one.csv", table))
         write(direct.folder / "in", people(400))
         for path in (direct.folder / "in").iterdir():
-            fsspec.filesystem("s3").put(str(path), f"bucket/in/{path.name}")
+            objects().put(str(path), f"bucket/in/{path.name}")
         drafted = direct("init", f"s3://bucket/in/*.{kind}", **environment)
         assert drafted.returncode == 0, drafted.stderr
         done = direct("run", "job.yaml", "--json", **environment)
         assert done.returncode == 0, done.stderr
-        forget()
 
 
 @pytest.mark.slow

@@ -6,12 +6,11 @@ import stat
 import subprocess
 from pathlib import Path
 
-import fsspec
 import pytest
 
 from tests.conftest import CommandLine
 from tests.jobs import people, people_job
-from tests.servers import s3
+from tests.servers import s3_bucket
 
 MORE = [(0o027, "{format: csv}"), (0o077, "{format: duckdb}"), (0o002, "{partition_by: [sex]}")]
 OUTPUTS = [(0o022, "{}"), *(pytest.param(*one, marks=pytest.mark.slow) for one in MORE)]
@@ -59,10 +58,7 @@ def test_a_target_that_is_there_keeps_the_mode_that_its_owner_gave_it(direct: Co
 
 @pytest.mark.slow
 def test_what_waits_for_a_bucket_lies_where_only_its_owner_may_enter(direct: CommandLine) -> None:
-    with s3() as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        fsspec.filesystem("s3", use_listings_cache=False).mkdir("bucket")
+    with s3_bucket() as environment:
         people_job(direct.folder, people(120), target="s3://bucket/modes/")
         run_under(direct, 0o022, "run", "job.yaml", "--set", "privacy.k=4", **environment)
     found = modes(direct.folder / ".skald" / "people")

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pytest
 
 from schemas.errors.base import JobError, StorageError, VerificationError
@@ -20,7 +19,7 @@ from tasks.publication.remote_target import at_hand
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
-from tests.servers import s3
+from tests.servers import objects, s3_bucket
 
 TABLE = people(400)
 MANY = ("privacy.k=4", "rows_per_file=40")
@@ -45,20 +44,13 @@ main()
 @pytest.fixture(scope="module")
 def store() -> Iterator[dict[str, str]]:
     """An S3 server with a bucket, and the environment that leads there."""
-    with s3() as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        system().mkdir("bucket")
+    with s3_bucket() as environment:
         yield environment
-
-
-def system() -> Any:
-    return fsspec.filesystem("s3", use_listings_cache=False)
 
 
 def listed(prefix: str) -> list[str]:
     """Names of all objects below a prefix."""
-    return [name.removeprefix(f"bucket/{prefix}/") for name in system().find(f"bucket/{prefix}")]
+    return [name.removeprefix(f"bucket/{prefix}/") for name in objects().find(f"bucket/{prefix}")]
 
 
 def job_to(folder: Path, prefix: str, **parts: Any) -> Path:
@@ -75,7 +67,7 @@ def test_a_release_in_a_bucket_is_that_of_a_folder_and_nothing_else_is_left(
     release = made.manifest.release
     assert release == here.manifest.release
     assert made.manifest.files == here.manifest.files
-    assert system().cat_file("bucket/whole/CURRENT") == f"{release}\n".encode()
+    assert objects().cat_file("bucket/whole/CURRENT") == f"{release}\n".encode()
     files = sorted(name for name in listed("whole") if name.startswith(release))
     expected = [*(file.path for file in here.manifest.files), "manifest.json", "report.html", "report.json"]
     assert files == sorted(f"{release}/{name}" for name in expected)
@@ -105,7 +97,7 @@ def test_a_killed_publication_is_no_release_and_the_next_run_completes_it(
     assert not any(name.endswith(("manifest.json", "CURRENT")) for name in left)
     # A part of a file, as an upload that was cut off may leave it on some stores.
     name = next(name for name in left if name.endswith(".parquet"))
-    system().pipe_file(f"bucket/killed/{name}", b"half")
+    objects().pipe_file(f"bucket/killed/{name}", b"half")
     made = anonymise(job, *MANY)
     assert {name.split("/")[0] for name in listed("killed")} == {made.manifest.release, "CURRENT"}
     assert not any(".staging" in name for name in listed("killed"))
@@ -127,7 +119,7 @@ def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothin
         with pytest.raises(KeyboardInterrupt):
             anonymise(job, "privacy.k=4")
     [left] = {name.split("/")[0] for name in listed("changed")}
-    system().pipe_file(f"bucket/changed/people-{'0' * 16}/data/part-00001.parquet", b"of another machine, which is at work")
+    objects().pipe_file(f"bucket/changed/people-{'0' * 16}/data/part-00001.parquet", b"of another machine, which is at work")
     people_job(tmp_path / "job", people(300), target="s3://bucket/changed")
     made = anonymise(job, "privacy.k=4")
     assert made.manifest.release != left
@@ -138,12 +130,12 @@ def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[
     job = job_to(tmp_path, "old")
     made = anonymise(job, "privacy.k=4").manifest
     place = f"bucket/old/{made.release}"
-    system().pipe_file(f"{place}/manifest.json", json.dumps({"not": "ours"}).encode())
+    objects().pipe_file(f"{place}/manifest.json", json.dumps({"not": "ours"}).encode())
     with pytest.raises(StorageError, match="cannot be read as a manifest"):
         anonymise(job, "privacy.k=4")
-    assert json.loads(system().cat_file(f"{place}/manifest.json")) == {"not": "ours"}
-    system().pipe_file(f"{place}/manifest.json", made.model_dump_json().encode())
-    system().rm_file(f"{place}/{made.files[0].path}")
+    assert json.loads(objects().cat_file(f"{place}/manifest.json")) == {"not": "ours"}
+    objects().pipe_file(f"{place}/manifest.json", made.model_dump_json().encode())
+    objects().rm_file(f"{place}/{made.files[0].path}")
     with pytest.raises(StorageError, match="1 file of it are missing or altered"):
         anonymise(job, "privacy.k=4")
 
@@ -154,7 +146,7 @@ def test_of_two_runs_that_publish_the_same_release_one_is_told(
     from tasks.publication import remote_target
 
     job, put = job_to(tmp_path, "race"), remote_target.put_object
-    system_of = system()
+    system_of = objects()
 
     def slow(remote_system: Any, path: Path, remote: str) -> None:
         put(remote_system, path, remote)
@@ -166,7 +158,7 @@ def test_of_two_runs_that_publish_the_same_release_one_is_told(
     with pytest.raises(ObjectStoreError, match="published by another run meanwhile"):
         anonymise(job, "privacy.k=4")
     [manifest] = [name for name in listed("race") if name.endswith("manifest.json")]
-    assert system().cat_file(f"bucket/race/{manifest}") == b"of another run"
+    assert objects().cat_file(f"bucket/race/{manifest}") == b"of another run"
 
 
 def test_what_is_refused_after_it_was_put_there_is_taken_away(
@@ -220,8 +212,8 @@ def test_a_key_that_leads_out_of_the_release_is_refused_and_nothing_is_written(
 ) -> None:
     job, place = people_job(tmp_path, TABLE), f"bucket/out/{key.count('/')}{key.count('.')}/people-{'0' * 16}"
     (tmp_path / "temporary" / "a").mkdir(parents=True)
-    system().pipe_file(f"{place}/manifest.json", b"{}")
-    system().pipe_file(f"{place}/{key}", b"of somebody else")
+    objects().pipe_file(f"{place}/manifest.json", b"{}")
+    objects().pipe_file(f"{place}/{key}", b"of somebody else")
     done = direct("verify", f"s3://{place}", "--job", job, **store, TMPDIR=str(tmp_path / "temporary" / "a"))
     assert (done.returncode, done.stdout) == (4, ""), done.stderr
     assert "1 name of files in it would lead out of its folder" in done.stderr
@@ -249,9 +241,9 @@ def test_what_is_laid_removed_or_changed_in_a_bucket_is_noticed(
         (current, b"people-0123456789abcdef\n", "CURRENT does not name a release that is there"),
         (current, None, "CURRENT is missing"),
     ):
-        before = system().cat_file(name) if system().exists(name) else None
-        system().rm_file(name) if content is None else system().pipe_file(name, content)
+        before = objects().cat_file(name) if objects().exists(name) else None
+        objects().rm_file(name) if content is None else objects().pipe_file(name, content)
         code, said = verified()
         assert (code, told in said) == (4, True), (name, said)
-        system().rm_file(name) if before is None else system().pipe_file(name, before)
+        objects().rm_file(name) if before is None else objects().pipe_file(name, before)
     assert verified() == (0, "")

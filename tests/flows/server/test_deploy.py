@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 import yaml
 
@@ -18,7 +17,7 @@ from tests.conftest import Anonymise
 from tests.jobs import digests, people, people_job
 from tests.patience import until
 from tests.places import ROOT
-from tests.prefect_server import PrefectServer, serving
+from tests.prefect_server import PrefectServer, frozen_below, serving
 
 AUTOMATIONS = ROOT / "deployments" / "automations.yaml"
 TABLE = people(1500)
@@ -127,10 +126,6 @@ def test_without_a_server_nothing_is_deployed_and_one_sentence_says_so(tmp_path:
     done = CommandLine("prefect", tmp_path, prefect_home)("deploy", str(job))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
     assert "Set PREFECT_API_URL" in done.stderr
-
-
-def frozen_below(process: psutil.Process) -> list[psutil.Process]:
-    return [child for child in process.children(recursive=True) if child.status() == psutil.STATUS_STOPPED]
 
 
 @pytest.mark.slow

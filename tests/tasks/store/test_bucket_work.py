@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pytest
 
 from schemas.errors.base import JobError, StorageError
@@ -23,7 +22,7 @@ from tasks.store.keys import Key
 from tasks.store.lease import Clock, Lease, take
 from tasks.store.sealed import seal
 from tests.jobs import people, people_job
-from tests.servers import Faulty, s3
+from tests.servers import Faulty, objects, s3_bucket
 
 SECONDS = 60.0
 
@@ -47,12 +46,8 @@ class Time:
 @pytest.fixture(scope="module")
 def system() -> Iterator[Any]:
     """An S3 server with a bucket."""
-    with s3() as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        found = fsspec.filesystem("s3", use_listings_cache=False)
-        found.mkdir("bucket")
-        yield found
+    with s3_bucket():
+        yield objects()
 
 
 @pytest.fixture
