@@ -35,7 +35,7 @@ from core.columns.coding import Packing
 from core.columns.kernels import number_distinct
 from core.histograms.histogram import Histogram, HistogramCounter, count_cells
 from core.histograms.projections import Bundles, Crowd
-from core.histograms.rollups import RollUps
+from core.histograms.record_rollups import RecordRollUps
 from core.lattice.search import Search
 from core.persons.digests import digests_of
 from core.persons.repeats import NOTHING, Repeats
@@ -120,8 +120,8 @@ def roll_up(table: Table, connection: duckdb.DuckDBPyConnection) -> None:
         packing = Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
         return count_cells(packing.pack_mapped(root.groups, maps), packing.product, root.counts)[1]
 
-    def nothing_known() -> RollUps:
-        return RollUps(root, hierarchies, 4_000_000, np.zeros([one.levels for one in hierarchies], np.int8))
+    def nothing_known() -> RecordRollUps:
+        return RecordRollUps(root, hierarchies, 4_000_000, np.zeros([one.levels for one in hierarchies], np.int8))
 
     nothing_known().counts(nodes[0])  # compiled before the clock runs
     ours = nothing_known()
@@ -183,7 +183,7 @@ def cells(given: argparse.Namespace) -> None:
     table.cutting.cut(table.codes[:1000], table.ones[:1000])  # compiled before the clock runs
     print(f"medical, {len(table.codes):,} records, k = 10; counted: cells are made of the records first")
     for kept in range(len(table.codes.T), 1, -1):
-        fewer = Table(table.codes[:, :kept], narrowed(table, kept))
+        fewer = Table(table.codes[:, :kept], narrowed(table, kept), table.learnt[:kept])
         alone, records = cpu(lambda fewer=fewer: fewer.cutting.cut(fewer.codes, fewer.ones))  # type: ignore[misc]
         counted, root = cpu(lambda fewer=fewer: root_of(fewer))  # type: ignore[misc]
         cut, parts = cpu(lambda fewer=fewer, root=root: fewer.cutting.cut(root.codes, root.counts))  # type: ignore[misc]
@@ -223,7 +223,7 @@ def persons(given: argparse.Namespace) -> None:
     visits = table.codes[:PEOPLE][who]
     sizes = [domain.size for domain in table.cutting.domains]
     visits[:, 3] = np.clip(visits[:, 3].astype(np.int64) + random.integers(-3, 4, len(who)), 0, sizes[3] - 1)
-    some = asked(Table(visits, table.cutting), k)
+    some = asked(Table(visits, table.cutting, table.learnt), k)
     print(f"{len(who):,} visits of {PEOPLE:,} people, k = {k} counted in records")
     root = root_of(some)
     found = Search(root, some.cutting.hierarchies, KAnonymity(k), len(who) // 100, "dm_star").run()

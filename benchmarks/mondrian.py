@@ -3,12 +3,12 @@
     python -m benchmarks.mondrian fig11 [--runs 5]     DP and NCP, centralised and distributed, under both definitions of NCP
     python -m benchmarks.mondrian fig10                seconds by number of workers
     python -m benchmarks.mondrian speed                against the recursion of tests/oracles, class for class the same
-    python -m benchmarks.mondrian gcp [--adult DIR]    GCP at k = 10 for every score; DIR holds adult.csv and hierarchy_<qid>.csv
+    python -m benchmarks.mondrian gcp [--adult DIR]    GCP at k = 10 for every score and order of siblings
     python -m benchmarks.mondrian scale [--rows 1000000 40000000 125000000] [--memory 1GB]
                                                        whole runs on files of a million patients, beside a DuckDB copy of the same columns
 
-Data are made in ``benchmarks/.data`` (or ``--data``) and kept for the next time. ``scale`` ends with 1 if the process tree of a run ever
-holds more than 1.5 times the job's memory.
+DIR holds adult.csv and hierarchy_<qid>.csv. Data are made in ``benchmarks/.data`` (or ``--data``) and kept for the next time. ``scale``
+ends with 1 if the process tree of a run ever holds more than 1.5 times the job's memory.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from core.columns.domains import DomainCounter, read_domains
 from core.hierarchies.hierarchy import build_hierarchy
 from core.mondrian.axes import axis_of
 from core.mondrian.fragments import merge_thin, multidimensional, quantiles
-from core.mondrian.partition import SCORES, Rules
+from core.mondrian.partition import SCORES, Axis, Rules
 from core.mondrian.recoding import Cutting, publish, total_losses
 from core.mondrian.sampling import sampled
 from core.privacy.models import DistinctDiversity
@@ -52,10 +52,11 @@ Losses = dict[str, int | float]
 
 @dataclass(frozen=True)
 class Table:
-    """Coded records: shape (n, QIDs), or with the sensitive column as the last one; how they are cut."""
+    """Coded records: shape (n, QIDs), or with the sensitive column as the last one; how they are cut, and in which order by NCP."""
 
     codes: NDArray[Any]
     cutting: Cutting
+    learnt: tuple[Axis, ...]
 
     @property
     def ones(self) -> NDArray[np.int64]:
@@ -85,10 +86,13 @@ def coded(table: pa.Table, qids: Sequence[QuasiIdentifier], folder: Path, sensit
     codes = np.stack([Coder(domain).code(column) for domain, column in zip(domains, columns, strict=True)], axis=1)
     of = domains[: len(qids)]
     hierarchies = tuple(build_hierarchy(qid, domain, folder) for qid, domain in zip(qids, of, strict=True))
-    axes = tuple(axis_of(qid, domain, hierarchy, folder) for qid, domain, hierarchy in zip(qids, of, hierarchies, strict=True))
+    listed, learnt = (
+        tuple(axis_of(qid, domain, hierarchy, folder, order) for qid, domain, hierarchy in zip(qids, of, hierarchies, strict=True))
+        for order in ("listed", "ends")
+    )
     wholes = tuple(domain.counts for domain in domains[len(qids) :])
     rules = Rules(10, None, tuple(names[len(qids) :]), wholes)
-    return Table(codes.astype(np.uint16), Cutting(axes, of, hierarchies, rules, (None,) * len(qids)))
+    return Table(codes.astype(np.uint16), Cutting(listed, of, hierarchies, rules, (None,) * len(qids)), learnt)
 
 
 def made(name: str, given: argparse.Namespace, sensitive: str | None = None) -> Table:
@@ -106,7 +110,8 @@ def asked(table: Table, k: int, diversity: int = 0, **changes: Any) -> Table:
     model = DistinctDiversity(columns[0], diversity) if diversity else None
     # As the paper does: by default a class whose best cut l refuses stays whole, which with rare hands is nearly all of them.
     rules = Rules(k, model, columns, wholes, "next") if diversity else Rules(k)
-    return replace(table, cutting=replace(table.cutting, rules=rules, **changes))
+    axes = table.learnt if changes.get("score") == "ncp" else table.cutting.axes
+    return replace(table, cutting=replace(table.cutting, rules=rules, **{"axes": axes} | changes))
 
 
 def costs(table: Table, rows: NDArray[np.intp]) -> Losses:
@@ -226,6 +231,23 @@ def gcp(given: argparse.Namespace) -> None:
             loss = whole(asked(table, 10, score=score), [np.arange(len(table.codes))])
             cpu = time.process_time() - start
             print(f"{name:>16} {score:>17} {loss['gcp']:.4f} {loss['gcp_held']:.4f} C_avg {loss['c_avg']:.3f} {cpu:.2f} CPU s", flush=True)
+        for order in ("listed", *range(5)):
+            axes = table.cutting.axes if order == "listed" else shuffled(table, int(order))
+            loss = whole(asked(table, 10, score="ncp", axes=axes), [np.arange(len(table.codes))])
+            words = "ncp, as listed" if order == "listed" else f"ncp, at random {order}"
+            print(f"{name:>16} {words:>17} {loss['gcp']:.4f} {loss['gcp_held']:.4f} C_avg {loss['c_avg']:.3f}", flush=True)
+
+
+def shuffled(table: Table, seed: int) -> tuple[Axis, ...]:
+    """The axes with the siblings of every hierarchy of words in an order at random."""
+    drawn, axes = np.random.default_rng(seed), []
+    for axis, hierarchy in zip(table.cutting.axes, table.cutting.hierarchies, strict=True):
+        ranks = axis.ranks.copy()
+        if axis.numbers is None:
+            keys = [drawn.permutation(int(groups.max()) + 1)[groups[: axis.values]] for groups in hierarchy.groups]
+            ranks[np.lexsort(keys)] = np.arange(axis.values)
+        axes.append(replace(axis, ranks=ranks))
+    return tuple(axes)
 
 
 def tables(given: argparse.Namespace) -> Iterator[tuple[str, Table]]:

@@ -34,8 +34,8 @@ from core.columns.domains import Domain, DomainCounter, read_domains
 from core.columns.records import canonical
 from core.evaluation.gcp_of_values import held_gcp
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
+from core.histograms.cells import packing_of, roll_up
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.rollups import packing_of, roll_up
 from core.lattice.search import Search
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.mondrian.axes import axis_of

@@ -74,14 +74,15 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
     "schemas": (
         "The job, the manifest and every table that crosses a step; all error messages",
         {
-            "errors": (0, 0),
-            "reading": (1, 0),
-            "hierarchies": (2, 0),
-            "pseudonyms": (2, 1),
-            "privacy": (3, 0),
-            "job": (4, 0),
-            "policy": (5, 1),
-            "release": (5, 0),
+            "texts": (0, 0),
+            "errors": (1, 0),
+            "reading": (2, 0),
+            "hierarchies": (3, 0),
+            "pseudonyms": (3, 1),
+            "privacy": (4, 0),
+            "job": (5, 0),
+            "policy": (6, 1),
+            "release": (6, 0),
         },
     ),
 }

@@ -17,8 +17,8 @@ from core.charts.picture import Picture, beside, text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, Members
-from core.kmember.prices import Labels
 from core.mondrian.partition import Axis, Rules, partition
+from core.recoding.prices import Labels
 from schemas.job.columns import QuasiIdentifier
 
 PICTURE = Path(__file__).resolve().parent / "images" / "methods.svg"

@@ -30,8 +30,9 @@ from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
 from flows.loading import load_less
+from flows.terminal.screen import Screen, say
 from schemas.errors.base import SkaldError, counted
-from schemas.errors.storage import PrintingError, ServerError
+from schemas.errors.storage import ServerError
 from tasks.engine.runners import RunnerName, choose_runner
 
 INTERRUPTED, TERMINATED = 130, 128 + signal.SIGTERM
@@ -57,16 +58,16 @@ def main() -> None:
             # Typer turns an interrupt into this exit code, and returns it.
             code = app(standalone_mode=False) or 0
         if code == INTERRUPTED:
-            _say("Interrupted. What is finished stays, and the same command continues from there.")
+            say("Interrupted. What is finished stays, and the same command continues from there.")
         sys.exit(TERMINATED if code == INTERRUPTED and signals else code)
     except SkaldError as error:
-        _say(str(error))
+        say(str(error))
         if isinstance(error, ServerError):  # Prefect's threads would try to reach it for minutes; everything of ours is closed
             sys.stdout.flush()
             os._exit(error.exit_code)
         sys.exit(error.exit_code)
     except typer.TyperException as error:
-        _say(error.format_message())
+        say(error.format_message())
         sys.exit(2)
     except BaseException as error:  # a panic in Polars is no Exception
         if isinstance(error, SystemExit | KeyboardInterrupt) or os.environ.get("SKALD_DEBUG"):
@@ -74,7 +75,7 @@ def main() -> None:
         from tasks.engine.guard import known
 
         told = known(error)
-        _say(str(told))
+        say(str(told))
         sys.exit(told.exit_code)
 
 
@@ -115,11 +116,6 @@ def _terminated_like_interrupted() -> Iterator[list[int]]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _say(sentence: str) -> None:
-    # Without emoji: their table is a file more, and a name may hold colons.
-    Console(stderr=True, highlight=False, soft_wrap=True, emoji=False).print(sentence, markup=False)
-
-
 def _version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
@@ -149,6 +145,7 @@ def run(
         Path | None,
         typer.Option(metavar="RELEASE", help="Applies the levels or cuts of an earlier release and verifies them.", show_default=False),
     ] = None,
+    scratch: Annotated[bool, typer.Option("--scratch", hidden=True)] = False,
 ) -> None:
     """Anonymises, verifies and publishes. A run that was killed continues with the same command."""
     from schemas.job.job import load_job
@@ -156,14 +153,13 @@ def run(
     if replay is not None:
         settings = [*(settings or ()), f"replay={json.dumps(str(replay.resolve() if replay.is_dir() else replay))}"]
     loaded = load_job(job, settings or ())
-    from flows.terminal.runs import release_summary
+    from schemas.reading.given import scratch_job
     from tasks.engine.flows import without_prefect
     from tasks.lineage.events import are_asked_for
     from tasks.planning.plan import published_already
-    from tasks.report.sentences import warning_sentences
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
-    direct = direct or without_prefect()
+    direct = direct or scratch or without_prefect()
     choose_runner(runner, scheduler, direct=direct)
     if not direct:
         from schemas.job.run_parameters import RunParameters
@@ -173,18 +169,11 @@ def run(
     new = manifest is None
     if manifest is None:
         with _flow(direct, loaded.method.name) as flow, _bars():
-            published = flow(job, tuple(settings or ()))
+            published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
         manifest, new = published.manifest, published.new
-    try:
-        if as_json:
-            for sentence in warning_sentences(manifest):
-                _say(f"Warning: {sentence}")
-            _print_json(manifest.model_dump(mode="json"))
-        else:
-            Console(soft_wrap=True).print(release_summary(manifest, loaded.place_of(manifest.release), new=new))
-        sys.stdout.flush()
-    except OSError as error:
-        raise PrintingError.of_release(manifest.release, error.strerror or type(error).__name__) from None
+    from flows.terminal.printed_release import tell_of
+
+    tell_of(manifest, loaded.place_of(manifest.release), new=new, as_json=as_json)
 
 
 @contextmanager
@@ -232,7 +221,7 @@ def plan(
     if as_json:
         _print_json(made.model_dump(mode="json"))
     else:
-        Console(soft_wrap=True).print(plan_summary(made))
+        Screen().print(plan_summary(made))
 
 
 @app.command()
@@ -249,7 +238,7 @@ def clean(job: JobFile, settings: Settings = None) -> None:
         said += f" {left:,} {stay} in '{loaded.work_place}', as SKALD did not make {'them' if left > 1 else 'it'}."
     if at_work:
         said += f" {counted(at_work, 'command')} still at work there, which {'removes' if at_work == 1 else 'remove'} its own at the end."
-    Console(soft_wrap=True).print(said, markup=False, highlight=False)
+    Screen(highlight=False).print(said)
 
 
 @app.command()
@@ -267,7 +256,7 @@ def make_data(
         written = maker(name)(out, rows, files, seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    Console(soft_wrap=True).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}", highlight=False)
+    Screen(highlight=False).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}")
 
 
 def _print_json(value: object) -> None:

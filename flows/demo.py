@@ -4,11 +4,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
 from data.medical import make_medical
 from data.tables import JOBS
 from flows.cli import main
+from flows.terminal.screen import Screen
 
 ROWS = 1_000_000
 FOLDER = Path(".demo")
@@ -28,7 +27,7 @@ def make_patients(folder: Path, rows: int) -> Path:
 
 def demo() -> None:
     """Makes the data and runs ``skald run`` on it."""
-    console = Console(soft_wrap=True, highlight=False)
+    console = Screen(highlight=False)
     console.print(f"Making {ROWS:,} synthetic patients in {FOLDER / 'medical'} …")
     job = make_patients(FOLDER, ROWS)
     console.print(f"skald run {job}\n")

@@ -31,5 +31,5 @@ class _NotInstalled(MetaPathFinder):
 def load_less() -> None:
     """Lets this process do without packages that its libraries would load and nothing here uses, and without threads that only wait."""
     sys.meta_path.insert(0, _NotInstalled())
-    # NumPy's linear algebra, of which nothing here makes use, else starts a thread for every core, and these spin at first.
+    # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

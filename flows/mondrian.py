@@ -37,7 +37,7 @@ def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publi
         if known:
             return known
         with run.phase("domains"):
-            domain = merge_domains(run, source, count_domains(run, source))
+            domain = merge_domains(run, source, count_domains(run, source, known=True))
             coding = load_coding(job, domain, run.store)
             check_whole(job, coding)
         anonymise = anonymise_fragments if in_fragments(job, coding) else anonymise_cells

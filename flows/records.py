@@ -46,7 +46,7 @@ def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ())
         if known:
             return known
         with run.phase("domains"):
-            domain = merge_domains(run, source, count_domains(run, source))
+            domain = merge_domains(run, source, count_domains(run, source, known=True))
             many = need_fragments(job, load_coding(job, domain, run.store))
         files, outcome, people = (anonymise_fragments if many else _anonymise_whole)(run, source, domain)
 

@@ -38,7 +38,7 @@ def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publishe
         if known:
             return known
         with run.phase("phase 1: domains"):
-            domain = merge_domains(run, source, count_domains(run, source, cells=True))
+            domain = merge_domains(run, source, count_domains(run, source, cells=True, known=True))
             coding = load_coding(job, domain, run.store)
             root = choose_root(job, coding)
         with run.phase("phase 2: histogram"):

@@ -28,11 +28,17 @@ import os
 from pathlib import Path
 
 def at(number, pattern, once):
+    def first():
+        try:
+            # Of threads that come here together one alone makes it: a second signal to stop would come after the one to go on.
+            os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
     def signalling(renamed):
         def rename(path, target):
             made = renamed(path, target)
-            if Path(target).match(pattern) and not os.path.exists(once):
-                Path(once).touch()
+            if Path(target).match(pattern) and first():
                 os.kill(os.getpid(), number)
             return made
         return rename

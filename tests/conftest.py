@@ -18,6 +18,8 @@ from tests.command_line import SECRET, CommandLine
 # Before anything imports flows: in this process the steps run without Prefect.
 os.environ["SKALD_DIRECT"] = "1"
 os.environ["SKALD_SECRET"] = SECRET
+# As the command does before NumPy is there: threads of linear algebra spin while they wait for each other.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 laws.load()
 
 if TYPE_CHECKING:

@@ -74,9 +74,12 @@ serve = DomainDispatcherApplication(create_backend_app)
 def logged(environ, start):
     key = environ.get("HTTP_AUTHORIZATION", "").partition("Credential=")[2].partition("/")[0]
     asked = environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("HTTP_IF_MATCH") or environ.get("HTTP_IF_NONE_MATCH") or ""
-    with open(sys.argv[2], "a") as log:
-        log.write("\\t".join([key, *asked]) + "\\n")
-    return serve(environ, start)
+    def answer(status, headers, *more):
+        size = next((value for name, value in headers if name.lower() == "content-length"), "0")
+        with open(sys.argv[2], "a") as log:
+            log.write("\\t".join([key, *asked, size]) + "\\n")
+        return start(status, headers, *more)
+    return serve(environ, answer)
 run_simple("127.0.0.1", int(sys.argv[1]), logged, threaded=True)
 """
 
@@ -86,7 +89,7 @@ def s3(log: Path | None = None) -> Iterator[dict[str, str]]:
     """Starts an S3 server; yields the environment that leads there, as a user would set it.
 
     Args:
-        log: Where each request is written down: the key of who asks, method, path and condition, with tabs between them.
+        log: Where each request is written down, with tabs between: the key of who asks, method, path, condition, bytes of the answer.
     """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -119,12 +122,17 @@ def s3(log: Path | None = None) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
-def s3_bucket() -> Iterator[dict[str, str]]:
-    """Starts an S3 server with a bucket; yields the environment that leads there, as this process has it until the block ends."""
-    with s3() as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        objects().mkdir("bucket")
+def s3_bucket(name: str = "bucket", log: Path | None = None) -> Iterator[dict[str, str]]:
+    """Starts an S3 server with a bucket; yields the environment that leads there, as this process has it until the block ends.
+
+    Args:
+        name: Of the bucket.
+        log: As for ``s3``.
+    """
+    with s3(log) as environment, pytest.MonkeyPatch.context() as patch:
+        for variable, value in environment.items():
+            patch.setenv(variable, value)
+        objects().mkdir(name)
         yield environment
 
 

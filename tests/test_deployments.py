@@ -113,7 +113,8 @@ def test_a_run_that_is_killed_continues_by_retry_to_the_same_bytes_and_a_second_
     # Python reads this file at the start of every process below the worker: the first run freezes in the middle of its second phase.
     once = f"at({int(signal.SIGSTOP)}, 'histograms/*.record', {str(tmp_path / 'once')!r})"
     (tmp_path / "sitecustomize.py").write_text(f"{SIGNALLING}\n{once}\n")
-    worker = server.start_worker(PYTHONPATH=f"{tmp_path}:{ROOT}")
+    events = tmp_path / "events.jsonl"
+    worker = server.start_worker(PYTHONPATH=f"{tmp_path}:{ROOT}", OPENLINEAGE_URL=f"file://{events}")
     status, first = start(server, {"job": {"job_file": str(folder / "job.yaml"), "k": 4, "settings": SETTINGS}})
     assert status == 201, first
     [run] = until(lambda: frozen_below(worker))
@@ -129,6 +130,8 @@ def test_a_run_that_is_killed_continues_by_retry_to_the_same_bytes_and_a_second_
     assert server.ended(first["id"])["type"] == "CRASHED"
     # The one that waited has its turn.
     assert server.ended(second["id"])["type"] == "COMPLETED", (folder / "worker.log").read_text()
+    # However often it looked, it began once; and to wait is not to fail.
+    assert [json.loads(line)["eventType"] for line in events.read_text().splitlines()] == ["START", "START", "COMPLETE"]
     # The worker looks for hooks in a process of its own and says once more that the run crashed: a retry before that would be undone.
     until(lambda: not worker.children())
     retried = server.prefect("flow-run", "retry", first["id"])

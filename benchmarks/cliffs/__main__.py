@@ -20,16 +20,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.cliffs.tables import Shape, prepare
+from benchmarks.files.__main__ import COPY
 from benchmarks.measure import Cost, measure, skald
 
 ROOT = Path(__file__).parent.parent.parent
 COPIES = {
-    "parquet": """
-import pyarrow.parquet as pq, sys
-with pq.ParquetFile(sys.argv[1]) as file, pq.ParquetWriter("copy.parquet", file.schema_arrow, compression="zstd") as writer:
-    for batch in file.iter_batches(131_072, use_threads=False):
-        writer.write_batch(batch)
-""",
+    "parquet": COPY,
     "csv": """
 import pyarrow.csv as pc, sys
 options = pc.ReadOptions(use_threads=False)
@@ -104,7 +100,7 @@ def play(line: Line, method: str, seconds: float) -> tuple[Cost, Cost, dict[str,
 
 def lines(base: Shape, most: int) -> Iterator[Line]:
     """Yields what is run, axis by axis."""
-    for qids in (2, 4, 6, 9, 12, 15):
+    for qids in (2, 4, 6, 9, 12, 15, 30, 300):
         yield Line("qids", f"{qids} QIDs", replace(base, qids=qids), {})
     for text in (False, True):
         values = 1_000

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 import yaml
@@ -52,10 +54,11 @@ class Shape:
         if self.kind == "csv":
             pyarrow.csv.write_csv(pa.concat_tables(self._batch(random, first) for first in range(0, self.rows, BATCH)), path)
             return path
-        schema = self._batch(np.random.default_rng(7), self.rows - 1).schema
-        with pq.ParquetWriter(path, schema, compression=self.compression) as writer:
-            for first in range(0, self.rows, BATCH):
-                writer.write_table(self._batch(random, first))
+        batches = (self._batch(random, first) for first in range(0, self.rows, BATCH))
+        table = next(batches)
+        with pq.ParquetWriter(path, table.schema, compression=self.compression) as writer:
+            for batch in chain([table], batches):
+                writer.write_table(batch)
         return path
 
     def job(self) -> dict[str, Any]:
@@ -63,7 +66,7 @@ class Shape:
         return {
             "version": 1,
             "name": "cliff",
-            "source": {"path": self.name} | ({"format": "csv"} if self.kind == "csv" else {}),
+            "source": {"path": self.name} | ({"format": "csv", "types": self._types()} if self.kind == "csv" else {}),
             "columns": {
                 "quasi_identifiers": [{"name": f"q{qid}", "hierarchy": self._hierarchy(qid)} for qid in range(self.qids)],
                 "sensitive": ["condition"],
@@ -74,6 +77,9 @@ class Shape:
             "memory": "1GB",
             "target": "releases",
         }
+
+    def _types(self) -> dict[str, str]:
+        return {f"q{qid}": "integer" for qid in range(self.qids) if qid or not self.text}
 
     def _hierarchy(self, qid: int) -> dict[str, Any]:
         if qid == 0 and self.text:
@@ -92,7 +98,7 @@ class Shape:
             # The lesser of two throws: some values are far rarer than others.
             drawn = random.integers(0, self._size(qid), (2, rows)).min(axis=0)
             array = pa.array(np.char.zfill(drawn.astype(str), 8) if qid == 0 and self.text else drawn)
-            columns[f"q{qid}"] = pa.array(array.to_pylist(), mask=random.random(rows) < self.nulls) if self.nulls else array
+            columns[f"q{qid}"] = pc.if_else(random.random(rows) < self.nulls, None, array) if self.nulls else array
         columns["condition"] = pa.array(np.array(CONDITIONS)[random.integers(0, len(CONDITIONS), rows)])
         return pa.table(columns)
 

@@ -10,19 +10,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import fsspec
+import psutil
 
-from benchmarks.cluster.servers import ROOT, cluster, seconds, store
 from benchmarks.measure import measure, skald
+from benchmarks.servers.processes import Server, cluster
 from data.medical import make_medical
 from data.tables import JOBS
+from tests.servers import s3
 
+ROOT = Path(__file__).parent.parent.parent
 DATA = Path(__file__).parent.parent / ".data"
 FILES = 16
 
@@ -37,8 +42,9 @@ def main() -> None:
     same = True
     print(f"medical, {FILES} files, k = 50, limit 0.01, memory {options.memory}, {options.workers} workers of one thread\n")
     print(f"{'records':>12}{'flow CPU s':>12}{'workers CPU s':>15}{'wall s':>8}{'flow %':>8}{'peak MB':>9}{'one process CPU s':>19}")
-    with tempfile.TemporaryDirectory() as name, store(Path(name)) as environment:
-        system = fsspec.filesystem("s3", endpoint_url=environment["AWS_ENDPOINT_URL"], key="a-key", secret="a-secret")
+    with tempfile.TemporaryDirectory() as name, s3() as environment:
+        keys = {"key": environment["AWS_ACCESS_KEY_ID"], "secret": environment["AWS_SECRET_ACCESS_KEY"]}
+        system = fsspec.filesystem("s3", endpoint_url=environment["AWS_ENDPOINT_URL"], **keys)
         system.mkdir("target")
         for rows in options.rows:
             files = prepare(options.data / f"medical-{rows}-in-{FILES}", rows)
@@ -47,7 +53,7 @@ def main() -> None:
                 system.put_file(str(path), f"source-{rows}/{path.name}")
             address = f"s3://source-{rows}/*.parquet"
             alone, local = run(options.memory, [str(files[0].parent / "*.parquet")], "releases", ["--direct"], {})
-            with cluster(Path(name), environment, options.workers) as (scheduler, workers):
+            with cluster(Path(name), os.environ | environment | {"PYTHONPATH": str(ROOT)}, options.workers) as (scheduler, _, workers):
                 before = seconds(workers)
                 cost, _ = run(options.memory, [address], f"s3://target/{rows}", ["--scheduler", scheduler], environment)
                 theirs = seconds(workers) - before
@@ -58,6 +64,12 @@ def main() -> None:
             print(f"{rows:>12,}{cost.cpu:>12.1f}{theirs:>15.1f}{cost.wall:>8.0f}{share:>8.0f}{cost.peak / 1e6:>9.0f}{alone.cpu:>19.1f}")
     if not same:
         sys.exit("The releases differ.")
+
+
+def seconds(servers: Sequence[Server]) -> float:
+    """Returns the CPU seconds that servers have taken so far."""
+    taken = [psutil.Process(server.pid).cpu_times() for server in servers]
+    return float(sum(times.user + times.system for times in taken))
 
 
 def prepare(folder: Path, rows: int) -> list[Path]:

@@ -21,12 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.mondrian import DATA, Table, asked, made, tables, whole
-from core.kmember.hulls import NEVER, UNIT, Prices, Records, begin, kernel, price_with, room_of
+from core.kmember.hulls import Records, begin, block_of, kernel, price_with, room_of
 from core.kmember.partition import Effort, Members
-from core.kmember.prices import Labels, label_prices
 from core.mondrian.partition import Partition
 from core.mondrian.recoding import publish, total_losses
 from core.recoding.members import members
+from core.recoding.price_kernels import EACH, SIZE, UNIT, WEIGHT, Prices
+from core.recoding.prices import Labels, label_prices
 from tests.oracles import clustering as oracle
 from tests.oracles.records import Records as Few
 
@@ -89,7 +90,7 @@ def labels(table: Table) -> list[Labels]:
 
 
 def clustered(table: Table, k: int, effort: int) -> NDArray[np.int32]:
-    return Members(table.codes, table.cutting.axes, labels(table), k).clustered(Effort.of(len(table.codes), k, effort))[0]
+    return Members(table.codes, table.learnt, labels(table), k).clustered(Effort.of(len(table.codes), k, effort))[0]
 
 
 def bound(table: Table, k: int) -> float:
@@ -97,9 +98,12 @@ def bound(table: Table, k: int) -> float:
     prices, places, _ = label_prices(labels(table))
     columns = np.ascontiguousarray(np.column_stack([place[table.codes[:, qid]] for qid, place in enumerate(places)]))
     # Published labels alone: values that are held are not counted.
-    told = prices._replace(units=np.zeros_like(prices.units), weights=np.ones_like(prices.weights))
+    terms = prices.terms.copy()
+    terms[:, WEIGHT], terms[:, EACH] = 1, 0
+    told = prices._replace(terms=terms)
     drawn = np.random.default_rng(0).permutation(len(columns))[:SAMPLE]
-    records = Records(columns, np.full(columns.shape, -1, np.int32), np.empty(0, np.int32))
+    scratch = np.zeros(int(terms[:, SIZE].max()) + 1, np.int32)
+    records = block_of(columns, np.empty(0, np.int32), np.zeros(columns.shape[1], np.bool_), told, scratch)
     return float(_with_nearest(records, drawn, told, k).mean() / UNIT / len(places))
 
 
@@ -110,7 +114,7 @@ def _with_nearest(records: Records, drawn: NDArray[np.int64], prices: Prices, k:
     for at in range(drawn.shape[0]):
         begin(hull, 0, records, drawn[at])
         for row in range(costs.shape[0]):
-            costs[row] = price_with(hull, 0, records, row, prices, NEVER)
+            costs[row] = price_with(hull, 0, records, row, prices)
         # The record itself is among them and costs nothing.
         found[at] = np.partition(costs, k - 1)[k - 1]
     return found

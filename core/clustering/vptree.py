@@ -20,6 +20,8 @@ from core.clustering.segments import sizes_with_persons, split_segments
 
 Split = Literal["multiple", "median"]
 Vantage = Literal["random", "farthest", "seed"]
+TOGETHER = 1 << 15
+"""Records of the largest segment from which on they are moved to where they belong, once."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +56,12 @@ class Tree:
         """
         order, segments = _segments(points, groups)
         draws = np.random.default_rng(self.seed)
-        distances, finished = np.zeros(points.size, np.int64), []
+        distances, finished, before = np.zeros(points.size, np.int64), [], None
         while len(segments):
+            if before is None and (segments[:, 1] - segments[:, 0]).max() <= TOGETHER < points.size:
+                # From here on the records of a segment stand together, where they are found in a cache.
+                before, points, people = order, points.take(order), None if people is None else people[order]
+                order = np.arange(points.size)
             small = segments[:, 1] - segments[:, 0] < 2 * self.k
             finished.append(segments[small])
             segments = segments[~small]
@@ -66,7 +72,7 @@ class Tree:
             segments = np.stack([np.stack([segments[:, 0], cuts], 1), np.stack([cuts, segments[:, 1]], 1)], 1).reshape(-1, 2)
         # Segments end in the order of their depth; numbered by place, classes do not tell when they were finished.
         ends = np.sort(np.concatenate([np.empty(0, np.int64), *(part[:, 1] for part in finished)]))
-        classes = np.empty(points.size, np.int32)
+        classes, order = np.empty(points.size, np.int32), order if before is None else before[order]
         classes[order] = np.searchsorted(ends, np.arange(points.size), side="right")
         return classes
 

@@ -1,27 +1,28 @@
-"""Loops over many rows in parts, on all cores: each part does what it would do alone, so nothing depends on how many there are."""
+"""Loops over many rows in parts on several cores: each part does what it would do alone, so nothing depends on how many there are."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from core.columns.thread_share import threads_here
+
 Made = TypeVar("Made")
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 LEAST_ROWS = 1 << 16
 """Rows of a part for which a thread is worth its start."""
 
 
-def parts_abreast(work: Callable[[slice], Made], rows: int, most: int = CORES) -> list[Made]:
+def parts_abreast(work: Callable[[slice], Made], rows: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Made]:
     """Does some work on parts of so many rows at a time, and returns what it makes of each, in order.
 
     Args:
         work: Called with the rows of a part, in a thread of its own; what it calls lets others go on, as compiled loops do.
         rows: Number of rows.
         most: Parts at most, for work that takes memory of its own.
+        least: Rows of a part for which a thread is worth its start.
     """
-    parts = max(min(most, CORES, rows // LEAST_ROWS), 1)
+    parts = max(min(threads_here(), rows // least, rows if most is None else most), 1)
     slices = [slice(rows * number // parts, rows * (number + 1) // parts) for number in range(parts)]
     if parts == 1:
         return [work(slices[0])]

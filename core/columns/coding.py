@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from core.columns.abreast import parts_abreast
 from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
 from core.columns.domains import Domain
-from core.columns.kernels import add_weighted, find_cells, place_cells, unpack_cells
-from core.columns.places import place_finder
+from core.columns.kernels import add_weighted, entries_at, find_cells, place_cells, unpack_cells
+from core.columns.places import as_dictionary, place_finder
 
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
@@ -75,9 +75,11 @@ class Coder:
         Raises:
             LookupError: A value is not in the domain: the source changed since it was counted.
         """
+        if self._table is None:
+            column = as_dictionary(column)
         if isinstance(column, pa.DictionaryArray):
             entries = self._plain(column.dictionary)
-            codes: Codes = np.append(entries, self._null)[positions(column)]
+            codes: Codes = entries_at(np.append(entries, self._null), positions(column).astype(np.int32, copy=False))
         else:
             codes = self._plain(column)
         if codes.size and int(codes.max()) >= self.size:

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.arrays import is_null, offsets, to_numpy
+from core.columns.arrays import is_null, offsets, positions, to_numpy
+from core.columns.kernels import count_numbers
 
 COMPACT_ROWS = 1_000_000
 DENSE_SPAN = 1 << 14
@@ -72,10 +73,9 @@ def count_values(column: pa.Array) -> pa.Table:
         no record uses are left out.
     """
     if isinstance(column, pa.DictionaryArray):
-        indices = column.indices
-        used = np.bincount(indices.drop_null().to_numpy(), minlength=len(column.dictionary))
+        counts = np.zeros(len(column.dictionary) + 1, np.int64)
+        count_numbers(positions(column), counts)
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
-        counts = np.append(used, indices.null_count)
         seen = np.flatnonzero(counts)
         found = pa.table({"value": values.take(pa.array(seen)), "count": counts[seen]})
         # A dictionary may itself hold nulls or repeats; grouping once more makes the values distinct.
@@ -94,7 +94,8 @@ def count_values(column: pa.Array) -> pa.Table:
 
 
 def _summed(counts: pa.Table) -> pa.Table:
-    return counts.group_by("value").aggregate([("count", "sum")]).rename_columns(["value", "count"])
+    # Few rows mostly, of a task that has its share of the threads.
+    return counts.group_by("value", use_threads=False).aggregate([("count", "sum")]).rename_columns(["value", "count"])
 
 
 class DomainCounter:

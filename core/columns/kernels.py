@@ -103,6 +103,38 @@ def number_distinct(cells: NDArray[np.int64], places: Counts) -> int:
 
 
 @kernel
+def number_values(values: NDArray[np.int64], places: Counts, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Numbers values from 0 in the order in which they come first, as long as few of them are different.
+
+    Args:
+        values: Shape (n,).
+        places: Shape (a power of two, more than ``most``,), all -1; written to.
+        most: How many different ones are few.
+
+    Returns:
+        The number of each, shape (n,), and the different values in the order of their numbers; both empty where there are more.
+    """
+    numbers, known = np.empty(values.shape[0], np.int32), np.empty(most, np.int64)
+    shift, mask, size = np.uint64(64), np.uint64(places.shape[0] - 1), 0
+    while np.int64(1) << np.int64(np.uint64(64) - shift) < places.shape[0]:
+        shift -= np.uint64(1)
+    for row in range(values.shape[0]):
+        value = values[row]
+        # The highest bits of the product alone depend on all bits of the value: those of floats often end in zeros.
+        place = (np.uint64(value) * np.uint64(0x9E3779B97F4A7C15)) >> shift
+        while places[place] >= 0 and known[places[place]] != value:
+            place = (place + np.uint64(1)) & mask
+        if places[place] < 0:
+            if size == most:
+                return numbers[:0].copy(), known[:0].copy()
+            places[place] = size
+            known[size] = value
+            size += 1
+        numbers[row] = places[place]
+    return numbers, known[:size].copy()
+
+
+@kernel
 def find_cells(wanted: NDArray[np.int64], cells: NDArray[np.int64], places: Counts) -> NDArray[np.int32]:
     """Returns the place of each wanted cell among others, shape (n,); -1 for one that is not among them.
 
@@ -141,6 +173,22 @@ def add_numbers(cells: Counts, counts: Counts, dense: Counts) -> None:
     """Adds counts to the entries with the given numbers; ``cells`` and ``counts`` have the shape (n,)."""
     for row in range(cells.shape[0]):
         dense[cells[row]] += counts[row]
+
+
+@kernel
+def count_numbers(numbers: Counts, counts: NDArray[np.int64]) -> None:
+    """Adds one to the entry with each of the given numbers, shape (n,)."""
+    for number in numbers:
+        counts[number] += 1
+
+
+@kernel
+def entries_at(entries: NDArray[Any], places: NDArray[np.int32]) -> NDArray[Any]:
+    """Returns the entry at each place, shape (n,): NumPy makes places as wide as addresses first, which takes longer than to look."""
+    found = np.empty(places.shape[0], entries.dtype)
+    for row in range(places.shape[0]):
+        found[row] = entries[places[row]]
+    return found
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Where values stand among many others, found without looking at all of the others for every batch of them.
+"""Where values stand among many others, found without looking at all of the others for every batch of them, or at all of these.
 
 Arrow hashes whatever it looks things up in each time that it is asked. For a domain of a million values and a file of small row groups that
 is a million values for every thousand records, so of a large domain something is made once, in which every batch is searched.
@@ -16,15 +16,36 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.arrays import filled, is_null, to_numpy
+from core.columns.kernels import number_values
 
 if TYPE_CHECKING:
     import polars as pl
 
 SEARCHED = 1 << 12
 """More values than these are searched; to hash fewer costs less than to read the batch."""
+FEW = 1 << 12
+"""So many different numbers of a batch, at most, make a dictionary: their table stays near the processor."""
 Places = NDArray[np.integer]
 Finder = Callable[[pa.Array], Places]
 _WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+
+
+def as_dictionary(column: pa.Array) -> pa.Array:
+    """Returns numbers, dates and times as a dictionary where few of them are different, and any other column as it is.
+
+    To count, code and digest the few costs next to nothing, and each of these would else hash every value, or look it up.
+
+    Args:
+        column: Shape (n,), in its working type; floats have one zero.
+    """
+    if isinstance(column, pa.DictionaryArray) or not pt.is_primitive(column.type) or pt.is_boolean(column.type) or not len(column):
+        return column
+    numbers, known = number_values(_bits(column).astype(np.int64, copy=False), np.full(4 * FEW, -1, np.int32), FEW)
+    if not len(known):
+        return column
+    word = _WORDS[column.type.bit_width]
+    entries = pa.array(known.astype(word.to_pandas_dtype()), word).view(column.type)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=is_null(column) if column.null_count else None), entries)
 
 
 def place_finder(values: pa.Array, other: int) -> Finder:

@@ -19,8 +19,9 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.columns.arrays import positions
 from core.columns.column_types import working_type
-from core.persons.digests import Digests, combine, digests_of
+from core.persons.digests import NOBODY, Digests, combine, combine_entries, digests_of
 
 KEPT = 8_192
 """Different digests that a sketch holds at most."""
@@ -39,7 +40,12 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
     total = np.full(rows, _START, np.uint64)
     for column in columns:
         # One by one: a null is a value like others here, while it makes a person nobody.
-        combine(total, digests_of([column], rows))
+        if isinstance(column, pa.DictionaryArray):
+            # Of each entry, which are few, and not of each record.
+            entries = np.append(digests_of([column.dictionary], len(column.dictionary)), NOBODY)
+            combine_entries(total, entries, positions(column).astype(np.int32, copy=False))
+        else:
+            combine(total, digests_of([column], rows))
     return total
 
 
@@ -72,9 +78,17 @@ class Sketch:
     whole: bool = True
 
     @classmethod
-    def of(cls, digests: Digests) -> Sketch:
-        """Returns the sketch of records, given by their digests of shape (rows,)."""
-        whole = True
+    def of(cls, digests: Digests, beside: Sketch | None = None) -> Sketch:
+        """Returns the sketch of records.
+
+        Args:
+            digests: Shape (rows,), one of each.
+            beside: The sketch of others with which these make a source: what cannot be among the smallest of both may be left out.
+        """
+        whole, rows = True, len(digests)
+        if beside is not None and len(beside.digests) >= KEPT:
+            digests = digests[digests <= beside.digests[-1]]
+            whole = len(digests) == rows
         if len(digests) > 4 * KEPT:
             # Most of them cannot be among the smallest, unless hardly any are different.
             near = digests[digests <= np.partition(digests, 4 * KEPT)[4 * KEPT]]

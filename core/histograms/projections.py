@@ -13,8 +13,8 @@ from core.columns.coding import Packing, Words, finder
 from core.columns.kernels import add_cells, mark_cells, number_cells, occupied, unpack_cells
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import packing_of
 from core.histograms.histogram import COMPACT_KEYS, Histogram, count_cells, merge_parts
-from core.histograms.rollups import packing_of
 
 BUNDLE = 1 << 19
 
@@ -25,16 +25,18 @@ class Bundles:
     Args:
         packing: How cells are packed.
         maps: Per QID, what each of its codes is in the coding of what comes out; the code itself if left out.
+        most: How many groups a bundle combines to at most. Its table is made anew for each node that comes out, which must cost less than
+            reading the cells.
     """
 
-    def __init__(self, packing: Packing, maps: Sequence[NDArray[np.integer[Any]]] | None = None) -> None:
+    def __init__(self, packing: Packing, maps: Sequence[NDArray[np.integer[Any]]] | None = None, most: int = BUNDLE) -> None:
         self._packing = packing
         self._maps = maps
         self._bundles: list[list[list[int]]] = []
         for word in packing.words:
             bundles: list[list[int]] = [[]]
             for qid in word:
-                if bundles[-1] and prod(packing.sizes[other] for other in [*bundles[-1], qid]) > BUNDLE:
+                if bundles[-1] and prod(packing.sizes[other] for other in [*bundles[-1], qid]) > most:
                     bundles.append([])
                 bundles[-1].append(qid)
             self._bundles.append(bundles)
@@ -49,16 +51,42 @@ class Bundles:
             first += len(bundles)
         return codes
 
-    def worth(self, of_qids: Sequence[NDArray[np.int64]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Returns where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth."""
+    def telling(self, sizes: Sequence[int]) -> list[int]:
+        """Returns the places of the bundles that tell cells apart, whose QIDs have as many groups as given; at least one."""
+        flat = [bundle for bundles in self._bundles for bundle in bundles]
+        return [place for place, bundle in enumerate(flat) if any(sizes[qid] > 1 for qid in bundle)] or [0]
+
+    def worth(
+        self, of_qids: Sequence[NDArray[np.int64]], places: Sequence[int] | None = None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Returns where each bundle starts, and what each of its codes is worth: the sum of what its QIDs' groups are worth.
+
+        Args:
+            of_qids: Per QID, shape (groups,).
+            places: Of the bundles that are asked about; all if left out.
+        """
         tables = []
-        for bundle in (bundle for bundles in self._bundles for bundle in bundles):
+        flat = [bundle for bundles in self._bundles for bundle in bundles]
+        for bundle in flat if places is None else [flat[place] for place in places]:
             table = np.zeros(1, np.int64)
             for qid in bundle:
                 of_codes = of_qids[qid] if self._maps is None else of_qids[qid][self._maps[qid]]
                 table = np.add.outer(table, of_codes).ravel()
             tables.append(table)
         return np.cumsum([0, *map(len, tables[:-1])], dtype=np.int64), np.concatenate(tables)
+
+
+def worth_of_groups(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> list[NDArray[np.int64]]:
+    """Returns what each group of a finer node adds to the number of a cell of a coarser one, per QID, shape (groups,).
+
+    Args:
+        fine: The finer node.
+        node: The coarser one, whose cells are one word.
+        packing: Of its cells.
+        hierarchies: One per QID.
+    """
+    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
+    return [groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)]
 
 
 class Worth:
@@ -75,8 +103,7 @@ class Worth:
     @classmethod
     def at(cls, fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Worth:
         """Returns what the groups of a finer node are worth in the cells of a coarser one."""
-        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
-        return cls([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
+        return cls(worth_of_groups(fine, node, packing, hierarchies))
 
     def tables(self, bundles: Bundles) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns where each bundle starts, and what each of its codes is worth."""

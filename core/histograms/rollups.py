@@ -1,289 +1,179 @@
-"""Roll-ups: from the histogram of a node to that of a coarser one (papers/skald.txt, III.B.2)."""
+"""What histograms of nodes are rolled up from: the cheapest finer one at hand, some of which are kept (papers/skald.txt, III.B.2)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from heapq import heapify, heappop, heapreplace
+from itertools import pairwise
 from math import log, prod
-from typing import Any, NamedTuple
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
-from core.columns.coding import Packing, Words, places_among
-from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
-from core.histograms.histogram import Histogram, count_cells
 
 LARGE = 20_000
 SHRINK = 8
-DENSE_PER_CELL = 8
-SMALL_DENSE = 1 << 22
 MOST_KEPT = 256
 
 
-def packing_of(node: Node, hierarchies: Sequence[Hierarchy]) -> Packing:
-    """Returns how the groups at a node are packed into cells."""
-    return Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
+class Counted(Protocol):
+    """The counts of a node, in whatever form they are rolled up from."""
+
+    @property
+    def node(self) -> Node:
+        """Level of each QID."""
+        ...
+
+    @property
+    def counts(self) -> NDArray[np.signedinteger[Any]]:
+        """One-dimensional."""
+        ...
 
 
-class Cells(NamedTuple):
-    """The occupied cells of a node as roll-ups read them: the groups taken apart, counts as narrow as the records allow.
-
-    Attributes:
-        node: Level of each QID.
-        codes: Shape (cells, QIDs), unsigned.
-        counts: Shape (cells,), int32, or int64 from 2^31 records on.
-    """
-
-    node: Node
-    codes: NDArray[np.unsignedinteger[Any]]
-    counts: NDArray[np.signedinteger[Any]]
+Kept = TypeVar("Kept", bound=Counted)
+Decided = NDArray[np.int8] | None
 
 
-def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) -> Histogram:
-    """Merges the cells of a histogram into those of a coarser node.
-
-    Args:
-        histogram: Cells of a node that is nowhere coarser than ``node``.
-        node: Level of each QID.
-        hierarchies: One per QID in job order.
-    """
-    packing = packing_of(node, hierarchies)
-    return Histogram(node, packing, *_merged(Cells(histogram.node, histogram.codes, histogram.counts), node, packing, hierarchies))
-
-
-def places_in(coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[Any]], hierarchies: Sequence[Hierarchy]) -> NDArray[Any]:
-    """Returns where among the cells of a histogram finer cells fall, all of which fall into one of them, shape (cells,).
-
-    Args:
-        coarse: The histogram, of some axes, the first ones.
-        fine: Node of the finer cells; nowhere coarser.
-        codes: Shape (cells, axes or more), the group of each axis.
-        hierarchies: One per axis.
-    """
-    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, coarse.node, strict=False)]
-    words = coarse.packing.pack_mapped(tuple(codes[:, : len(maps)].T), maps)
-    return places_among(coarse.words, words, coarse.packing.product)
-
-
-def worth_of(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Returns what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts.
-
-    Args:
-        fine: The finer node, which may have further axes.
-        node: Level of each QID.
-        packing: Of the node.
-        hierarchies: One per QID.
-    """
-    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=False)]
-    starts = np.cumsum([0, *map(len, maps[:-1])], dtype=np.int64)
-    return starts, np.concatenate([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
-
-
-def _merged(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[Words, NDArray[np.int64]]:
-    if len(packing.words) > 1:
-        maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, cells.node, node, strict=True)]
-        return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
-    starts, worth = worth_of(cells.node, node, packing, hierarchies)
-    if fits_array(packing, len(cells.counts)):
-
-        def added(rows: slice) -> NDArray[np.signedinteger[Any]]:
-            dense = np.zeros(packing.product, cells.counts.dtype)
-            add_cells(cells.codes[rows], starts, worth, cells.counts[rows], dense)
-            return dense
-
-        # An array for each part: no more of them than take about as much as the cells themselves.
-        dense, *others = parts_abreast(added, len(cells.counts), max(len(cells.counts) // packing.product, 1))
-        for other in others:
-            dense += other
-        numbers, counts = occupied(dense)
-        return (numbers,), counts
-    return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))
-
-
-def fits_array(packing: Packing, cells: int) -> bool:
-    """Tells whether so many cells are best added into an array with an entry for each that there could be."""
-    return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
-
-
-def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
-    """Numbers the cells of a coarser node that each cell falls into, as many as there are, in the order in which they come first.
-
-    Args:
-        cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.
-        node: Level of each axis.
-        hierarchies: One per axis.
-
-    Returns:
-        The number of each cell, shape (cells,), and how many there are.
-    """
-    key = _keys(cells, node, packing_of(node, hierarchies), hierarchies)
-    return key, number_distinct(key, _places(len(cells.counts)))
-
-
-def _places(size: int) -> NDArray[np.signedinteger[Any]]:
-    """Makes a hash table for so many cells."""
-    return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
-
-
-def _keys(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> NDArray[np.int64]:
-    """Returns what tells the cells of a coarser node apart, shape (cells,)."""
-    starts, worth = worth_of(cells.node, node, packing, hierarchies)
-    size, first = len(cells.counts), packing.words[0]
-    key = number_cells(cells.codes[:, : len(first)], starts[: len(first)], worth)
-    for word in packing.words[1:]:
-        # Numbered anew, two words are no more than their distinct values combine to, and these are no more than the cells each.
-        more = number_cells(cells.codes[:, word[0] : word[-1] + 1], starts[word[0] : word[-1] + 1], worth)
-        number_distinct(key, _places(size))
-        key *= number_distinct(more, _places(size))
-        key += more
-    return key
-
-
-def _summed(
-    cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
-) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
-    """Returns, of each cell of a node, a row of ``cells`` that falls into it, and its count: a hash table in place of the sort."""
-    return sum_equal(_keys(cells, node, packing, hierarchies), cells.counts, _places(len(cells.counts)))
-
-
-class RollUps:
-    """Counts of nodes, each rolled up from the smallest finer histogram at hand.
+class RollUps(ABC, Generic[Kept]):
+    """Histograms of nodes, each rolled up from the cheapest finer one at hand.
 
     From a small histogram this is cheap; from a large one it is not. So a large one is first rolled up to a node between that many others
     share, and that is kept while there is room.
 
     Args:
-        root: The root histogram.
+        first: The root's histogram, as it is rolled up.
         hierarchies: One per QID in job order.
         capacity: Cells that may be kept besides the root's, about 16 bytes each.
-        decided: One entry per node above the root, in the lattice's shape, 0 where it may yet be asked for; read, never written. Or, for
-            a lattice too large for that, what tells how many nodes from a given one on may yet be asked for, about.
+        decided: One entry per node above the root, in the lattice's shape, 0 where it may yet be asked for; read, never written. None for
+            a lattice too large for that, any node of which may be asked for.
 
     Attributes:
         made: How many histograms were rolled up.
     """
 
-    def __init__(
-        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: NDArray[np.int8] | Callable[[Sequence[int]], float]
-    ) -> None:
+    def __init__(self, first: Kept, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided) -> None:
         self._hierarchies = hierarchies
         self._sizes = [[len(labels) for labels in hierarchy.labels] for hierarchy in hierarchies]
-        self._dtype = np.int32 if root.records < 1 << 31 else np.int64
-        self._kept = [Cells(root.node, root.codes, root.counts.astype(self._dtype, copy=False))]
-        self._nodes = np.array([root.node])
+        self._logarithms = [[log(fine / coarse) for fine, coarse in pairwise(sizes)] for sizes in self._sizes]
+        self._kept = [first]
+        # Of each kept histogram: its node, and what rolling it up costs, as arrays, since each roll-up looks at all of them.
+        self._nodes = np.array([first.node]).T
+        self._works = np.array([self._work(first)])
+        # What it takes of the capacity; nothing for the root's.
+        self._rooms = [0]
         self._capacity = capacity
-        self._undecided_above = decided if callable(decided) else self._undecided_of(decided)
+        # Of each kept histogram: what making it anew would cost for the room that it takes, and that on top of what was let go when it was
+        # last of use. The least of these goes first (Cao and Irani 1997, GreedyDual-Size); the root's is never asked for.
+        self._prices, self._standing, self._gone = [0.0], [0.0], 0.0
+        self._decided = decided
         self.made = 0
 
-    def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
-        """Returns the records per occupied cell of a node at or above the root's, shape (cells,), in an order that depends on the way.
-
-        Args:
-            node: Level of each QID.
-            keep: Whether the histogram is worth keeping, because coarser nodes will be asked for; it is kept if it is much smaller than
-                what it was rolled up from.
-        """
-        base = self._base(node)
-        if base.node == node:
-            return base.counts.astype(np.int64)
-        self.made += 1
-        packing = packing_of(node, self._hierarchies)
-        if fits_array(packing, len(base.counts)):
-            words, summed = _merged(base, node, packing, self._hierarchies)
-            if keep and worth_keeping(base, summed):
-                self._put(Cells(node, packing.unpack(words), summed.astype(self._dtype)))
-            return summed
-        rows, sums = _summed(base, node, packing, self._hierarchies)
-        if keep and worth_keeping(base, sums):
-            maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=True)]
-            codes = np.stack([groups[base.codes[rows, qid]] for qid, groups in enumerate(maps)], axis=1)
-            self._put(Cells(node, codes.astype(base.codes.dtype), sums))
-        return sums.astype(np.int64)
-
-    def cells(self, node: Node, *, keep: bool = False) -> Histogram:
-        """Returns the histogram of a node at or above the root's; arguments as for ``counts``."""
-        base, packing = self._base(node), packing_of(node, self._hierarchies)
-        if base.node == node:
-            # Kept histograms are in any order.
-            return Histogram(node, packing, *count_cells(packing.pack(tuple(base.codes.T)), packing.product, base.counts.astype(np.int64)))
-        self.made += 1
-        rolled = Histogram(node, packing, *_merged(base, node, packing, self._hierarchies))
-        if keep and worth_keeping(base, rolled.counts):
-            self._put(Cells(node, rolled.codes, rolled.counts.astype(self._dtype)))
-        return rolled
-
-    def _base(self, node: Node) -> Cells:
+    def _base(self, node: Node) -> Kept:
         """Returns a histogram from which the node is cheap, making those between that are worth it."""
-        finer = np.flatnonzero((self._nodes <= np.array(node)).all(axis=1))
-        index = min(finer, key=lambda index: len(self._kept[index].counts))
+        finer = np.flatnonzero((self._nodes <= np.array(node)[:, None]).all(axis=0))
+        index = int(finer[self._works[finer].argmin()])
         base = self._kept[index]
-        if index:
-            # What is used goes to the end; what was not used for longest is dropped first.
-            self._kept.append(self._kept.pop(index))
-            self._nodes = np.array([kept.node for kept in self._kept])
-        while len(base.counts) > LARGE:
+        self._standing[index] = self._gone + self._prices[index]
+        while self._work(base) > LARGE:
             between = self._between(base, node)
             if between == node:
                 break
             base = self._keep(base, between)
         return base
 
-    def _between(self, base: Cells, node: Node) -> Node:
+    def _between(self, base: Kept, node: Node) -> Node:
         """Returns a node on the way with surely a small part of the cells, below as many undecided nodes as can be."""
         step = list(base.node)
-        sizes = [self._sizes[qid][level] for qid, level in enumerate(step)]
-        while prod(sizes) * self._shrink > len(base.counts) and step != list(node):
-            served = self._undecided_above(step)
-            best, most = -1, -1.0
-            for qid, level in enumerate(step):
-                if level < node[qid]:
-                    still = self._undecided_above([*step[:qid], level + 1, *step[qid + 1 :]])
-                    # Cells saved per share of nodes that could no longer be made from here; 1.01, because a step may lose none.
-                    gain = log(sizes[qid] / self._sizes[qid][level + 1]) / (1.01 - still / max(served, 1))
-                    if gain > most:
-                        best, most = qid, gain
-            step[best] += 1
-            sizes[best] = self._sizes[best][step[best]]
+        sizes, most = [self._sizes[qid][level] for qid, level in enumerate(step)], self._most_between(base)
+        product = prod(sizes)
+        promising = self._promising(step, node)
+        while product > most and step != list(node):
+            qid = promising()
+            step[qid] += 1
+            size = self._sizes[qid][step[qid]]
+            product = product // sizes[qid] * size
+            sizes[qid] = size
         return tuple(step)
 
-    def _undecided_of(self, decided: NDArray[np.int8]) -> Callable[[Sequence[int]], float]:
+    def _promising(self, step: list[int], node: Node) -> Callable[[], int]:
+        """Returns what tells which QID is best taken one level up: cells saved per share of nodes that could no longer be made from there.
+
+        Args:
+            step: Level of each QID, changed between calls: the QID that was told goes one level up.
+            node: How far each may go.
+        """
+        if self._decided is not None:
+            return lambda: max((qid for qid in range(len(step)) if step[qid] < node[qid]), key=self._gains(step))
+        # What a QID promises hangs on its own level alone.
+        waiting = [(-self._gain(qid, level), qid) for qid, level in enumerate(step) if level < node[qid]]
+        heapify(waiting)
+
+        def first() -> int:
+            qid = waiting[0][1]
+            heapreplace(waiting, (-self._gain(qid, step[qid] + 1), qid)) if step[qid] + 1 < node[qid] else heappop(waiting)
+            return qid
+
+        return first
+
+    def _gain(self, qid: int, level: int) -> float:
+        return self._logarithms[qid][level] * (len(self._sizes[qid]) - level)
+
+    def _gains(self, step: list[int]) -> Callable[[int], float]:
+        assert self._decided is not None
         first = self._kept[0].node
+        # Looked at anew each time: tags are written while the search goes on.
+        above = self._decided[tuple(slice(level - start, None) for level, start in zip(step, first, strict=True))] == 0
+        open_ = max(int(np.count_nonzero(above)), 1)
 
-        def undecided_above(node: Sequence[int]) -> float:
-            # Looked at anew each time: tags are written while the search goes on.
-            above = decided[tuple(slice(level - start, None) for level, start in zip(node, first, strict=True))]
-            return above.size - int(np.count_nonzero(above))
+        def gain(qid: int) -> float:
+            still = int(np.count_nonzero(above[(slice(None),) * qid + (slice(1, None),)]))
+            # 1.01, because a step may lose none.
+            return self._logarithms[qid][step[qid]] / (1.01 - still / open_)
 
-        return undecided_above
+        return gain
 
-    def _keep(self, base: Cells, node: Node) -> Cells:
-        packing = packing_of(node, self._hierarchies)
-        words, counts = _merged(base, node, packing, self._hierarchies)
-        made = Cells(node, packing.unpack(words), counts.astype(self._dtype))
-        self.made += 1
-        self._put(made)
-        return made
+    @abstractmethod
+    def _keep(self, base: Kept, node: Node) -> Kept:
+        """Rolls up a node between, and keeps it."""
 
-    def _put(self, made: Cells) -> None:
+    def _put(self, made: Kept, base: Kept) -> None:
+        """Keeps a histogram that was rolled up from another."""
+        room = self._room(made)
+        price = self._work(base) / max(room, 1)
         self._kept.append(made)
-        while len(self._kept) > MOST_KEPT or sum(map(self._room, self._kept[1:])) > self._capacity:
-            # The root stays.
-            del self._kept[1]
-        self._nodes = np.array([kept.node for kept in self._kept])
+        self._rooms.append(room)
+        self._prices.append(price)
+        self._standing.append(self._gone + price)
+        self._nodes = np.concatenate([self._nodes, np.array(made.node)[:, None]], axis=1)
+        self._works = np.append(self._works, self._work(made))
+        self._let_go(self._capacity)
 
-    @property
-    def _shrink(self) -> int:
-        """How many times fewer cells than its base a node on the way has at least."""
-        return SHRINK
+    def _let_go(self, capacity: float) -> None:
+        """Lets kept histograms go until they take no more than that; the root stays."""
+        while len(self._kept) > MOST_KEPT or sum(self._rooms) > capacity:
+            least = min(range(1, len(self._kept)), key=self._standing.__getitem__)
+            self._gone = self._standing[least]
+            for each in (self._kept, self._rooms, self._prices, self._standing):
+                del each[least]
+            self._nodes, self._works = np.delete(self._nodes, least, axis=1), np.delete(self._works, least)
 
-    def _room(self, kept: Cells) -> int:
+    def _most_between(self, base: Kept) -> int:
+        """Returns how many cells a node on the way from a histogram may have at most."""
+        return len(base.counts) // SHRINK
+
+    def _work(self, kept: Kept) -> int:
+        """Returns what rolling a histogram up costs, in cells."""
+        return len(kept.counts)
+
+    def _room(self, kept: Kept) -> int:
         """Returns how much of the capacity a kept histogram takes."""
         return len(kept.counts)
 
 
-def worth_keeping(base: Cells, counts: NDArray[np.signedinteger[Any]]) -> bool:
-    """Tells whether a histogram is so much smaller than what it was rolled up from that keeping it pays."""
-    return len(base.counts) > LARGE and 2 * len(counts) <= len(base.counts)
+def worth_keeping(base: int, made: int) -> bool:
+    """Tells whether a histogram is so much less work than what it was rolled up from that keeping it pays."""
+    return base > LARGE and 2 * made <= base

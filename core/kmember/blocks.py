@@ -9,44 +9,50 @@ from core.kmember.classes import Classes, seated
 from core.kmember.dissolving import dissolve, split_grown
 from core.kmember.exchange import exchange
 from core.kmember.growing import grow
-from core.kmember.hulls import Numbers, Places, Prices, Records, kernel, whole, words_for
+from core.kmember.hulls import Records, block_of, hull_price, kernel, words_for
+from core.recoding.price_kernels import SIZE, Numbers, Places, Prices, whole
 
 
 @kernel
 def improve_blocks(
-    records: Records, counted: NDArray[np.bool_], starts: Numbers, owners: Places, k: int, prices: Prices, passes: int, figures: Numbers
+    places: Places,
+    owned: Places,
+    counted: NDArray[np.bool_],
+    starts: Numbers,
+    owners: Places,
+    k: int,
+    prices: Prices,
+    told: Prices,
+    passes: int,
+    anew: bool,
+    figures: Numbers,
 ) -> Places:
-    """Makes classes of each block, or betters those that there are.
+    """Betters the classes of each block; none is left with more that is published than it came with.
 
     Args:
-        records: All of them, block by block; their bits are worked out here, block by block.
+        places: Shape (n, columns), int32: the records, block by block.
+        owned: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
         counted: Shape (columns,): whose values are counted.
         starts: Shape (blocks + 1,): where each block starts.
-        owners: Shape (n,), int32: the class of each record, ascending; no entry where none are made yet.
+        owners: Shape (n,), int32: the class of each record, ascending.
         k: Persons or records of a class.
         prices: What labels cost.
+        told: The same of what is published alone.
         passes: How often all records are looked at for a step, at most.
+        anew: Whether classes are grown, too, and the better of both taken; what has 2k records or more is split before anything else.
         figures: Shape (3,): added to are the steps, the classes that were dissolved, and those that were split.
 
     Returns:
         Shape (n,), int32: the class of each record, dense from 0.
     """
-    found, classes = np.empty(records.places.shape[0], np.int32), whole(0)
+    found, classes = np.empty(places.shape[0], np.int32), whole(0)
     # One more than places of values: that of a null.
-    scratch = np.zeros(prices.sizes.max() + 1, np.int32)
+    scratch = np.zeros(prices.terms[:, SIZE].max() + 1, np.int32)
     for number in range(starts.shape[0] - 1):
         first, end = starts[number], starts[number + 1]
-        people = records.people[first:end] if records.people.shape[0] else records.people
-        block = Records(records.places[first:end], _bits(records.places[first:end], counted, scratch), people)
-        if owners.shape[0]:
-            mine = _dense(owners[first:end])
-        else:
-            mine = np.zeros(end - first, np.int32)
-            rows, names = np.arange(end - first).astype(np.int32), np.arange((end - first) // k)
-            grow(block, rows, k, prices, mine, names, words_for(block))
-        if passes:
-            _better(block, seated(block, prices, mine, k), k, prices, passes, figures)
-            mine = _dense(mine)
+        people = owned[first:end] if owned.shape[0] else owned
+        block = block_of(places[first:end], people, counted, prices, scratch)
+        mine = _best_of(block, _dense(owners[first:end]), k, prices, told, passes, anew, figures)
         for row in range(first, end):
             found[row] = classes + mine[row - first]
         classes += mine.max() + 1
@@ -54,7 +60,50 @@ def improve_blocks(
 
 
 @kernel
-def _better(records: Records, classes: Classes, k: int, prices: Prices, passes: int, figures: Numbers) -> None:
+def _best_of(records: Records, given: Places, k: int, prices: Prices, told: Prices, passes: int, anew: bool, figures: Numbers) -> Places:
+    """Returns the better of the classes that a block came with and, if asked for, of those that are grown in it, both bettered."""
+    steps, best = np.zeros((2, 3), np.int64), whole(0)
+    if anew:
+        given = _split(records, given, k, prices)
+    mine, cost, most = _better(records, given, k, prices, told, passes, steps[0])
+    if anew:
+        # As one class, of which others are made.
+        grown = _split(records, np.zeros_like(given), k, prices)
+        other, found, published = _better(records, grown, k, prices, told, passes, steps[1])
+        if published <= most and found < cost:
+            mine, best = other, whole(1)
+    figures += steps[best]
+    return _dense(mine)
+
+
+@kernel
+def _split(records: Records, owners: Places, k: int, prices: Prices) -> Places:
+    """Grows classes of every class of 2k records or more; that never costs more. Returns the class of each record, dense from 0."""
+    order, found = np.argsort(owners, kind="mergesort").astype(np.int32), owners.copy()
+    names, first = whole(owners.max() + 1), whole(0)
+    words = words_for(records)
+    for end in range(1, order.shape[0] + 1):
+        if end < order.shape[0] and owners[order[end]] == owners[order[first]]:
+            continue
+        if end - first >= 2 * k:
+            numbers = np.arange(names, names + (end - first) // k)
+            names += grow(records, order[first:end], k, prices, found, numbers, words)
+        first = whole(end)
+    return _dense(found)
+
+
+@kernel
+def _better(
+    records: Records, owners: Places, k: int, prices: Prices, told: Prices, passes: int, figures: Numbers
+) -> tuple[Places, int, int]:
+    """Betters classes, unless more were published then.
+
+    Returns:
+        The class of each record, shape (n,); what they cost; and what they publish.
+    """
+    before = owners.copy()
+    classes = seated(records, prices, owners, k)
+    cost, published = _total(classes, prices), _total(classes, told)
     for _ in range(passes):
         gone = dissolve(records, prices, classes)
         steps = exchange(records, prices, classes, k)
@@ -63,6 +112,22 @@ def _better(records: Records, classes: Classes, k: int, prices: Prices, passes: 
         figures[2] += split_grown(records, prices, classes, k)
         if not steps and not gone:
             break
+    # What is held weighs in, too: for that, steps may publish a little more.
+    after = _total(classes, told)
+    if after > published:
+        figures[:] = 0
+        return before, cost, published
+    return owners, _total(classes, prices), after
+
+
+@kernel
+def _total(classes: Classes, prices: Prices) -> int:
+    """Returns what all records of a block cost."""
+    total = whole(0)
+    for number in range(classes.sizes.shape[0]):
+        if classes.sizes[number] > 0:
+            total += classes.sizes[number] * hull_price(classes.hulls, number, prices)
+    return int(total)
 
 
 @kernel
@@ -77,22 +142,3 @@ def _dense(owners: Places) -> Places:
     for row in range(owners.shape[0]):
         made[row] = places[owners[row] - low]
     return made
-
-
-@kernel
-def _bits(places: Places, counted: NDArray[np.bool_], scratch: Places) -> Places:
-    """Numbers the different values of a block, through all columns that count them; -1 elsewhere. ``scratch`` is 0 before and after."""
-    bits = np.full(places.shape, np.int32(-1))
-    number = 0
-    for column in range(places.shape[1]):
-        if not counted[column]:
-            continue
-        for row in range(places.shape[0]):
-            place = places[row, column]
-            if scratch[place] == 0:
-                number += 1
-                scratch[place] = number
-            bits[row, column] = scratch[place] - 1
-        for row in range(places.shape[0]):
-            scratch[places[row, column]] = 0
-    return bits

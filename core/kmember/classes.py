@@ -6,7 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from core.kmember.hulls import Hulls, Numbers, Places, Prices, Records, begin, hull_price, kernel, room_of, take_into, whole, words_for
+from core.kmember.hulls import NEVER, Hulls, Records, copy_hull, hull_price, kernel, price_with, room_of, words_for
+from core.kmember.tables import price_values
+from core.recoding.price_kernels import SECOND, SIDE, Numbers, Places, Prices, column_price, whole
+
+MOST_COSTS = 1 << 23
+"""Entries of a table of costs, of which a block has two; 32 MB."""
 
 
 class Classes(NamedTuple):
@@ -18,11 +23,15 @@ class Classes(NamedTuple):
         members: Shape (most classes, most members), int32.
         sizes: Shape (most classes,), records; 0 for a class that is none.
         prices: Shape (most classes,): what a record of the class costs.
-        hulls: Of the classes.
-        cores: Of the classes: within the hull of a class without any one of its records, whichever that is.
+        hulls: Of the classes, and a last one for what a class was before.
+        cores: Of the classes: within the hull of a class without any one of its records, whichever that is; and a last one.
         spared: Shape (n,): what the class of each record would cost without it.
         without: Of the records: the hull of the class without it.
         most: Shape (1,): members that a class may have.
+        costs: Shape (values, most classes), int32: what each class costs in a column with each value of the block; no entry where these
+            would be too many.
+        core_costs: The same of cores.
+        totals: Shape (most classes,), scratch: what `costs_with` found.
     """
 
     owners: Places
@@ -35,6 +44,9 @@ class Classes(NamedTuple):
     spared: Numbers
     without: Hulls
     most: Numbers
+    costs: Places
+    core_costs: Places
+    totals: Numbers
 
 
 @kernel
@@ -53,17 +65,25 @@ def seated(records: Records, prices: Prices, owners: Places, k: int) -> Classes:
         sizes[owners[row]] += 1
     # Where persons are counted a class may have many more records than k.
     most = 3 * k - 1 if records.people.shape[0] == 0 else max(sizes.max(), 3 * k) + k
+    values = records.firsts.shape[0]
+    table = (values, sizes.shape[0]) if values * sizes.shape[0] <= MOST_COSTS else (0, 0)
+    # One more, where a hull stands while it changes. A count below 0 is that of none: nothing is priced yet.
+    hulls, cores = room_of(sizes.shape[0] + 1, columns, words), room_of(sizes.shape[0] + 1, columns, words)
+    hulls.counts[:], cores.counts[:] = -1, -1
     made = Classes(
         owners,
         np.zeros(size, np.int32),
         np.zeros((sizes.shape[0], max(most, sizes.max())), np.int32),
         np.zeros_like(sizes),
         np.zeros_like(sizes),
-        room_of(sizes.shape[0], columns, words),
-        room_of(sizes.shape[0], columns, words),
+        hulls,
+        cores,
         np.zeros(size, np.int64),
         room_of(size, columns, words),
         np.array([most], np.int64),
+        np.zeros(table, np.int32),
+        np.zeros(table, np.int32),
+        np.zeros_like(sizes),
     )
     for row in range(size):
         sit_down(made, row, owners[row])
@@ -96,55 +116,137 @@ def measure(records: Records, prices: Prices, classes: Classes, number: int) -> 
     if size == 0:
         classes.prices[number] = 0
         return
-    _gather(records, members, size, whole(-1), classes.hulls, number)
-    classes.prices[number] = hull_price(classes.hulls, number, prices)
-    _gather_core(records, members, size, classes.cores, classes.hulls, number)
-    for seat in range(size):
-        row = whole(members[seat])
-        _gather(records, members, size, seat, classes.without, row)
-        classes.spared[row] = hull_price(classes.without, row, prices)
+    hulls, cores, last = classes.hulls, classes.cores, whole(classes.sizes.shape[0])
+    copy_hull(hulls, number, hulls, last)
+    copy_hull(cores, number, cores, last)
+    _gather(records, members, size, hulls, cores, number)
+    classes.prices[number] = hull_price(hulls, number, prices)
+    if classes.costs.shape[0]:
+        price_values(hulls, number, last, records, prices, classes.costs, number)
+        price_values(cores, number, last, records, prices, classes.core_costs, number)
+    _spare(records, prices, hulls, cores, number, members[:size], classes.without, classes.spared)
 
 
 @kernel
-def _gather(records: Records, members: Places, size: int, left_out: int, hulls: Hulls, at: int) -> None:
-    first = True
-    for seat in range(size):
-        if seat == left_out:
-            continue
-        if first:
-            begin(hulls, at, records, whole(members[seat]))
-            first = False
-        else:
-            take_into(hulls, at, records, whole(members[seat]))
+def costs_with(hulls: Hulls, costs: Places, records: Records, row: int, prices: Prices, totals: Numbers) -> None:
+    """Writes what each class costs with one record more.
+
+    Args:
+        hulls: Of the classes, or their cores.
+        costs: Of these hulls, as `Classes` has them.
+        records: Of the block.
+        row: The record.
+        prices: What labels cost.
+        totals: Shape (classes,), written to.
+    """
+    if costs.shape[0] == 0:
+        for number in range(totals.shape[0]):
+            totals[number] = price_with(hulls, number, records, row, prices)
+        return
+    values = records.values
+    for number in range(totals.shape[0]):
+        totals[number] = 0
+    for column in range(values.shape[1]):
+        value = values[row, column]
+        # The classes in a row: several at a time are added up by one instruction.
+        for number in range(totals.shape[0]):
+            totals[number] += costs[value, number]
 
 
 @kernel
-def _gather_core(records: Records, members: Places, size: int, cores: Hulls, hulls: Hulls, at: int) -> None:
-    """Leaves out the lowest and the highest place of each column, and values that one record alone has."""
-    for word in range(cores.values.shape[1]):
-        cores.values[at, word] = 0
-    for column in range(records.places.shape[1]):
-        low, high = hulls.high[at, column], hulls.low[at, column]
-        lowest = highest = once = 0
+def cost_with(values: Places, costs: Places, row: int, number: int) -> int:
+    """Returns what one class costs with one record more, by a table as `Classes` has it; 0 where there is none."""
+    total = whole(0)
+    if costs.shape[0]:
+        for column in range(values.shape[1]):
+            total += costs[values[row, column], number]
+    return int(total)
+
+
+@kernel
+def _gather(records: Records, members: Places, size: int, hulls: Hulls, cores: Hulls, at: int) -> None:
+    """Works out the hull of some records, and its core: without the lowest and the highest places, and what one record alone has."""
+    places = records.places
+    for word in range(hulls.values.shape[1]):
+        hulls.values[at, word] = cores.values[at, word] = 0
+    for column in range(places.shape[1]):
+        low = second_low = whole(NEVER)
+        high = second_high = whole(-1)
         for seat in range(size):
-            place = records.places[members[seat], column]
-            lowest += place == hulls.low[at, column]
-            highest += place == hulls.high[at, column]
-            low = min(low, place) if place > hulls.low[at, column] else low
-            high = max(high, place) if place < hulls.high[at, column] else high
-        cores.low[at, column] = hulls.low[at, column] if lowest > 1 else low
-        cores.high[at, column] = hulls.high[at, column] if highest > 1 else high
-        for seat in range(size):
-            bit = records.bits[members[seat], column]
-            if bit < 0:
-                break
-            twice = False
-            for other in range(size):
-                twice |= other != seat and records.bits[members[other], column] == bit
-            if twice:
-                cores.values[at, bit >> 6] |= np.uint64(1) << np.uint64(bit & 63)
-            once += not twice
-        cores.counts[at, column] = max(hulls.counts[at, column] - once, 0)
+            place = whole(places[members[seat], column])
+            second_low, low = min(second_low, max(low, place)), min(low, place)
+            second_high, high = max(second_high, min(high, place)), max(high, place)
+        hulls.low[at, column], hulls.high[at, column] = low, high
+        # A class of one record has no other.
+        cores.low[at, column] = second_low if size > 1 else low
+        cores.high[at, column] = second_high if size > 1 else high
+        _gather_values(records, members, size, hulls, cores, at, whole(column))
+
+
+@kernel
+def _gather_values(records: Records, members: Places, size: int, hulls: Hulls, cores: Hulls, at: int, column: int) -> None:
+    if records.bit_starts[column] == records.bit_starts[column + 1]:
+        hulls.counts[at, column] = cores.counts[at, column] = 1
+        return
+    once = twice = whole(0)
+    for seat in range(size):
+        bit = records.bits[members[seat], column]
+        word, mask = bit >> 6, np.uint64(1) << np.uint64(bit & 63)
+        if not hulls.values[at, word] & mask:
+            hulls.values[at, word] |= mask
+            once += 1
+        elif not cores.values[at, word] & mask:
+            cores.values[at, word] |= mask
+            twice += 1
+    hulls.counts[at, column], cores.counts[at, column] = once, twice
+
+
+@kernel
+def _spare(
+    records: Records, prices: Prices, hulls: Hulls, cores: Hulls, number: int, members: Places, without: Hulls, spared: Numbers
+) -> None:
+    """Writes what a class would be and cost without each of its records: the class as it is, but for what that record alone has."""
+    lows, highs, counts, words = without.low, without.high, without.counts, without.values
+    terms, numbers, places, bits, twice = prices.terms, prices.numbers, records.places, records.bits, cores.values
+    for row in members:
+        spared[row] = 0
+        words[row] = hulls.values[number]
+    for column in range(terms.shape[0]):
+        before, other = terms[column, SIDE] == SECOND, max(column - 1, 0)
+        low, high, count = hulls.low[number, column], hulls.high[number, column], hulls.counts[number, column]
+        second_low, second_high = cores.low[number, column], cores.high[number, column]
+        price = column_price(
+            terms,
+            numbers,
+            column,
+            whole(low),
+            whole(high),
+            whole(count),
+            whole(hulls.low[number, other]),
+            whole(hulls.counts[number, other]),
+        )
+        for row in members:
+            place, bit = places[row, column], bits[row, column]
+            lows[row, column] = second_low if place == low else low
+            highs[row, column] = second_high if place == high else high
+            counts[row, column] = count
+            mask = np.uint64(1) << np.uint64(bit & 63)
+            if bit >= 0 and not twice[number, bit >> 6] & mask:
+                words[row, bit >> 6] ^= mask
+                counts[row, column] = count - 1
+            if before or lows[row, column] != low or highs[row, column] != high or counts[row, column] != count:
+                spared[row] += column_price(
+                    terms,
+                    numbers,
+                    column,
+                    whole(lows[row, column]),
+                    whole(highs[row, column]),
+                    whole(counts[row, column]),
+                    whole(lows[row, other]),
+                    whole(counts[row, other]),
+                )
+            else:
+                spared[row] += price
 
 
 @kernel

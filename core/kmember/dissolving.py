@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.kmember.classes import Classes, measure, sit_down, stand_up
+from core.kmember.classes import Classes, costs_with, measure, sit_down, stand_up
 from core.kmember.growing import grow
-from core.kmember.hulls import (  # fmt: skip
-    Hulls,
-    Numbers,
-    Places,
-    Prices,
-    Records,
-    copy_hull,
-    hull_price,
-    kernel,
-    price_with,
-    room_of,
-    take_into,
-    whole,
-    words_for,
-)
+from core.kmember.hulls import Hulls, Records, copy_hull, hull_price, kernel, price_with, room_of, take_into, words_for
+from core.recoding.price_kernels import Numbers, Places, Prices, whole
 
 
 @kernel
@@ -82,16 +69,14 @@ def _placed(
     for seat in range(classes.sizes[number]):
         row = whole(classes.members[number, seat])
         least, best = left, whole(-1)
+        costs_with(classes.hulls, classes.costs, records, row, prices, classes.totals)
         for other in range(classes.sizes.shape[0]):
             new = given[other] != passes
             size = classes.sizes[other] if new else sizes[other]
             if other == number or size == 0 or size >= classes.most[0]:
                 continue
             cost = classes.prices[other] if new else costs[other]
-            most = (least - 1 + size * cost) // (size + 1)
-            if most < cost:
-                continue
-            found = price_with(classes.hulls if new else grown, other, records, row, prices, most)
+            found = classes.totals[other] if new else price_with(grown, other, records, row, prices)
             if (size + 1) * found - size * cost < least:
                 least, best = (size + 1) * found - size * cost, whole(other)
         if best < 0:

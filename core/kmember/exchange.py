@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from core.kmember.classes import Classes, measure, persons_in, sit_down, stand_up
-from core.kmember.hulls import Prices, Records, kernel, price_with, whole
+from core.kmember.classes import Classes, cost_with, costs_with, measure, persons_in, sit_down, stand_up
+from core.kmember.hulls import Records, kernel, price_with
+from core.recoding.price_kernels import Prices, whole
 
 Step = tuple[int, int, int]
 
@@ -11,11 +12,13 @@ Step = tuple[int, int, int]
 @kernel
 def exchange(records: Records, prices: Prices, classes: Classes, k: int) -> int:
     """Looks at each record once and takes the best of all its steps, if any lowers the price; returns how many did."""
-    steps = whole(0)
-    for row in range(classes.owners.shape[0]):
-        own = whole(classes.owners[row])
-        gain, number, other = _best_move(records, prices, classes, k, row)
-        gain, number, other = _best_swap(records, prices, classes, k, row, (gain, number, other))
+    steps, nothing = whole(0), (whole(0), whole(-1), whole(-1))
+    owners, sizes, before, spared = classes.owners, classes.sizes, classes.prices, classes.spared
+    for row in range(owners.shape[0]):
+        own = whole(owners[row])
+        gain, number, other = _best_move(records, prices, classes, k, row) if sizes[own] > k else nothing
+        if before[own] > spared[row]:
+            gain, number, other = _best_swap(records, prices, classes, k, row, (gain, number, other))
         if gain <= 0:
             continue
         stand_up(classes, row)
@@ -31,22 +34,19 @@ def exchange(records: Records, prices: Prices, classes: Classes, k: int) -> int:
 
 @kernel
 def _best_move(records: Records, prices: Prices, classes: Classes, k: int, row: int) -> Step:
-    """Returns what the best move of a record to another class gains, that class, and -1."""
+    """Returns what the best move of a record of a class of more than k to another one gains, that class, and -1."""
     own = whole(classes.owners[row])
     size, best = classes.sizes[own], (whole(0), whole(-1), whole(-1))
-    if size <= k or persons_in(records, classes, own, row, whole(-1)) < k:
+    if persons_in(records, classes, own, row, whole(-1)) < k:
         return best
     saved = size * classes.prices[own] - (size - 1) * classes.spared[row]
-    for number in range(classes.sizes.shape[0]):
-        there = classes.sizes[number]
-        if number == own or there == 0 or there >= classes.most[0]:
+    costs_with(classes.hulls, classes.costs, records, row, prices, classes.totals)
+    sizes, before, after, most = classes.sizes, classes.prices, classes.totals, classes.most[0]
+    for number in range(sizes.shape[0]):
+        there = sizes[number]
+        if number == own or there == 0 or there >= most:
             continue
-        before = there * classes.prices[number]
-        # What the class may cost a record at most, so that something is gained.
-        most = (saved - best[0] + before) // (there + 1)
-        if most < classes.prices[number]:
-            continue
-        gain = saved + before - (there + 1) * price_with(classes.hulls, number, records, row, prices, most)
+        gain = saved + there * before[number] - (there + 1) * after[number]
         if gain > best[0]:
             best = (gain, whole(number), whole(-1))
     return best
@@ -54,22 +54,24 @@ def _best_move(records: Records, prices: Prices, classes: Classes, k: int, row: 
 
 @kernel
 def _best_swap(records: Records, prices: Prices, classes: Classes, k: int, row: int, best: Step) -> Step:
-    """Returns what the best swap of a record with one of another class gains, that class and record; or a step that gains more."""
+    """Returns what the best swap of a record, without which its class costs less, gains, and with whom; or a step that gains more."""
     own = whole(classes.owners[row])
     size = classes.sizes[own]
     saved = size * (classes.prices[own] - classes.spared[row])
-    if saved <= 0:
-        return best
-    for number in range(classes.sizes.shape[0]):
-        there = classes.sizes[number]
-        if number == own or there == 0 or saved + there * classes.prices[number] <= best[0]:
-            continue
+    costs_with(classes.cores, classes.core_costs, records, row, prices, classes.totals)
+    sizes, before, after, spared, members = classes.sizes, classes.prices, classes.totals, classes.spared, classes.members
+    values, costs = records.values, classes.core_costs
+    for number in range(sizes.shape[0]):
+        there = sizes[number]
         # Whichever record leaves the class, its core stays and the price cannot be lower: most classes are settled by that.
-        most = classes.prices[number] + (saved - best[0]) // there
-        if saved + there * (classes.prices[number] - price_with(classes.cores, number, records, row, prices, most)) <= best[0]:
+        if number == own or there == 0 or saved + there * (before[number] - after[number]) <= best[0]:
             continue
         for seat in range(there):
-            other = whole(classes.members[number, seat])
+            other = whole(members[number, seat])
+            most = there * (before[number] - max(spared[other], after[number]))
+            # The core of the record's own class stays, too, whichever comes for it.
+            if saved + most <= best[0] or size * (before[own] - cost_with(values, costs, other, own)) + most <= best[0]:
+                continue
             gain = _swapped(records, prices, classes, row, other, saved, best[0])
             if gain <= best[0]:
                 continue
@@ -93,11 +95,7 @@ def _swapped(records: Records, prices: Prices, classes: Classes, row: int, other
     """
     own, number = whole(classes.owners[row]), whole(classes.owners[other])
     size, there = classes.sizes[own], classes.sizes[number]
-    if saved + there * (classes.prices[number] - classes.spared[other]) <= least:
-        return least
-    most = classes.prices[number] + (saved - least) // there
-    found = there * (classes.prices[number] - price_with(classes.without, other, records, row, prices, most))
+    found = there * (classes.prices[number] - price_with(classes.without, other, records, row, prices))
     if found + saved <= least:
         return least
-    most = classes.prices[own] + (found - least) // size
-    return int(found + size * (classes.prices[own] - price_with(classes.without, row, records, other, prices, most)))
+    return int(found + size * (classes.prices[own] - price_with(classes.without, row, records, other, prices)))

@@ -4,21 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.kmember.hulls import (
-    NEVER,
-    Hulls,
-    Numbers,
-    Places,
-    Prices,
-    Records,
-    begin,
-    hull_price,
-    kernel,
-    price_with,
-    room_of,
-    take_into,
-    whole,
-)
+from core.kmember.hulls import NEVER, Hulls, Records, begin, copy_hull, hull_price, kernel, price_with, room_of, take_into
+from core.kmember.tables import price_values
+from core.recoding.price_kernels import Numbers, Places, Prices, whole
 
 
 @kernel
@@ -41,10 +29,10 @@ def grow(records: Records, rows: Places, k: int, prices: Prices, owners: Places,
     """
     left, size = rows.copy(), rows.shape[0]
     most = size // k
-    hulls, sizes = room_of(most, records.places.shape[1], words), np.zeros(most, np.int64)
-    made = whole(0)
+    hulls, sizes = room_of(most + 1, records.places.shape[1], words), np.zeros(most, np.int64)
+    made, costs = whole(0), np.zeros((records.firsts.shape[0], 1), np.int32)
     while size >= k:
-        filled, size = _grow_one(records, left, size, k, prices, hulls, made)
+        filled, size = _grow_one(records, left, size, k, prices, hulls, made, costs)
         if filled == 0:
             break
         for at in range(size, size + filled):
@@ -60,7 +48,7 @@ def grow(records: Records, rows: Places, k: int, prices: Prices, owners: Places,
 
 
 @kernel
-def _grow_one(records: Records, left: Places, size: int, k: int, prices: Prices, hulls: Hulls, made: int) -> tuple[int, int]:
+def _grow_one(records: Records, left: Places, size: int, k: int, prices: Prices, hulls: Hulls, made: int, costs: Places) -> tuple[int, int]:
     """Grows one class, whose records are put behind those that are left.
 
     Returns:
@@ -71,25 +59,47 @@ def _grow_one(records: Records, left: Places, size: int, k: int, prices: Prices,
     if size == end:
         return 0, end
     begin(hulls, made, records, whole(left[size]))
-    price = whole(0)
+    # The last hull is what the class was before; none has a count below 0.
+    price, before = whole(0), whole(hulls.low.shape[0] - 1)
+    hulls.counts[before] = -1
     while end - size < k:
-        least, best = whole(NEVER), whole(-1)
-        for at in range(size):
-            row = whole(left[at])
-            if _is_in(records, left, size, end, row):
-                continue
-            found = price_with(hulls, made, records, row, prices, least - 1)
-            if found < least:
-                least, best = found, whole(at)
-                if least <= price:
-                    break
+        price_values(hulls, made, before, records, prices, costs, whole(0))
+        best, price = _nearest(records.values, records.people, left, size, end, costs, price)
         if best < 0:
             return 0, end
         size -= 1
         left[best], left[size] = left[size], left[best]
+        copy_hull(hulls, made, hulls, before)
         take_into(hulls, made, records, whole(left[size]))
-        price = hull_price(hulls, made, prices)
     return end - size, size
+
+
+@kernel
+def _nearest(values: Places, people: Places, left: Places, size: int, end: int, costs: Places, price: int) -> tuple[int, int]:
+    """Returns where, of those that are left, the record is that makes a class cost least, and what it then costs; -1 if there is none.
+
+    Args:
+        values: Of the block.
+        people: Of the block.
+        left: The records that are left, and behind them those of the class.
+        size: How many are left.
+        end: Where the class ends.
+        costs: Shape (values, 1): what the class costs with each value.
+        price: What the class costs now; nothing is less.
+    """
+    least, best = whole(NEVER), whole(-1)
+    for at in range(size):
+        row = left[at]
+        if _is_in(people, left, size, end, row):
+            continue
+        found = whole(0)
+        for column in range(values.shape[1]):
+            found += costs[values[row, column], 0]
+        if found < least:
+            least, best = found, whole(at)
+            if least <= price:
+                break
+    return int(best), int(least)
 
 
 @kernel
@@ -105,15 +115,15 @@ def _seed(records: Records, left: Places, size: int) -> int:
 
 
 @kernel
-def _is_in(records: Records, left: Places, first: int, end: int, row: int) -> bool:
+def _is_in(people: Places, left: Places, first: int, end: int, row: int) -> bool:
     """Tells whether a record is nobody's, or somebody's who has a record in the class already; never where no person is named."""
-    if records.people.shape[0] == 0:
+    if people.shape[0] == 0:
         return False
-    person = records.people[row]
+    person = people[row]
     if person < 0:
         return True
     at = first
-    while at < end and records.people[left[at]] != person:
+    while at < end and people[left[at]] != person:
         at += 1
     return at < end
 
@@ -124,7 +134,7 @@ def _cheapest(records: Records, row: int, prices: Prices, hulls: Hulls, sizes: N
     least, best = whole(NEVER), whole(0)
     for number in range(made):
         before = hull_price(hulls, number, prices) * sizes[number]
-        after = price_with(hulls, number, records, row, prices, whole(NEVER)) * (sizes[number] + 1)
+        after = price_with(hulls, number, records, row, prices) * (sizes[number] + 1)
         if after - before < least:
             least, best = after - before, whole(number)
     return int(best)

@@ -12,53 +12,20 @@ Prices are whole numbers, so that sums are equal on every machine and in whateve
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
+from core.recoding.price_kernels import FIRST, SIDE, Places, Prices, column_price, whole
 
-MODULES = ("kmember.hulls", "kmember.classes", "kmember.growing", "kmember.exchange", "kmember.dissolving", "kmember.blocks")
+MODULES = (
+    "recoding.price_kernels", "kmember.hulls", "kmember.tables", "kmember.classes", "kmember.growing", "kmember.exchange",
+    "kmember.dissolving", "kmember.blocks",
+)  # fmt: skip
 kernel = compiler(*MODULES)
-RANGE, TABLE, LEVELS, SET = range(4)
-ALONE, FIRST, SECOND = range(3)
-UNIT = 1 << 20
-"""The penalty of a whole domain."""
-PUBLISHED, HELD = 8, 1
-"""What the penalty of a label weighs beside that of the values held, which decides among equal labels."""
 NEVER = 1 << 60
-
-Numbers = NDArray[np.int64]
-Places = NDArray[np.int32]
-
-
-class Prices(NamedTuple):
-    """What labels cost, column by column.
-
-    Attributes:
-        kinds: Shape (columns,), RANGE, TABLE, LEVELS or SET.
-        sides: Shape (columns,): ALONE, or the FIRST and then the SECOND of a pair, which bears the price of both.
-        firsts: Shape (columns,): where the numbers of each column start in ``numbers``.
-        sizes: Shape (columns,): places of each column.
-        levels: Shape (columns,): levels of a column of LEVELS.
-        numbers: int32. RANGE: for each place where ranges that begin there begin, then where those that end there end. TABLE: the penalty
-            of every pair of places. LEVELS: the group of each place at every level, then its penalty at every level. SET: nothing. Of the
-            SECOND of a pair that is a TABLE or of LEVELS also the penalty of each place alone beside the null.
-        weights: Shape (columns,): what a penalty of the column is multiplied by.
-        units: Shape (columns,): what each value that is held costs besides, where there are two or more; 0 where values are not counted.
-        nulls: Shape (columns,): the penalty of the null beside a label, of the SECOND of a pair.
-    """
-
-    kinds: Numbers
-    sides: Numbers
-    firsts: Numbers
-    sizes: Numbers
-    levels: Numbers
-    numbers: Places
-    weights: Numbers
-    units: Numbers
-    nulls: Numbers
 
 
 class Records(NamedTuple):
@@ -68,11 +35,23 @@ class Records(NamedTuple):
         places: Shape (n, columns), int32.
         bits: Shape (n, columns), int32: the bit of each value among those of the block; -1 in columns whose values are not counted.
         people: Shape (n,), int32: whose each is, -1 for nobody's; no entry where no person is named.
+        values: Shape (n, priced columns), int32: the number of each value among those of the block, through the columns that bear a price.
+        firsts: Shape (values,), int32: a record that has each value.
+        starts: Shape (columns + 1,), int32: where the values of each column start; none are of a column that bears no price.
+        bit_starts: Shape (columns + 1,), int32: where the bits of each column start; none are of a column whose values are not counted.
+        value_places: Shape (values,), int32: the place of each value, ascending in each column.
+        value_bits: Shape (values,), int32: the bit of each value, -1 in columns whose values are not counted.
     """
 
     places: Places
     bits: Places
     people: Places
+    values: Places
+    firsts: Places
+    starts: Places
+    bit_starts: Places
+    value_places: Places
+    value_bits: Places
 
 
 class Hulls(NamedTuple):
@@ -91,10 +70,6 @@ class Hulls(NamedTuple):
     counts: Places
 
 
-# A constant is a type of its own to numba, for which it compiles whatever is called with it once more; a whole number is just one.
-whole: Any = np.int64
-
-
 @kernel
 def room_of(size: int, columns: int, words: int) -> Hulls:
     """Makes room for hulls."""
@@ -109,11 +84,7 @@ def room_of(size: int, columns: int, words: int) -> Hulls:
 @kernel
 def words_for(records: Records) -> int:
     """Returns how many words the bits of a block take."""
-    most = whole(-1)
-    for row in range(records.bits.shape[0]):
-        for column in range(records.bits.shape[1]):
-            most = max(most, whole(records.bits[row, column]))
-    return int(most // 64 + 1)
+    return (int(records.bit_starts[-1]) + 63) // 64
 
 
 @kernel
@@ -153,101 +124,74 @@ def copy_hull(source: Hulls, at: int, target: Hulls, to: int) -> None:
 
 
 @kernel
-def label_price(column: int, low: int, high: int, count: int, prices: Prices) -> int:
-    """Returns what a column of a hull costs.
-
-    Args:
-        column: The column.
-        low: Its lowest place.
-        high: Its highest place.
-        count: Its different values, where they are counted.
-        prices: Of all columns.
-    """
-    held = prices.units[column] * count if count > 1 else whole(0)
-    if prices.kinds[column] == SET:
-        # A null that cannot be named has the highest place: where it meets values, * is published.
-        return int(prices.weights[column] * UNIT if low != high and high == prices.levels[column] else held)
-    return int(prices.weights[column] * _penalty(column, low, high, prices) + held)
-
-
-@kernel
-def _penalty(column: int, low: int, high: int, prices: Prices) -> int:
-    first, size, levels = prices.firsts[column], prices.sizes[column], prices.levels[column]
-    if prices.kinds[column] == TABLE:
-        return int(prices.numbers[first + low * size + high])
-    if prices.kinds[column] == RANGE:
-        if low == high:
-            return 0
-        return int(min(whole(prices.numbers[first + size + high]) - prices.numbers[first + low], whole(UNIT)))
-    level = whole(0)
-    while prices.numbers[first + level * size + low] != prices.numbers[first + level * size + high]:
-        level += 1
-    return int(prices.numbers[first + (levels + level) * size + low])
-
-
-@kernel
-def pair_price(column: int, low: int, second: int, high: int, count: int, prices: Prices) -> int:
-    """Returns what a column costs whose labels name nulls.
-
-    Args:
-        column: The second of the pair.
-        low: The lowest place of the first: that of the lowest value, if there is any.
-        second: The lowest place of the second: 0 where there is a null.
-        high: The highest place of the second: one more than that of the highest value.
-        count: Its different values, the null among them, where they are counted.
-        prices: Of all columns.
-    """
-    held, high = prices.units[column] * count if count > 1 else whole(0), high - 1
-    # Nulls alone.
-    if low > high:
-        return int(held)
-    if second > 0:
-        return int(prices.weights[column] * _penalty(column, low, high, prices) + held)
-    kind, size, found = prices.kinds[column], prices.sizes[column], whole(0)
-    if kind == RANGE:
-        # Beside nulls one value is told as an end of a range may be.
-        first = prices.firsts[column]
-        found = min(whole(prices.numbers[first + size + high]) - prices.numbers[first + low], whole(UNIT))
-    elif low == high:
-        behind = size * size if kind == TABLE else 2 * prices.levels[column] * size
-        found = whole(prices.numbers[prices.firsts[column] + behind + low])
-    else:
-        found = whole(_penalty(column, low, high, prices))
-    null = prices.nulls[column]
-    return int(prices.weights[column] * min(max(found, null) + null, whole(UNIT)) + held)
-
-
-@kernel
 def hull_price(hulls: Hulls, at: int, prices: Prices) -> int:
     """Returns what a hull costs: a record of it, in all columns."""
+    lows, highs, counts, terms, numbers = hulls.low, hulls.high, hulls.counts, prices.terms, prices.numbers
     total = before = known = whole(0)
-    for column in range(hulls.low.shape[1]):
-        low, high = whole(hulls.low[at, column]), whole(hulls.high[at, column])
-        count = whole(hulls.counts[at, column])
-        if prices.sides[column] == ALONE:
-            total += label_price(column, low, high, count, prices)
-        elif prices.sides[column] == SECOND:
-            total += pair_price(column, before, low, high, known, prices)
+    for column in range(lows.shape[1]):
+        low, high, count = whole(lows[at, column]), whole(highs[at, column]), whole(counts[at, column])
+        total += column_price(terms, numbers, column, low, high, count, before, known)
         before, known = low, count
     return int(total)
 
 
 @kernel
-def price_with(hulls: Hulls, at: int, records: Records, row: int, prices: Prices, most: int) -> int:
-    """Returns what a hull costs with one record more, or anything above ``most`` where it costs more than that."""
+def price_with(hulls: Hulls, at: int, records: Records, row: int, prices: Prices) -> int:
+    """Returns what a hull costs with one record more."""
+    lows, highs, words, counts, terms, numbers = hulls.low, hulls.high, hulls.values, hulls.counts, prices.terms, prices.numbers
+    places, bits = records.places, records.bits
     total = before = known = whole(0)
-    for column in range(records.places.shape[1]):
-        place, bit = whole(records.places[row, column]), records.bits[row, column]
-        count = whole(hulls.counts[at, column])
-        if bit >= 0 and not hulls.values[at, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1):
+    for column in range(places.shape[1]):
+        place, bit, count = whole(places[row, column]), bits[row, column], whole(counts[at, column])
+        if bit >= 0 and not words[at, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1):
             count += 1
-        low, high = min(whole(hulls.low[at, column]), place), max(whole(hulls.high[at, column]), place)
-        if prices.sides[column] == ALONE:
-            total += label_price(column, low, high, count, prices)
-        elif prices.sides[column] == SECOND:
-            total += pair_price(column, before, low, high, known, prices)
+        low, high = min(whole(lows[at, column]), place), max(whole(highs[at, column]), place)
+        total += column_price(terms, numbers, column, low, high, count, before, known)
         before, known = low, count
-        # To break off the loop instead keeps numba from seeing that no array needs to be counted, and takes thirty times as long.
-        if total > most:
-            return int(total)
     return int(total)
+
+
+@kernel
+def block_of(places: Places, people: Places, counted: NDArray[np.bool_], prices: Prices, scratch: Places) -> Records:
+    """Numbers the different values of a block.
+
+    Args:
+        places: Shape (n, columns), int32.
+        people: As `Records` has them.
+        counted: Shape (columns,): whose values are counted.
+        prices: Tells which columns bear a price.
+        scratch: As many entries as any column has places, 0 before and after.
+    """
+    rows, columns, terms = places.shape[0], places.shape[1], prices.terms
+    bits, values, found = np.full(places.shape, np.int32(-1)), np.zeros(places.shape, np.int32), np.zeros(rows, np.int32)
+    room = rows * columns
+    firsts, value_places, value_bits = np.zeros(room, np.int32), np.zeros(room, np.int32), np.full(room, np.int32(-1))
+    starts, bit_starts = np.zeros(columns + 1, np.int32), np.zeros(columns + 1, np.int32)
+    bit = value = priced = 0
+    for column in range(columns):
+        bears, different = terms[column, SIDE] != FIRST, whole(0)
+        for row in range(rows):
+            if scratch[places[row, column]] == 0:
+                scratch[places[row, column]] = row + 1
+                found[different] = places[row, column]
+                different += 1
+        ascending = np.sort(found[:different])
+        for at in range(different):
+            place = ascending[at]
+            if bears:
+                firsts[value + at], value_places[value + at] = scratch[place] - 1, place
+                value_bits[value + at] = bit + at if counted[column] else -1
+            scratch[place] = at + 1
+        for row in range(rows):
+            at = scratch[places[row, column]] - 1
+            values[row, priced] = value + at
+            if counted[column]:
+                bits[row, column] = bit + at
+        for place in ascending:
+            scratch[place] = 0
+        value += different * bears
+        bit += different * counted[column]
+        priced += bears
+        starts[column + 1], bit_starts[column + 1] = value, bit
+    values = np.ascontiguousarray(values[:, :priced])
+    return Records(places, bits, people, values, firsts[:value], starts, bit_starts, value_places[:value], value_bits[:value])

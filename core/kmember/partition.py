@@ -15,16 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.kmember.blocks import improve_blocks
-from core.kmember.hulls import Numbers, Places, Records
-from core.kmember.prices import Labels, label_prices
 from core.mondrian.partition import Axis, Rules, Score, partition, ranks_of
 from core.mondrian.people import RowPeople
+from core.mondrian.prices import told_of
+from core.mondrian.rows import Told
 from core.persons.crowd import RECORDS, Crowd
+from core.recoding.price_kernels import Numbers, Places
+from core.recoding.prices import Labels, label_prices
 
 SCORES: tuple[Score, ...] = ("normalised_span", "ncp")
 """By which classes are put into other blocks, in turn; each cuts elsewhere than the other."""
-USUAL, LARGE, FEW = 1_000, 2_000, 50_000
-"""Records of a block, and of one where there are few records."""
+BLOCK, FEW = 2_000, 50_000
+"""Records of a block; how many records are few, which are put into blocks once more."""
 LEAST_CLASSES = 20
 """Classes of a block."""
 MOST_ROUNDS = 4
@@ -51,14 +53,12 @@ class Effort:
         """Returns what an effort means.
 
         Args:
-            records: How many there are: few can be looked at in larger blocks for the same time.
+            records: How many there are: few can be looked at once more for the same time.
             k: Records of a class, of which a block has some.
             effort: From 1.
             block: Its records; left to the number of records if None.
         """
-        few = records <= FEW
-        usual = effort * (LARGE if few else USUAL)
-        return cls(max(block or usual, LEAST_CLASSES * k), 1 + few + min(effort, MOST_ROUNDS), 1)
+        return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (records <= FEW) + min(effort, MOST_ROUNDS), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,32 +88,62 @@ class Members:
         Returns:
             The class of each record, shape (n,), int32, dense from 0, and how many steps of each kind there were.
         """
-        prices, places, counted = label_prices(self.labels)
+        return self._worked_on(None, effort)
+
+    def bettered(self, classes: Places, effort: Effort) -> tuple[Places, dict[str, int]]:
+        """Betters classes of any origin by the same steps, each where all then costs less.
+
+        Args:
+            classes: Shape (n,), int32, dense from 0, each of k persons or more.
+            effort: How much is tried.
+
+        Returns:
+            As `clustered` does.
+        """
+        return self._worked_on(classes, effort)
+
+    def _worked_on(self, classes: Places | None, effort: Effort) -> tuple[Places, dict[str, int]]:
+        (prices, places, counted), told = label_prices(self.labels), label_prices(self.labels, published=1, held=0)[0]
         columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])
         ranks, digests, figures = ranks_of(self.codes, self.axes), record_digests(self.codes), np.zeros(3, np.int64)
-        classes, blocks = NONE, self._blocks(ranks, effort.block)
         for number in range(effort.rounds):
-            if number:
+            anew = classes is None
+            if classes is None:
+                blocks = self._blocks(ranks, effort.block)
+                classes = self._cut(ranks, blocks)
+            else:
                 blocks = self._blocks_of_classes(ranks, classes, effort.block, SCORES[(number - 1) % len(SCORES)])
-            keys: tuple[NDArray[Any], ...] = (digests, classes, blocks) if number else (digests, blocks)
-            order = np.lexsort(keys)
-            owners = _ascending(classes[order]) if number else NONE
+            # Classes are grown in an order that has nothing to do with those that cuts make.
+            order = np.lexsort((digests, blocks) if anew else (digests, classes, blocks))
+            owners = classes[order] if anew else _ascending(classes[order])
             people = NONE if self.crowd.people is None else self.crowd.people[order]
-            records = Records(np.ascontiguousarray(columns[order]), np.empty((0, 0), np.int32), people)
-            starts = np.append(0, np.cumsum(np.bincount(blocks)))
-            found = improve_blocks(records, counted, starts, owners, self.k, prices, effort.passes, figures)
+            mine, starts = np.ascontiguousarray(columns[order]), np.append(0, np.cumsum(np.bincount(blocks)))
+            found = improve_blocks(mine, people, counted, starts, owners, self.k, prices, told, effort.passes, anew, figures)
             classes = np.empty(len(order), np.int32)
             classes[order] = found
+        assert classes is not None
         return classes, dict(zip(("steps", "dissolved", "split"), figures.tolist(), strict=True))
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
         """Cuts the records into blocks of their own; returns the block of each, shape (n,)."""
-        people = None if self.crowd.people is None else RowPeople.of_records(self.crowd.people)
-        ones = np.ones(len(ranks), np.int64)
-        made = partition(ranks.copy(), ones.copy(), self.axes, Rules(max(block // 2, self.k)), "ncp", people=people)
+        leaves = self._leaves(ranks, np.arange(len(ranks)), max(block // 2, self.k), told_of(self.labels, self.axes))
         # Persons cannot be shared out by counting records.
-        most = block if people is None else len(ranks)
-        return _shared_out(made.of_rows(), ones, max(most, 2 * self.k), self.k)
+        most = block if self.crowd.people is None else len(ranks)
+        return _shared_out(leaves, np.ones(len(ranks), np.int64), max(most, 2 * self.k), self.k)
+
+    def _cut(self, ranks: NDArray[np.unsignedinteger[Any]], blocks: Numbers) -> Places:
+        """Cuts each block into classes; returns the class of each record, shape (n,), those of a block one after the other."""
+        found, classes, told = np.empty(len(ranks), np.int32), 0, told_of(self.labels, self.axes)
+        for rows in np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1]):
+            leaves = self._leaves(ranks, rows, self.k, told)
+            found[rows] = classes + leaves
+            classes += int(leaves.max()) + 1
+        return found
+
+    def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: Told) -> Places:
+        """Cuts some records by what each cut saves, down to so many persons or records; returns the leaf of each, shape (rows,)."""
+        people = None if self.crowd.people is None else RowPeople.of_records(self.crowd.people[rows])
+        return partition(ranks[rows], np.ones(len(rows), np.int64), self.axes, Rules(least), "ncp", people=people, told=told).of_rows()
 
     def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: Places, block: int, score: Score) -> Numbers:
         """Cuts classes, each where its first record is, into blocks; returns the block of each record, shape (n,)."""

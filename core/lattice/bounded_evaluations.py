@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import inf, prod
-from typing import Any, NamedTuple
+from math import inf
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,14 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
-from core.lattice.node_classes import counted
+from core.lattice.likely_squares import LikelySquares
+from core.lattice.node_classes import Parts, counted
 from core.lattice.objectives import ROUNDING, Counting, Prices, Region, measured_by_name, objective_of
-from core.lattice.search import KEPT_CELLS, Rank
+from core.lattice.search import KEPT_CELLS, Rank, unwatched
+from core.lattice.surcharges import Levels, Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
 from core.persons.visits import Visits
 from core.privacy.models import KAnonymity, PrivacyModel, fewest_allowed, relaxed
@@ -26,7 +29,10 @@ from schemas.errors.signals import SpentError
 
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
 # What was forgotten is rolled up again: right all the same, and only some of the effort is lost.
+NO_SURCHARGES: Levels = np.zeros((0, 0))
 KEPT_NODES = 50_000
+MOST_READ_AGAIN = 1 << 18
+"""Cells of a root that are read for every node where objectives have prices."""
 
 Steps = tuple[int, ...]
 """A node by its position among the levels that differ: 0 is the root's level of a QID, one more the next level that merges any groups."""
@@ -42,6 +48,7 @@ class Seen(NamedTuple):
         floor: Σ over all cells c · max(c, k), of the sizes c.
         spared: How much of ``floor`` falls away at most if as many records as allowed are suppressed.
         cells: How many cells it has.
+        surcharges: What it adds at prices that it, and so every finer node, suppresses these records.
     """
 
     loss: Loss
@@ -50,6 +57,7 @@ class Seen(NamedTuple):
     floor: int
     spared: int
     cells: int
+    surcharges: Levels
 
 
 @dataclass
@@ -67,6 +75,7 @@ class Evaluations:
         sensitive: Domains of the sensitive columns that the model looks at.
         prices: Of the objective, if it has any.
         visits: To the root's cells; None where no person is named and every record counts as one.
+        look: Called before each roll-up; what it raises ends the search.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
         k: Fewest records that the model lets a class have.
@@ -84,6 +93,7 @@ class Evaluations:
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
     visits: Visits | None = None
+    look: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:
         sizes = [hierarchy.levels for hierarchy in self.hierarchies]
@@ -104,11 +114,15 @@ class Evaluations:
         self._weaker = relaxed(self.model) if self.most_suppressed or self.visits is not None else self.model
         self._seen: dict[Steps, Seen] = {}
 
-        def above(node: Sequence[int]) -> float:
-            return float(prod(size - level for size, level in zip(sizes, node, strict=True)))
+        # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
+        finer = self.root.cells <= MOST_READ_AGAIN and self.visits is None and not self.sensitive
+        self._surcharges = Surcharges(self.prices, self.hierarchies, finer=finer) if self.prices and self.prices.extra else None
+        parts: Parts = "none" if self._surcharges is None else "root" if finer else "any"
 
-        coded = bool(self.prices and self.prices.extra)
-        self._counted = counted(self.root, self.hierarchies, self.kept_cells, above, self.sensitive, self.visits, self.k, coded=coded)
+        qids = self.hierarchies[: len(sizes) - len(self.sensitive)]
+        self._likely = None if self.prices or not self._counting.squares else LikelySquares(self.root, qids, self.levels)
+        self._finest: int | None = None
+        self._counted = counted(self.root, self.hierarchies, self.kept_cells, None, self.sensitive, self.visits, self.k, parts)
 
     @property
     def value(self) -> float:
@@ -139,6 +153,7 @@ class Evaluations:
             return self._seen[steps]
         if self.spent >= self.effort:
             raise SpentError
+        self.look()
         self.spent += 1
         seen = self._roll_up(self.node(steps), keep=keep)
         if len(self._seen) >= KEPT_NODES:
@@ -153,28 +168,34 @@ class Evaluations:
     def _roll_up(self, node: Node, *, keep: bool) -> Seen:
         classes = self._counted.at(node, keep=keep, exact=False)
         records, surely = classes.records, self._weaker.fails(classes.persons, classes.spreads)
-        failing, least = surely, int(records[surely].sum())
+        failing, least, surcharges = surely, int(records[surely].sum()), self._surcharges_of(node, classes.parts(surely))
+        suppressed = surcharges
         if self._weaker != self.model and least <= self.most_suppressed:
             # Of persons, how many have a value costs more to know than whether anybody does.
             classes = self._counted.at(node) if self.visits is not None else classes
             records, failing = classes.records, self.model.fails(classes.persons, classes.spreads)
+            suppressed = self._surcharges_of(node, classes.parts(failing))
         loss, small = loss_of(records, failing), records[records < self.k]
         return Seen(
             loss,
-            self._value(node, loss, len(records) - int(failing.sum()), classes.codes[failing], records[failing]),
+            self._value(node, loss, len(records) - int(failing.sum()), surcharge_at(node, suppressed)),
             least,
             # c · max(c, k) is c² and, for small cells, c · (k − c) more; in int64, because such sums pass 2^53.
             loss.dm_all + int(np.dot(small, self.k - small)),
             _spared(small, self.k, self.most_suppressed),
             len(records),
+            surcharges,
         )
 
-    def _value(self, node: Node, loss: Loss, classes: int, codes: NDArray[np.unsignedinteger[Any]], lost: NDArray[np.int64]) -> int | float:
-        if not classes:
+    def _surcharges_of(self, node: Node, lost: Cells) -> Levels:
+        return self._surcharges.of(lost, node) if self._surcharges else NO_SURCHARGES
+
+    def _value(self, node: Node, loss: Loss, published: int, surcharge: float) -> int | float:
+        if not published:
             return inf  # publishes nothing: worse than any node that publishes something, as core.lattice.search has it
         if self.prices:
-            return self.prices.cost(node, codes, lost)
-        return self._counting.value(loss, self.root.records, classes)
+            return self.prices.cost(node) + surcharge
+        return self._counting.value(loss, self.root.records, published)
 
     def passes(self, steps: Steps) -> bool:
         """Tells whether a node may pass; one that may not takes every finer node with it."""
@@ -188,7 +209,7 @@ class Evaluations:
     def cost(self, steps: Steps) -> float:
         """Returns what grows from finer to coarser nodes as the objective does, suppression apart."""
         if self.prices:
-            return self.prices.cost(self.node(steps), np.empty((0, 0), np.uint16), np.empty(0, np.int64))
+            return self.prices.cost(self.node(steps))
         seen = self.see(steps)
         return self._counting.growth(seen.loss, seen.cells)
 
@@ -201,7 +222,7 @@ class Evaluations:
         """
         if self.prices:
             # Prices are floats: a bound that rounding had lifted above the value could cut the optimum.
-            return self.cost(low) * ROUNDING
+            return (self.cost(low) + surcharge_at(self.node(low), self.see(high).surcharges)) * ROUNDING
         seen, least = self.see(low, keep=True), self.see(high).least
         records, most = self.root.records, self.most_suppressed
         if self._counting.region is None:
@@ -209,6 +230,28 @@ class Evaluations:
         # A class that lacks persons may have any number of records.
         alone = isinstance(self.model, KAnonymity) and self.visits is None
         return self._counting.region(Region(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
+
+    def bound_within(self, known: int | float, low: Steps, high: Steps) -> int | float:
+        """Returns ``bound``, or what is known of a larger region where it would hardly tell more: then ``low`` need not be rolled up.
+
+        The finer a node is the more a roll-up costs, and the less its bound excludes.
+
+        Args:
+            known: A lower bound of a region that holds this one.
+            low: As for ``bound``.
+            high: As for ``bound``.
+        """
+        if self._likely is None or self.best is None or low in self._seen:
+            return max(known, self.bound(low, high))
+        if self._finest is None:
+            self._finest = self.see(self.bottom).loss.dm_all
+        squares = self._likely.between(low, (self.bottom, self._finest), (high, self.see(high).loss.dm_all))
+        # ``floor`` exceeds Σ|E|² by c · (k − c) for each cell of fewer than k.
+        return known if squares + self.k * self.root.records < self.best[0] else max(known, self.bound(low, high))
+
+    def rise(self, qid: int, low: Steps, high: Steps) -> float:
+        """Returns how much a QID promises to raise the bound of ``low`` if it goes to the level of ``high``, 0 where that is unknown."""
+        return self._likely.rise(qid, low[qid], high[qid]) if self._likely else 0.0
 
     def beaten(self, bound: int | float, low: Steps, high: Steps) -> bool:
         """Tells whether no node from ``low`` to ``high`` can be better than the best, ties included: a node of the value ``bound``

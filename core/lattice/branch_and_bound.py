@@ -5,7 +5,8 @@ and split in two, until none is left that could hold a better node, or until the
 how much better the optimum can be at most. Nothing is ever held but the regions that are open, and no clock is looked at.
 
 **Narrowed.** What is finer than a failing node fails (papers/skald.txt, III.B). So a region whose ``high`` fails is empty, and if ``high``
-with one QID at the level of ``low`` fails, that QID is coarser than that in all passing nodes. Likewise, if the bound of ``low`` with one
+with one QID at the level of ``low`` fails, that QID is coarser than that in all passing nodes; so it is in all nodes worth finding, if the
+bound up to there is above the best value. Likewise, if the bound of ``low`` with one
 QID at the level of ``high`` is above the best value, that QID is finer in all nodes worth finding.
 
 **Bounded.** Let c be the size of the class that a record has at ``low``, C ≥ c that at a passing node v of the region, s the records that v
@@ -18,6 +19,10 @@ T = Σ max(c, k) over all records, which is Σ c · max(c, k) over the cells of 
   is T − s · (k − s), least at s = k/2. Under k-anonymity alone a suppressed record has c ≤ C < k, so that DM* ≥ T − s·k + s² for any s, and
   v suppresses no more than ``low``. It never suppresses less than ``high``, under models where that is not monotone than the part that is
   (``core.privacy.models.relaxed``).
+- At prices (``core.lattice.objectives``) a record is charged for the groups that it is published with, never less at coarser levels, or
+  as suppressed, never less than published. What fails at ``high`` fails at v. So v costs no less than all records at the prices of ``low``,
+  but those that fail at ``high`` as suppressed (``core.lattice.surcharges``). The finer ``high``, the more of them: this is what excludes
+  where the limit lets all records be suppressed, so that no node fails to pass.
 - DM* is never below Σ over all cells |E|², because s² ≥ Σ |E|² over the suppressed; the larger bound of the two counts.
 
 Where persons count, k of them have k records at least, so that all of this holds but for what k-anonymity alone adds: a class that fails
@@ -25,6 +30,11 @@ may have any number of records.
 
 A region whose bound is above the best value is cut. If they are equal, ties decide (``core.lattice.search.Rank``): no node of the region
 suppresses less than ``high`` or is more precise than ``low``. So without a limit to the effort the outcome is that of a full enumeration.
+
+**Counted only where that may exclude.** The finest node of most regions has a cell for nearly every record: it costs most to roll up, and
+its bound excludes nothing. What bounds a region bounds every region within it, so a part may keep the bound of the whole: as true, and less
+sharp. It does where Σ|E|² of its finest node is guessed to be below the best value (``core.lattice.likely_squares``): a guess excludes no
+node. Nor is any left out: a region of one node is its ``high``, which was counted.
 
 **What others do.** Flash (Kohlmayer et al. 2012) bisects chains of nodes by predictive tagging; it finds the optimum, and holds a label for
 every node: 4.7 · 10¹¹ of them at fifteen QIDs of six levels. Lightning (Prasser et al. 2016) does not hold the lattice: it expands the node
@@ -47,7 +57,7 @@ from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.greedy_walks import changed, hunt
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices
-from core.lattice.search import KEPT_CELLS, Found
+from core.lattice.search import KEPT_CELLS, Found, unwatched
 from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 from schemas.errors.signals import SpentError
@@ -78,14 +88,15 @@ class Branching:
         sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
         visits: To the root's cells; None where no person is named and every record counts as one.
+        look: Called before each roll-up; what it raises ends the search.
     """
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], model: PrivacyModel, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
-        prices: Prices | None = None, visits: Visits | None = None,
+        prices: Prices | None = None, visits: Visits | None = None, look: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
-        self._nodes = Evaluations(root, hierarchies, model, most_suppressed, objective, effort, kept_cells, sensitive, prices, visits)
+        self._nodes = Evaluations(root, hierarchies, model, most_suppressed, objective, effort, kept_cells, sensitive, prices, visits, look)
         self._heap: list[Region] = []
         # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
         self._stack: list[Region] = []
@@ -162,12 +173,16 @@ class Branching:
             return []
         bound, low, high = narrow
         wide = [qid for qid in range(len(low)) if low[qid] < high[qid]]
-        # Ties go to the more important QID, so that the walk is the same on every machine.
-        qid = max(wide, key=lambda qid: (nodes.bound(changed(low, qid, high[qid]), high), -qid))
+
+        def promise(qid: int) -> tuple[int | float, float, int]:
+            # Ties go to the more important QID, so that the walk is the same on every machine.
+            return nodes.bound_within(bound, changed(low, qid, high[qid]), high), nodes.rise(qid, low, high), -qid
+
+        qid = max(wide, key=promise)
         coarse, fine = changed(low, qid, high[qid]), changed(high, qid, high[qid] - 1)
-        children = [Region(max(bound, nodes.bound(coarse, high)), coarse, high)]
+        children = [Region(nodes.bound_within(bound, coarse, high), coarse, high)]
         if nodes.passes(fine):
-            children.append(Region(max(bound, nodes.bound(low, fine)), low, fine))
+            children.append(Region(nodes.bound_within(bound, low, fine), low, fine))
         return [child for child in children if not nodes.beaten(*child)]
 
     def _narrowed(self, region: Region) -> Region | None:
@@ -175,19 +190,20 @@ class Branching:
         nodes, (bound, low, high) = self._nodes, region
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
-            def passes(step: int, qid: int = qid, high: Steps = high) -> bool:
-                return nodes.passes(changed(high, qid, step))
+            def holds(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
+                finer = changed(high, qid, step)
+                return nodes.passes(finer) and not nodes.beaten(nodes.bound_within(region.bound, low, finer), low, finer)
 
             if finest < coarsest:
-                low = changed(low, qid, _first(passes, finest, coarsest))
-        bound = max(bound, nodes.bound(low, high))
+                low = changed(low, qid, _first(holds, finest, coarsest))
+        bound = nodes.bound_within(bound, low, high)
         if nodes.beaten(bound, low, high):
             return None
         for qid, (finest, coarsest) in enumerate(zip(low, high, strict=True)):
 
             def cut(step: int, qid: int = qid, low: Steps = low, high: Steps = high) -> bool:
                 coarser = changed(low, qid, step)
-                return nodes.beaten(nodes.bound(coarser, high), coarser, high)
+                return nodes.beaten(nodes.bound_within(region.bound, coarser, high), coarser, high)
 
             if finest < coarsest and cut(coarsest):
                 high = changed(high, qid, _first(cut, finest + 1, coarsest) - 1)

@@ -29,7 +29,7 @@ from core.histograms.histogram import Histogram
 from core.lattice.lattice import CUT, FAILS, PASSES, UNKNOWN, Lattice, join
 from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import Prices
-from core.lattice.search import Found, Rank, Search
+from core.lattice.search import Found, Rank, Search, unwatched
 from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel
 
@@ -59,6 +59,7 @@ class Examination:
         sensitive: As for ``Search``.
         prices: As for ``Search``.
         visits_to: Returns the visits to the cells of a root, or None where no person is named and every record counts as one.
+        look: As for ``Search``.
     """
 
     hierarchies: Sequence[Hierarchy]
@@ -73,6 +74,7 @@ class Examination:
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
     visits_to: VisitsTo = lambda root: None
+    look: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:
         self.lattice = Lattice.above_root(self.hierarchies, (0,) * len(self.hierarchies))
@@ -144,6 +146,7 @@ class Examination:
             self.sensitive,
             self.prices,
             self.visits_to(histogram),
+            self.look,
         )
         found = search.run()
         self.roots.append(histogram.node)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +12,20 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import RollUps
+from core.histograms.record_rollups import RecordRollUps
+from core.histograms.rollups import Decided
 from core.persons.rollups import PersonRollUps
 from core.persons.visits import Visits
 from core.privacy.class_tables import classes_of
 from core.privacy.models import Spreads
 
 Counts = NDArray[np.int64]
-Decided = NDArray[np.int8] | Callable[[Sequence[int]], float]
+
+
+Parts = Literal["none", "any", "root"]
+"""Of which cells the parts of classes are asked for: none, whatever is at hand, or the root's (where there is nothing but records)."""
 
 
 class NodeClasses(NamedTuple):
@@ -30,13 +36,14 @@ class NodeClasses(NamedTuple):
         persons: Shape (classes,), int64: what a privacy model counts. Records where no person is named; else exact enough to tell who has
             fewer than k.
         spreads: By sensitive column.
-        codes: Shape (classes, QIDs), the group of each QID; no columns where nobody asks.
+        parts: Given which of the classes, shape (classes,): the cells, of the node or a finer one, that fall into these; none where nobody
+            asks.
     """
 
     records: Counts
     persons: Counts
     spreads: Spreads
-    codes: NDArray[np.unsignedinteger[Any]]
+    parts: Callable[[NDArray[np.bool_]], Cells]
 
 
 class Counted(Protocol):
@@ -63,11 +70,11 @@ class RecordClasses:
     Args:
         roll_ups: Of the root.
         sensitive: Domains of the last axes.
-        coded: Whether codes are asked for.
+        parts: Whether ``NodeClasses.parts`` are asked for, and of which cells.
     """
 
-    def __init__(self, roll_ups: RollUps, sensitive: Sequence[Domain], *, coded: bool) -> None:
-        self._roll_ups, self._sensitive, self._whole = roll_ups, sensitive, coded or bool(sensitive)
+    def __init__(self, roll_ups: RecordRollUps, sensitive: Sequence[Domain], parts: Parts) -> None:
+        self._roll_ups, self._sensitive, self._parts = roll_ups, sensitive, parts
 
     @property
     def made(self) -> int:
@@ -76,11 +83,15 @@ class RecordClasses:
 
     def at(self, node: Node, *, keep: bool = False, exact: bool = True) -> NodeClasses:
         """Returns the classes of a node; arguments as for ``Counted``."""
-        if not self._whole:
-            counts = self._roll_ups.counts(node, keep=keep)
-            return NodeClasses(counts, counts, {}, np.empty((len(counts), 0), np.uint16))
-        classes = classes_of(self._roll_ups.cells(node, keep=keep), self._sensitive)
-        return NodeClasses(classes.counts, classes.counts, classes.spreads, classes.codes)
+        if self._sensitive:
+            classes = classes_of(self._roll_ups.cells(node, keep=keep), self._sensitive)
+            parts = partial(_among, Cells(node, classes.codes, classes.counts))
+            return NodeClasses(classes.counts, classes.counts, classes.spreads, parts)
+        if self._parts != "none":
+            cells, owners, counts = self._roll_ups.numbered(node, from_root=self._parts == "root")
+            return NodeClasses(counts, counts, {}, lambda which: _among(cells, which[owners]))
+        counts = self._roll_ups.counts(node, keep=keep)
+        return NodeClasses(counts, counts, {}, lambda which: Cells(node, np.empty((0, 0), np.uint16), np.empty(0, np.int64)))
 
 
 class PeopleClasses:
@@ -89,12 +100,11 @@ class PeopleClasses:
     Args:
         roll_ups: Of the root.
         sensitive: Domains of the last axes.
-        coded: Whether codes are asked for.
         qids: How many axes come before these.
     """
 
-    def __init__(self, roll_ups: PersonRollUps, sensitive: Sequence[Domain], qids: int, *, coded: bool) -> None:
-        self._roll_ups, self._coded = roll_ups, coded
+    def __init__(self, roll_ups: PersonRollUps, sensitive: Sequence[Domain], qids: int) -> None:
+        self._roll_ups = roll_ups
         self._wholes = {
             domain.qid: (axis, roll_ups.whole(domain.qid, axis, domain.size)) for axis, domain in enumerate(sensitive, start=qids)
         }
@@ -110,13 +120,16 @@ class PeopleClasses:
         # What is kept on the way forgets the visits to cells with k persons.
         classes = rolled.classes(node, keep=keep, from_root=exact and bool(self._wholes))
         spreads = {name: rolled.spread(classes, axis, whole, exact=exact) for name, (axis, whole) in self._wholes.items()}
-        codes = rolled.codes(classes) if self._coded else np.empty((len(classes.records), 0), np.uint16)
-        return NodeClasses(classes.records, classes.persons, spreads, codes)
+        return NodeClasses(classes.records, classes.persons, spreads, lambda which: _among(classes.base, which[classes.owners]))
+
+
+def _among(cells: Cells, which: NDArray[np.bool_]) -> Cells:
+    return Cells(cells.node, cells.codes[which], cells.counts[which])
 
 
 def counted(
     root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, sensitive: Sequence[Domain], visits: Visits | None,
-    k: int, *, coded: bool,
+    k: int, parts: Parts,
 ) -> Counted:  # fmt: skip
     """Returns what counts the classes of the nodes above a root.
 
@@ -128,10 +141,10 @@ def counted(
         sensitive: Domains of the sensitive columns, whose axes are the last ones.
         visits: To the root's cells; None where no person is named.
         k: Fewest persons of a class.
-        coded: Whether codes are asked for.
+        parts: Whether the parts of classes are asked for, and of which cells.
     """
     if visits is None:
-        return RecordClasses(RollUps(root, hierarchies, capacity, decided), sensitive, coded=coded)
+        return RecordClasses(RecordRollUps(root, hierarchies, capacity, decided), sensitive, parts)
     qids = len(hierarchies) - len(sensitive)
     rolled = PersonRollUps(root, hierarchies, capacity, decided, visits, k, qids)
-    return PeopleClasses(rolled, sensitive, qids, coded=coded)
+    return PeopleClasses(rolled, sensitive, qids)

@@ -65,12 +65,14 @@ class Counting:
         floor: What neither a node nor a coarser one is below: ``(loss, N, cells, most suppressed)``.
         growth: What grows from finer to coarser nodes as the value does, suppression apart: ``(loss, cells)``.
         region: A lower bound of all passing nodes of a region; ``floor`` of its finest node serves where there is none.
+        squares: Whether these bounds are made of Σ over all cells |E|².
     """
 
     value: Callable[[Loss, int, int], int | float]
     floor: Callable[[Loss, int, int, int], int | float]
     growth: Callable[[Loss, int], float] = lambda loss, cells: float(loss.dm_all)
     region: Callable[[Region], int | float] | None = None
+    squares: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,9 +112,13 @@ def _class_size(region: Region) -> float:
     return max(float(np.nextafter((region.records - region.most_suppressed) / region.cells, 0)), float(region.k))
 
 
-DM_STAR = Counting(lambda loss, records, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares)
+DM_STAR = Counting(
+    lambda loss, records, classes: loss.dm_star, lambda loss, records, cells, most: loss.dm_all, region=_squares, squares=True
+)
 """Σ over published classes |E|² + s² (papers/skald.txt, eq. 4)."""
-DM_ALL = Counting(lambda loss, records, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells)
+DM_ALL = Counting(
+    lambda loss, records, classes: loss.dm_all, lambda loss, records, cells, most: loss.dm_all, region=_all_cells, squares=True
+)
 """Σ over all cells |E|² (El Emam et al. 2009; ARX)."""
 C_AVG = Counting(
     # Without the constant 1/k; coarser nodes have no more cells.
@@ -161,20 +167,11 @@ class Prices:
         extra = tuple(tuple(more * weight for more in levels) for levels, weight in zip(self.extra, each, strict=False))
         return Prices(base, extra, tuple(weights))
 
-    def cost(self, node: Node, codes: NDArray[np.unsignedinteger], lost: NDArray[np.int64]) -> float:
-        """Returns the cost of a node.
-
-        Args:
-            node: Level of each axis.
-            codes: Shape (classes, QIDs or more): the groups of the suppressed classes.
-            lost: Shape (classes,), their records.
-        """
+    def cost(self, node: Node) -> float:
+        """Returns the cost of a node, level by axis, if nothing is suppressed; ``core.lattice.surcharges`` tells the rest."""
         total = 0.0
         for cost, level in zip(self.base, node, strict=True):
             total += float(cost[level])
-        if self.extra and len(lost):
-            columns = zip(self.extra, node, codes.T, strict=False)
-            total += float(np.dot(lost, sum((extra[level][column] for extra, level, column in columns), start=np.zeros(len(lost)))))
         return total
 
 

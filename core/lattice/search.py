@@ -10,7 +10,7 @@ no node that publishes something is found, nothing is cut.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import Cells
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import PASSES, UNKNOWN, Lattice, tag
 from core.lattice.map import Statuses, above_root, statuses_of
 from core.lattice.node_classes import counted
 from core.lattice.objectives import Counting, Prices, measured_by_name, objective_of
+from core.lattice.surcharges import Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
 from core.persons.visits import Visits
 from core.privacy.models import PrivacyModel, fewest_allowed, relaxed
@@ -64,6 +66,10 @@ class Found:
     gap: float | None = None
 
 
+def unwatched() -> None:
+    """Lets a search go on, as whoever watches it may not."""
+
+
 Rank = tuple[int | float, int, int, Node]
 
 
@@ -83,6 +89,7 @@ class Search:
         sensitive: Domains of the sensitive columns that the model looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
         visits: To the root's cells; None where no person is named and every record counts as one.
+        look: Called before each roll-up; what it raises ends the search.
         losses: What was evaluated.
         values: The objective's values of that; infinity where nothing is published.
         tags: ``known`` and what was found out.
@@ -100,6 +107,7 @@ class Search:
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
     visits: Visits | None = None
+    look: Callable[[], None] = unwatched
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)
 
@@ -118,8 +126,11 @@ class Search:
         self._tagged_by = self.model if self.most_suppressed == 0 and self.visits is None else weaker
         self._in_two_steps = self.visits is not None and weaker != self.model
         self._least: dict[Node, int] = {}
-        coded, k = bool(self.prices and self.prices.extra), fewest_allowed(self.model)
-        self._counted = counted(self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.visits, k, coded=coded)
+        self._surcharges = Surcharges(self.prices, self.hierarchies) if self.prices and self.prices.extra else None
+        k = fewest_allowed(self.model)
+        self._counted = counted(
+            self.root, self.hierarchies, self.kept_cells, self.tags, self.sensitive, self.visits, k, "any" if self._surcharges else "none"
+        )
 
     @property
     def evaluated(self) -> int:
@@ -169,6 +180,7 @@ class Search:
 
     def _look(self, node: Node, *, whole: bool) -> None:
         """Counts the classes of a node, and learns what it suppresses at least; with ``whole`` also what it costs."""
+        self.look()
         classes = self._counted.at(node, exact=whole and self._in_two_steps)
         records, surely = classes.records, self._tagged_by.fails(classes.persons, classes.spreads)
         failing = surely if not whole or self._tagged_by == self.model else self.model.fails(classes.persons, classes.spreads)
@@ -179,7 +191,7 @@ class Search:
         if whole:
             self.losses[node] = loss
         if whole and self.prices:
-            self.values[node] = self.prices.cost(node, classes.codes[failing], records[failing]) if published else inf
+            self.values[node] = self.prices.cost(node) + self._surcharge(node, classes.parts(failing)) if published else inf
         if self._counting is None or self.prices:
             return
         if whole:
@@ -189,6 +201,9 @@ class Search:
         above = self.bounds[self.lattice.above(node)]
         # A monotone bound holds for all that is coarser: one count may cut whole parts of the lattice.
         np.maximum(above, least, out=above)
+
+    def _surcharge(self, node: Node, lost: Cells) -> float:
+        return surcharge_at(node, self._surcharges.of(lost, node)) if self._surcharges else 0.0
 
     def _admits(self, node: Node) -> bool:
         return self.losses[node].suppressed <= self.most_suppressed

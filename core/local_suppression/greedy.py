@@ -1,8 +1,9 @@
 """Pools that become classes, one at a time and the largest first, in time that is bounded by how many combinations and sets there are.
 
-To rank all pools anew after every choice takes as many rankings as there are choices that wait for one another, which may be thousands. A
-pool only ever shrinks, though, by what others take. So pools wait in a heap by what they held when they were put there, and one that holds
-less by now is put back: the one that comes out as it went in is the largest of all.
+To rank all pools anew after every choice takes as many rankings as there are choices that wait for one another: 32 were measured at 60,000
+combinations, and nothing but the number of choices bounds them. A pool only ever shrinks, though, by what others take. So pools wait in a
+heap by what they held when they were put there, and one that holds less by now is put back: the one that comes out as it went in is the
+largest of all.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
+from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import packing_of
 from core.local_suppression.rest import Level, Members
 from core.recoding.classes import QidLabels, text_ranks
 from core.recoding.labels import STAR, same_labels

@@ -1,9 +1,15 @@
-"""The order in which Mondrian cuts the values of a QID (papers/distributed-mondrian.txt, 4.1)."""
+"""The order in which Mondrian cuts the values of a QID (papers/distributed-mondrian.txt, 4.1).
+
+A listed hierarchy says which values belong together, and not in which order siblings stand. That order can be learnt from how many
+records the siblings have: what is cut off at an end leaves the others together, so that what is frequent enough to be by itself belongs
+there. It follows from the domain alone, and no label tells it (docs/decisions/order-of-siblings.md).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +23,11 @@ from core.mondrian.partition import Axis
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
+Order = Literal["listed", "ends", "ascending"]
+"""Siblings as they are listed, the most frequent at both ends and the rarest in the middle, or from the rarest to the most frequent."""
 
-def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path) -> Axis:
+
+def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order = "listed") -> Axis:
     """Returns the axis of a QID: numbers and dates ascending, other values in the order of the leaves of their hierarchy.
 
     Args:
@@ -26,22 +35,29 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
         domain: Its observed values.
         hierarchy: Its hierarchy over them.
         folder: Where the job file lies; paths of CSV hierarchies are relative to it.
+        order: Of siblings, where it is free.
 
     Raises:
         HierarchyError: The hierarchy's file cannot be read.
     """
     numbers = as_numbers(domain.values)
-    order = np.arange(len(domain.values)) if numbers is not None else _leaves(qid, domain, hierarchy, folder)
+    leaves = np.arange(len(domain.values)) if numbers is not None else _leaves(qid, domain, hierarchy, folder, order)
     ranks = np.arange(domain.size)
     # A null is no part of the order and keeps the last rank.
-    ranks[order] = np.arange(len(order))
+    ranks[leaves] = np.arange(len(leaves))
     return Axis(qid.name, ranks, numbers, domain.nulls > 0)
 
 
-def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path) -> NDArray[np.intp]:
-    """Returns the positions of the values in the order of a walk through the hierarchy, siblings as they are listed."""
+def is_order_free(qid: QuasiIdentifier, domain: Domain) -> bool:
+    """Tells whether siblings may stand in any order: listed ones, of what is neither a number nor a date."""
+    return entry_of(qid.hierarchy).table is not None and as_numbers(domain.values) is None
+
+
+def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order) -> NDArray[np.intp]:
+    """Returns the positions of the values in the order of a walk through the hierarchy."""
     if table := entry_of(qid.hierarchy).table:
         keys = _listed(qid.name, domain, table(qid.name, qid.hierarchy, folder))
+        keys = keys if order == "listed" else _learnt(keys, domain.counts, order)
     else:
         # Groups are numbered by first appearance, so that the values keep their order as far as groups allow.
         keys = [groups[: len(domain.values)] for groups in hierarchy.groups]
@@ -58,3 +74,29 @@ def _listed(qid: str, domain: Domain, table: LabelTable) -> list[NDArray[Any]]:
         _, firsts = np.unique(np.asarray(coded.indices), return_index=True)
         keys.append(firsts[np.asarray(coded.take(pa.array(rows)).indices)])
     return keys
+
+
+def _learnt(listed: Sequence[NDArray[Any]], counts: NDArray[np.int64], order: Order) -> list[NDArray[Any]]:
+    """Returns, level by level, the place of the group of each value among its siblings; of equals in number the first listed goes first.
+
+    Args:
+        listed: By level, finest first, shape (values,): where the group of each value is listed.
+        counts: Shape (values,), records of each.
+        order: Which.
+    """
+    parents, found = np.zeros(len(counts), np.int64), []
+    for level in reversed(listed):
+        _, firsts, groups = np.unique(parents * (int(level.max(initial=0)) + 1) + level, return_index=True, return_inverse=True)
+        totals = np.bincount(groups, weights=counts, minlength=len(firsts))
+        # Sorted by parent, then by number of records, then as listed.
+        ranked = np.lexsort((level[firsts], -totals, parents[firsts]))
+        siblings = np.bincount(parents[firsts])
+        family = parents[firsts][ranked]
+        place = np.arange(len(ranked)) - (np.cumsum(siblings) - siblings)[family]
+        last = siblings[family] - 1
+        place = np.where(place % 2 == 0, place // 2, last - place // 2) if order == "ends" else last - place
+        places = np.empty(len(ranked), np.int64)
+        places[ranked] = place
+        found.append(places[groups])
+        parents = groups
+    return found[::-1]

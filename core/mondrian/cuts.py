@@ -16,9 +16,8 @@ from core.mondrian.rows import (  # fmt: skip
     Room,
     Rows,
     Scale,
-    forget,
+    find_extents,
     split,
-    take_in,
     weigh,
     whole,
 )
@@ -81,11 +80,12 @@ def median_cut(
 def _last_tied(rows: Rows, bounds: Bounds, qid: int, value: int, tied: int) -> int:
     """Returns the number of the last of the first ``tied`` rows of a value; every row is one record."""
     # Earlier cuts have moved the rows: which come first is told by their numbers, not by where they stand.
+    ranks, order = rows.ranks, rows.order
     numbers = np.empty(bounds[1] - bounds[0], np.int64)
     size = whole(0)
     for row in range(bounds[0], bounds[1]):
-        if np.int64(rows.ranks[row, qid]) == value:
-            numbers[size] = rows.order[row]
+        if np.int64(ranks[row, qid]) == value:
+            numbers[size] = order[row]
             size += 1
     return int(np.sort(numbers[:size])[tied - 1])
 
@@ -112,9 +112,7 @@ def choose_cut(
     # Most nodes are leaves: they are settled before anything is measured.
     if weight < 2 * k or bounds[1] - bounds[0] < 2:
         return NO_CUT
-    forget(room)
-    for row in range(bounds[0], bounds[1]):
-        take_in(rows, row, scale, room)
+    find_extents(rows, bounds, scale, room)
     if prices is not None:
         return cheapest_cut(rows, bounds, weight, scale, k, demands, people, room, prices)
     qids = rows.ranks.shape[1]
@@ -191,12 +189,17 @@ def cut_all(
     """
     starts = np.empty(1024, np.int64)
     # Cuts that take one class off at a time nest as deep as there are classes; a stack of its own can grow.
-    stack = np.empty((1024, 2), np.int64)
+    qids = rows.ranks.shape[1]
+    stack = np.empty((1024, 2 + qids), np.int64)
     stack[0, 0], stack[0, 1] = 0, rows.ranks.shape[0]
+    for qid in range(qids):
+        stack[0, 2 + qid] = room.most[qid]
     depth, classes = whole(1), whole(0)
     while depth:
         depth -= 1
         first, end = stack[depth, 0], stack[depth, 1]
+        for qid in range(qids):
+            room.most[qid] = stack[depth, 2 + qid]
         cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
@@ -204,12 +207,14 @@ def cut_all(
             starts[classes] = first
             classes += 1
             continue
-        middle = split(rows, (first, end), cut)
+        middle = split(rows, (first, end), cut, room)
         if depth + 2 > stack.shape[0]:
             stack = np.concatenate((stack, np.empty_like(stack)))
         # The left half is taken next, so that classes come in the order of their rows and starts ascend.
         stack[depth, 0], stack[depth, 1] = middle, end
         stack[depth + 1, 0], stack[depth + 1, 1] = first, middle
+        for qid in range(qids):
+            stack[depth, 2 + qid] = stack[depth + 1, 2 + qid] = room.distinct[qid]
         depth += 2
     starts[classes] = rows.ranks.shape[0]
     return starts[: classes + 1].copy()

@@ -17,10 +17,10 @@ from core.mondrian.cuts import cut_of
 from core.mondrian.partition import MODES, SCORES, Rules, axes_scale, narrowed, prices_for, room_for
 from core.mondrian.recoding import Cutting
 from core.mondrian.rows import ALL_TIES, Rows, split
+from core.mondrian.trees import LEAF, led
 from core.privacy.kernels import is_compiled
 
 Ranks = NDArray[np.unsignedinteger[Any]]
-LEAF = -1
 Group = tuple[int, ...]
 
 
@@ -45,14 +45,8 @@ class Tree:
 
     def leaf_of(self, ranks: Ranks) -> NDArray[np.int64]:
         """Returns the leaf of each record, shape (n,); ``ranks`` has the shape (n, QIDs)."""
-        qids, cuts, lefts = np.array(self.qids), np.array(self.ranks), np.array(self.lefts)
-        at = np.zeros(len(ranks), np.int64)
-        active = np.arange(len(ranks))
-        # As many rounds as the tree is deep, each over all records that are still on their way.
-        while len(active := active[qids[at[active]] != LEAF]):
-            node = at[active]
-            at[active] = lefts[node] + (ranks[active, qids[node]] > cuts[node])
-        return lefts[at]
+        found: NDArray[np.int64] = led(ranks, *(np.array(part, np.int64) for part in (self.qids, self.ranks, self.lefts)))
+        return found
 
     def conditions(self, leaf: int) -> list[tuple[int, str, int]]:
         """Returns the conditions of a leaf: QID, ``<=`` or ``>``, and rank (4.2)."""
@@ -110,7 +104,8 @@ def multidimensional(
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(cutting.axes, ranks) if cutting.of_fragment else axes_scale(cutting.axes)
     demands = rules.demands
-    room, prices = room_for(cutting.axes, demands), prices_for(cutting.axes, len(codes)) if cutting.score == "ncp" else None
+    room = room_for(cutting.axes, demands)
+    prices = prices_for(cutting.axes, len(codes), cutting.told) if cutting.score == "ncp" else None
     # Fragments keep equal values together, so that conditions tell a record's fragment.
     mode = MODES["strict" if cutting.mode == "relaxed" else cutting.mode]
     root = _Node()
@@ -122,7 +117,7 @@ def multidimensional(
         qid, rank, _ = cut_of(rows, (first, end), scale, SCORES[cutting.score], mode, demands.k, *rules.asked, None, room, prices)
         if qid < 0:
             continue
-        middle = split(rows, (first, end), (qid, rank, ALL_TIES))
+        middle = split(rows, (first, end), (qid, rank, ALL_TIES), room)
         node.qid, node.rank, node.halves = int(qid), int(rank), (_Node(), _Node())
         stack += [(node.halves[1], middle, end, level + 1), (node.halves[0], first, middle, level + 1)]
     return _tree(root)

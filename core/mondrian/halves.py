@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from core.mondrian.rows import Bounds, Cut, Numbers, People, Room, Rows, goes_left, whole
+from core.mondrian.rows import Bounds, Cut, Numbers, People, Room, Rows, is_left, whole
 from core.privacy.kernels import Demands, keeps, kernel
 from core.privacy.refusals import refusal_tells
 
@@ -100,7 +100,7 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None)
     for row in range(bounds[0], bounds[1]):
         number = order[row]
         rank = np.int64(ranks[row, qid])
-        half = whole(1) if rank < most or (rank == most and number <= last) else whole(2)
+        half = whole(1) if is_left(rank, number, most, last) else whole(2)
         for visit in range(starts[number], starts[number + 1]):
             person = persons[visit]
             met = max(seen[person], stamp)
@@ -143,21 +143,24 @@ def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: D
 @kernel
 def _spread(rows: Rows, bounds: Bounds, cut: Cut, column: int, room: Room) -> Spreads:
     """Counts the records of each value in both halves; returns all counts of a half together and its values, left and right."""
+    ranks, weights, sensitive, order = rows.ranks, rows.weights, rows.sensitive, rows.order
+    counts, present = room.counts, room.present
+    qid, most, last = cut
     left = left_size = right = right_size = whole(0)
     for row in range(bounds[0], bounds[1]):
-        code = np.int64(rows.sensitive[row, column])
-        if goes_left(rows, row, cut):
-            if room.counts[0, code] == 0:
-                room.present[0, left_size] = code
+        code, weight = np.int64(sensitive[row, column]), weights[row]
+        if is_left(np.int64(ranks[row, qid]), order[row], most, last):
+            if counts[0, code] == 0:
+                present[0, left_size] = code
                 left_size += 1
-            room.counts[0, code] += rows.weights[row]
-            left += rows.weights[row]
+            counts[0, code] += weight
+            left += weight
         else:
-            if room.counts[1, code] == 0:
-                room.present[1, right_size] = code
+            if counts[1, code] == 0:
+                present[1, right_size] = code
                 right_size += 1
-            room.counts[1, code] += rows.weights[row]
-            right += rows.weights[row]
+            counts[1, code] += weight
+            right += weight
     return left, left_size, right, right_size
 
 
@@ -171,7 +174,7 @@ def _spread_of_people(rows: Rows, bounds: Bounds, cut: Cut, column: int, people:
     left = left_size = right = right_size = whole(0)
     for row in range(bounds[0], bounds[1]):
         number, code, rank = order[row], np.int64(sensitive[row, column]), np.int64(ranks[row, qid])
-        half = whole(0) if rank < most or (rank == most and number <= last) else whole(1)
+        half = whole(0) if is_left(rank, number, most, last) else whole(1)
         for visit in range(starts[number], starts[number + 1]):
             value = values[column, visit]
             met = max(seen[value], stamp)

@@ -13,7 +13,7 @@ from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
 from core.mondrian.people import RowPeople
-from core.mondrian.rows import Prices, Room, Rows, Scale
+from core.mondrian.rows import BLOCK, Prices, Room, Rows, Scale, Told
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel
 
@@ -99,10 +99,15 @@ def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[n
         codes: Shape (rows, QIDs, …).
         axes: One per QID.
     """
+    return ranks_of_columns(codes.T, axes)
+
+
+def ranks_of_columns(columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
+    """Does the same with codes that are an array of shape (rows,) per QID; further ones are left out."""
     # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
-    ranks = np.empty((len(codes), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
+    ranks = np.empty((len(columns[0]), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
     for position, axis in enumerate(axes):
-        ranks[:, position] = axis.ranks.astype(ranks.dtype)[codes[:, position]]
+        ranks[:, position] = axis.ranks.astype(ranks.dtype)[columns[position]]
     return ranks
 
 
@@ -167,15 +172,28 @@ def room_for(axes: Sequence[Axis], demands: Demands) -> Room:
 
     return Room(
         stamps=numbers(sum(axis.size for axis in axes) + 1), lows=numbers(qids), highs=numbers(qids), distinct=numbers(qids),
+        most=np.array([axis.size for axis in axes], np.int64),
         scores=np.zeros(qids), values=numbers(widest), sums=numbers(widest),
-        counts=numbers(2, codes), present=numbers(2, codes),
+        counts=numbers(2, codes), present=numbers(2, codes), strays=numbers(2, BLOCK),
     )  # fmt: skip
 
 
-def prices_for(axes: Sequence[Axis], rows: int) -> Prices:
-    """Makes the scratch arrays of the score that prices every cut."""
+def prices_for(axes: Sequence[Axis], rows: int, told: Told | None) -> Prices:
+    """Makes the scratch arrays of the score that prices every cut, with what labels cost; None for what classes hold alone."""
     widest = max(axis.size for axis in axes)
-    return Prices(np.zeros(rows, np.int32), np.zeros(widest, np.int64), np.zeros(widest), np.zeros(widest))
+    return Prices(
+        np.zeros(rows, np.int32),
+        np.zeros(widest, np.int64),
+        np.zeros(widest),
+        np.zeros(widest),
+        nothing_told(axes) if told is None else told,
+    )
+
+
+def nothing_told(axes: Sequence[Axis]) -> Told:
+    """Returns prices of what classes hold alone."""
+    places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
+    return Told(np.zeros(len(axes)), places, np.zeros(len(axes), np.int64), np.zeros((1, 8), np.int64), np.zeros(1, np.int32))
 
 
 def partition(
@@ -189,6 +207,7 @@ def partition(
     sensitive: NDArray[np.int32] | None = None,
     scale: Scale | None = None,
     people: RowPeople | None = None,
+    told: Told | None = None,
 ) -> Partition:
     """Cuts rows into classes; the rows must keep the rules as a whole.
 
@@ -203,6 +222,7 @@ def partition(
         sensitive: Shape (rows, sensitive columns), int32 codes from 0, used up; None if the rules name no column.
         scale: What spans are relative to; the whole dataset if left out.
         people: Whose the rows' records are, for rules that are of persons; None if they are of records.
+        told: What labels cost, for ``ncp``; None for what classes hold alone.
     """
     rows = len(weights)
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
@@ -210,7 +230,7 @@ def partition(
     # What is None is not compiled, which takes seconds.
     whose = None if people is None else people.listed(codes)
     given, demands = Rows(ranks, weights, codes, order), rules.demands
-    room, prices = room_for(axes, demands), prices_for(axes, rows) if score == "ncp" else None
+    room, prices = room_for(axes, demands), prices_for(axes, rows, told) if score == "ncp" else None
     measured = axes_scale(axes) if scale is None else scale
     starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, *rules.asked, whose, room, prices)
     return Partition(order, starts)

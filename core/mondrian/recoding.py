@@ -15,10 +15,13 @@ from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
 from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
 from core.mondrian.people import RowPeople
+from core.mondrian.prices import told_of
+from core.mondrian.rows import Told
 from core.recoding.classes import Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
 from core.recoding.labels import same_labels
+from core.recoding.prices import Labels
 from core.recoding.recoding import Intervals
 from schemas.job.mondrian import Generalisation
 
@@ -53,6 +56,14 @@ class Cutting:
     of_fragment: bool = False
     ends: tuple[Ends | None, ...] = ()
 
+    @property
+    def told(self) -> Told | None:
+        """What labels cost, for the score that asks."""
+        if self.score != "ncp":
+            return None
+        ends = self.ends or (None,) * len(self.axes)
+        return told_of([Labels(*label) for label in zip(self.ways, self.domains, self.hierarchies, ends, strict=True)], self.axes)
+
     def ranks(self, codes: Codes) -> Codes:
         """Returns the ranks of codes, shape (rows, QIDs), a copy of its own."""
         return ranks_of(codes, self.axes)
@@ -68,8 +79,11 @@ class Cutting:
         ranks = self.ranks(codes)
         sensitive = codes[:, len(self.axes) :].astype(np.int32) if self.rules.columns else None
         scale = narrowed(self.axes, ranks) if self.of_fragment else None
-        rules, mode = self.rules, self.mode
-        return partition(ranks, weights.copy(), self.axes, rules, self.score, mode=mode, sensitive=sensitive, scale=scale, people=people)
+        rules, mode, told = self.rules, self.mode, self.told
+        return partition(
+            ranks, weights.copy(), self.axes, rules, self.score,
+            mode=mode, sensitive=sensitive, scale=scale, people=people, told=told,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,15 +119,17 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
     Raises:
         ValueError: intervals are asked for of a QID whose values are neither numbers nor dates.
     """
-    sets = Sets(made.order.astype(np.int64), made.starts[:-1])
+    order = made.order.astype(np.int64)
     # reduceat gives an empty range the value at its start; no class is empty.
-    records = np.add.reduceat(weights[made.order], made.starts[:-1])
+    records = np.add.reduceat(weights[order], made.starts[:-1])
+    sets = Sets(order, made.starts[:-1]).in_order
     found, distinct, reach = [], 0.0, 0.0
     for position, (way, domain, hierarchy) in enumerate(zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)):
         ends = cutting.ends[position] if cutting.ends else None
-        labels = generalise(way, codes[:, position], sets, domain, hierarchy, cutting.intervals, ends)
+        mine = codes[:, position][order]
+        labels = generalise(way, mine, sets, domain, hierarchy, cutting.intervals, ends)
         found.append(labels)
-        values = sets.distinct(codes[:, position], domain.size)
+        values = sets.distinct(mine, domain.size)
         distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), records))
         reach += float(np.dot(labels.covered, records))
     # Who reads a release cannot tell apart classes of the same labels, so sizes and DM are those of what is left.

@@ -37,7 +37,7 @@ def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: 
     whose = None if people is None else people.listed(sensitive)
     rows = Rows(ranks, weights.copy(), sensitive, np.arange(len(codes), dtype=np.int32))
     scale = narrowed(axes, ranks) if cutting.of_fragment else axes_scale(axes)
-    prices = prices_for(axes, len(codes)) if cutting.score == "ncp" else None
+    prices = prices_for(axes, len(codes), cutting.told) if cutting.score == "ncp" else None
     room, score, mode = room_for(axes, demands), SCORES[cutting.score], MODES[cutting.mode]
     nodes = cut_tree(rows, scale, score, mode, demands.k, *rules.asked, whose, room, prices)
     qids, cuts, lefts = (tuple(column) for column in nodes.T.tolist())
@@ -45,10 +45,12 @@ def tree_of(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: 
 
 
 def together(one: Domain, other: Domain) -> Domain:
-    """Returns the domain of all values of two; its counts tell nothing."""
+    """Returns the domain of all values of two, with the counts of the first: what an order is learnt from."""
     values = pc.unique(pa.concat_arrays([one.values, other.values]))
     ordered = values.take(pc.sort_indices(values))
-    return Domain(one.qid, ordered, np.ones(len(ordered), np.int64), int(one.nulls > 0 or other.nulls > 0))
+    counts = np.zeros(len(ordered), np.int64)
+    counts[pc.index_in(one.values, value_set=ordered).to_numpy()] = one.counts
+    return Domain(one.qid, ordered, counts, int(one.nulls > 0 or other.nulls > 0))
 
 
 def places_of(old: Domain, old_axis: Axis, new: Domain, both: Domain, axis: Axis) -> NDArray[np.int64]:

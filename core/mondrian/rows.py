@@ -12,9 +12,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from core.privacy.kernels import kernel
+from core.recoding.price_kernels import Places
 
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Number = int | np.integer[Any]
 Bounds = tuple[int, int]
 Cut = tuple[int, int, int]
 
@@ -23,6 +25,8 @@ whole: Any = np.int64
 NO_CUT: Cut = (whole(-1), whole(-1), whole(-1))
 # Above any row's number, which is an int32.
 ALL_TIES: int = whole(1 << 40)
+BLOCK = 128
+"""Rows of which it is listed at a time which ones stand on the wrong side."""
 
 
 class People(NamedTuple):
@@ -85,65 +89,87 @@ class Room(NamedTuple):
     Attributes:
         stamps: One entry per rank of all QIDs, and a counter.
         lows: Shape (QIDs,), least rank of each QID in the rows at hand; ``highs`` the greatest, ``distinct`` how many there are.
+        most: Shape (QIDs,), how many there are at most: those of the rows that these were cut from.
         scores: Shape (QIDs,).
         values: As many entries as the largest domain has: ranks; ``sums`` the records that go with them.
         counts: Shape (2, sensitive codes), all 0; ``present`` which codes are not.
+        strays: Shape (2, BLOCK): rows on the wrong side of a cut.
     """
 
     stamps: Numbers
     lows: Numbers
     highs: Numbers
     distinct: Numbers
+    most: Numbers
     scores: Floats
     values: Numbers
     sums: Numbers
     counts: Numbers
     present: Numbers
+    strays: Numbers
+
+
+class Told(NamedTuple):
+    """What the labels of classes cost, beside what they hold.
+
+    Attributes:
+        shares: Shape (QIDs,): how much of a price is that of the label; the rest is that of the values held. 0 where the two are the same.
+        places: Shape (ranks of all QIDs, 2), int32: the places of each rank, the same twice where labels name no null.
+        columns: Shape (QIDs,): the column of ``terms`` that bears the price.
+        terms: As `core.recoding.price_kernels.Prices` has them.
+        numbers: The same.
+    """
+
+    shares: Floats
+    places: Places
+    columns: Numbers
+    terms: Numbers
+    numbers: Places
 
 
 class Prices(NamedTuple):
-    """Scratch arrays of the score that prices every possible cut.
+    """What the score that prices every possible cut needs: scratch arrays and what labels cost.
 
     Attributes:
         sorted: Shape (rows,), rows by the rank of a QID.
         ends: As many entries as the largest domain has: how many rows up to each rank; ``left_costs`` and ``right_costs``: penalty of the
             rows up to each rank and from it on.
+        told: What labels cost.
     """
 
     sorted: NDArray[np.int32]
     ends: Numbers
     left_costs: Floats
     right_costs: Floats
+    told: Told
 
 
 @njit(inline="always")
-def goes_left(rows: Rows, row: int, cut: Cut) -> bool:
+def is_left(rank: Number, number: Number, most: int, last: int) -> bool:
     """Tells the side of a row. A cut is a QID, the greatest rank of the left half, and the last row of that rank that goes left."""
-    rank = np.int64(rows.ranks[row, cut[0]])
-    return bool(rank < cut[1] or (rank == cut[1] and rows.order[row] <= cut[2]))
+    return bool(rank < most or (rank == most and number <= last))
 
 
 @kernel
-def forget(room: Room) -> None:
-    """Empties lows, highs and distinct, to be filled row by row."""
+def find_extents(rows: Rows, bounds: Bounds, scale: Scale, room: Room) -> None:
+    """Writes the least and the greatest rank of each QID in a node into ``room``, and how many different ones there are."""
+    # Arrays by names of their own: for each use of a tuple's numba would count references, which costs more than the loop.
+    ranks, starts, stamps = rows.ranks, scale.starts, room.stamps
     # A new stamp in the place of clearing: the array is as long as all domains together, and nodes are many and small.
-    room.stamps[-1] += 1
-    room.lows[:] = 1 << 40
-    room.highs[:] = -1
-    room.distinct[:] = 0
-
-
-@njit(inline="always")
-def take_in(rows: Rows, row: int, scale: Scale, room: Room) -> None:
-    """Adds a row to lows, highs and distinct."""
-    mark = room.stamps[-1]
-    for qid in range(rows.ranks.shape[1]):
-        rank = np.int64(rows.ranks[row, qid])
-        if room.stamps[scale.starts[qid] + rank] != mark:
-            room.stamps[scale.starts[qid] + rank] = mark
-            room.distinct[qid] += 1
-            room.lows[qid] = min(room.lows[qid], rank)
-            room.highs[qid] = max(room.highs[qid], rank)
+    stamps[-1] += 1
+    mark = stamps[-1]
+    for qid in range(ranks.shape[1]):
+        start, distinct, low, high, most = starts[qid], whole(0), whole(1 << 40), whole(-1), room.most[qid]
+        for row in range(bounds[0], bounds[1]):
+            rank = np.int64(ranks[row, qid])
+            if stamps[start + rank] != mark:
+                stamps[start + rank] = mark
+                distinct += 1
+                low, high = min(low, rank), max(high, rank)
+                # Large nodes have met all values long before their end.
+                if distinct == most:
+                    break
+        room.distinct[qid], room.lows[qid], room.highs[qid] = distinct, low, high
 
 
 @kernel
@@ -162,44 +188,77 @@ def weigh(rows: Rows, bounds: Bounds, qid: int, low: int, high: int, room: Room)
         How many ranks occur.
     """
     first, end = bounds
-    values, sums = room.values, room.sums
+    values, sums, ranks, weights = room.values, room.sums, rows.ranks, rows.weights
     size: int = whole(0)
     if high - low <= 4 * (end - first) + 64:
         sums[: high - low + 1] = 0
         for row in range(first, end):
-            sums[np.int64(rows.ranks[row, qid]) - low] += rows.weights[row]
+            sums[np.int64(ranks[row, qid]) - low] += weights[row]
         for offset in range(high - low + 1):
             if sums[offset] > 0:
                 values[size], sums[size] = low + offset, sums[offset]
                 size += 1
         return size
     # Few rows over a wide domain: sorting them costs less than walking through it.
-    for offset in np.argsort(rows.ranks[first:end, qid].astype(np.int64)):
-        rank = np.int64(rows.ranks[first + offset, qid])
+    for offset in np.argsort(ranks[first:end, qid].astype(np.int64)):
+        rank = np.int64(ranks[first + offset, qid])
         if size == 0 or values[size - 1] != rank:
             values[size], sums[size] = rank, 0
             size += 1
-        sums[size - 1] += rows.weights[first + offset]
+        sums[size - 1] += weights[first + offset]
     return size
 
 
 @kernel
-def split(rows: Rows, bounds: Bounds, cut: Cut) -> int:
-    """Moves the rows of the left half to the front of a node, in place; returns where the right half starts."""
-    first, last = bounds[0], bounds[1] - 1
+def split(rows: Rows, bounds: Bounds, cut: Cut, room: Room) -> int:
+    """Moves the rows of the left half to the front of a node, in place; returns where the right half starts.
+
+    Block by block from both ends (Edelkamp and Weiss 2016): rows that stand on the wrong side are listed without a branch, because which
+    side the next one is of is anybody's guess, and swapped with those of the other end.
+    """
+    ranks, weights, sensitive, order, strays = rows.ranks, rows.weights, rows.sensitive, rows.order, room.strays
+    qid, most, tied = cut
+    first, end = whole(bounds[0]), whole(bounds[1])
+    lefts = rights = left_at = right_at = whole(0)
+    while end - first >= 2 * BLOCK:
+        if lefts == left_at:
+            lefts = left_at = whole(0)
+            for offset in range(BLOCK):
+                strays[0, lefts] = first + offset
+                lefts += whole(not is_left(np.int64(ranks[first + offset, qid]), order[first + offset], most, tied))
+        if rights == right_at:
+            rights = right_at = whole(0)
+            for offset in range(BLOCK):
+                strays[1, rights] = end - 1 - offset
+                rights += whole(is_left(np.int64(ranks[end - 1 - offset, qid]), order[end - 1 - offset], most, tied))
+        while left_at < lefts and right_at < rights:
+            swap(ranks, weights, sensitive, order, strays[0, left_at], strays[1, right_at])
+            left_at += 1
+            right_at += 1
+        # A block whose strays are all gone is done; of the other one what is listed stays listed.
+        first += BLOCK * whole(left_at == lefts)
+        end -= BLOCK * whole(right_at == rights)
+    last = end - 1
     while True:
-        while first <= last and goes_left(rows, first, cut):
+        while first <= last and is_left(np.int64(ranks[first, qid]), order[first], most, tied):
             first += 1
-        while first <= last and not goes_left(rows, last, cut):
+        while first <= last and not is_left(np.int64(ranks[last, qid]), order[last], most, tied):
             last -= 1
         if first >= last:
-            return first
-        for qid in range(rows.ranks.shape[1]):
-            # Swaps mix up the rows of a half, which is why ties are told by rows.order and nothing by place.
-            rows.ranks[first, qid], rows.ranks[last, qid] = rows.ranks[last, qid], rows.ranks[first, qid]
-        for column in range(rows.sensitive.shape[1]):
-            rows.sensitive[first, column], rows.sensitive[last, column] = rows.sensitive[last, column], rows.sensitive[first, column]
-        rows.weights[first], rows.weights[last] = rows.weights[last], rows.weights[first]
-        rows.order[first], rows.order[last] = rows.order[last], rows.order[first]
+            return int(first)
+        swap(ranks, weights, sensitive, order, first, last)
         first += 1
         last -= 1
+
+
+@njit(inline="always")
+def swap(
+    ranks: NDArray[np.unsignedinteger[Any]], weights: Numbers, sensitive: NDArray[np.int32], order: NDArray[np.int32], one: int, other: int
+) -> None:
+    """Swaps two rows. Swaps mix up the rows of a half, which is why ties are told by the order and nothing by place."""
+    for column in range(ranks.shape[1]):
+        ranks[one, column], ranks[other, column] = ranks[other, column], ranks[one, column]
+    for column in range(sensitive.shape[1]):
+        sensitive[one, column], sensitive[other, column] = sensitive[other, column], sensitive[one, column]
+    weights[one], weights[other] = weights[other], weights[one]
+    order[one], order[other] = order[other], order[one]

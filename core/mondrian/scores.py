@@ -9,6 +9,7 @@ import numpy as np
 from core.mondrian.halves import allowed
 from core.mondrian.rows import ALL_TIES, NO_CUT, Bounds, Cut, Floats, Numbers, People, Prices, Room, Rows, Scale, weigh, whole
 from core.privacy.kernels import Demands, kernel
+from core.recoding.price_kernels import UNIT, column_price
 
 REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 
@@ -17,7 +18,7 @@ REPRESENTATIVITY, ENTROPY, SPAN, NORMALISED_SPAN, NCP = range(5)
 def reach(qid: int, scale: Scale, room: Room) -> float:
     """Returns how far the values of a QID reach: max - min of numbers, the number of distinct values of others.
 
-    Numbers beside a null reach as far as all numbers do, because ``*`` is all that could be published for them.
+    Numbers beside a null reach as far as all numbers do, so that nulls are cut off first.
     """
     if scale.wholes[qid] < 0:
         return np.float64(room.distinct[qid])
@@ -91,15 +92,28 @@ def sort_rows(rows: Rows, bounds: Bounds, qid: int, size: int, room: Room, price
 
 
 @kernel
-def penalty(qid: int, low: int, high: int, distinct: int, scale: Scale) -> float:
-    """Returns NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value."""
-    if low == high:
-        return 0.0
+def penalty(qid: int, low: int, high: int, null: bool, distinct: int, scale: Scale) -> float:
+    """Returns NCP of a QID in a class (eq. 3): range over range of numbers, else distinct values over domain; 0 for one value.
+
+    Beside a null the label of numbers stands for one value more (`core.recoding.nulls.price_beside_null`).
+
+    Args:
+        qid: The QID.
+        low: The least rank of a value; above ``high`` where there is none.
+        high: The greatest.
+        null: Whether a null is among them; only asked of numbers.
+        distinct: Different ranks, the null's too; only asked of what is no number.
+        scale: What the penalty is relative to.
+    """
     if scale.wholes[qid] < 0:
-        return float(distinct / scale.domains[qid])
-    if high == scale.nulls[qid] or scale.wholes[qid] == 0:
-        return 1.0
-    return float((scale.places[scale.starts[qid] + high] - scale.places[scale.starts[qid] + low]) / scale.wholes[qid])
+        return float(distinct / scale.domains[qid]) if distinct > 1 else 0.0
+    if low > high or (low == high and not null):
+        return 0.0
+    first, found = scale.starts[qid], 0.0
+    if scale.wholes[qid] > 0:
+        found = (scale.places[first + high] - scale.places[first + low]) / scale.wholes[qid]
+    one = 1.0 / scale.domains[qid]
+    return min(max(found, one) + one, 1.0) if null else float(found)
 
 
 @kernel
@@ -126,11 +140,8 @@ def cheapest_cut(
         room: With the extents of the node.
         prices: Scratch.
     """
-    best, least = NO_CUT, 0.0
+    best, least = NO_CUT, -1.0
     qids = room.lows.shape[0]
-    for qid in range(qids):
-        least += penalty(qid, room.lows[qid], room.highs[qid], room.distinct[qid], scale)
-    least *= weight
     for qid in range(qids):
         if room.distinct[qid] < 2:
             continue
@@ -141,6 +152,9 @@ def cheapest_cut(
         for other in range(qids):
             _add_costs(rows, other, size, whole(1), scale, prices.left_costs, room, prices)
             _add_costs(rows, other, size, whole(-1), scale, prices.right_costs, room, prices)
+        if least < 0:
+            # What is on the left of the last rank is the whole node.
+            least = prices.left_costs[size - 1] * weight
         left = whole(0)
         # The last rank is no cut: nothing would be left on its right.
         for index in range(size - 1):
@@ -168,29 +182,35 @@ def _add_costs(rows: Rows, qid: int, size: int, step: int, scale: Scale, costs: 
         prices: With the sorted rows.
     """
     ranks, order, ends, stamps = rows.ranks, prices.sorted, prices.ends, room.stamps
-    least, greatest, every = room.lows[qid], room.highs[qid], room.distinct[qid]
+    told, places, terms, numbers = prices.told.shares[qid], prices.told.places, prices.told.terms, prices.told.numbers
+    column, every = prices.told.columns[qid], room.distinct[qid]
     if every == 1:
         return
     stamps[-1] += 1
-    mark, first = stamps[-1], scale.starts[qid]
-    counts = scale.wholes[qid] < 0
-    low, high, distinct, cost = whole(1 << 40), whole(-1), whole(0), 0.0
+    mark, first, missing = stamps[-1], scale.starts[qid], scale.nulls[qid]
+    low, high, null, distinct, cost = whole(1 << 40), whole(-1), False, whole(0), 0.0
+    before, least, greatest = whole(1 << 40), whole(1 << 40), whole(-1)
     index = whole(0) if step > 0 else whole(size - 1)
     for _ in range(size):
         begin = ends[index - 1] if index > 0 else whole(0)
-        if counts:
-            # Once all values of the node are in, nothing that follows can cost more.
-            if distinct < every:
-                for at in range(begin, ends[index]):
-                    rank = np.int64(ranks[order[at], qid])
-                    if stamps[first + rank] != mark:
-                        stamps[first + rank] = mark
-                        distinct += 1
-                cost = distinct / scale.domains[qid] if distinct > 1 else 0.0
-        elif low > least or high < greatest:
+        met = distinct
+        # Once all values of the node are in, nothing that follows can cost more.
+        if distinct < every:
             for at in range(begin, ends[index]):
                 rank = np.int64(ranks[order[at], qid])
-                low, high = min(low, rank), max(high, rank)
-            cost = penalty(qid, low, high, whole(0), scale)
+                if stamps[first + rank] == mark:
+                    continue
+                stamps[first + rank] = mark
+                distinct += 1
+                if rank == missing:
+                    null = True
+                else:
+                    low, high = min(low, rank), max(high, rank)
+                before = min(before, places[first + rank, 0])
+                least, greatest = min(least, places[first + rank, 1]), max(greatest, places[first + rank, 1])
+        if distinct > met:
+            cost = (1.0 - told) * penalty(qid, low, high, null, distinct, scale)
+            if told > 0:
+                cost += told * column_price(terms, numbers, column, least, greatest, distinct, before, distinct) / UNIT
         costs[index] += cost
         index += step

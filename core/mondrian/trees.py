@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
 from core.mondrian.cuts import cut_of
@@ -11,8 +14,9 @@ from core.privacy.kernels import Demands
 
 LEAF = -1
 kernel = compiler(
-    "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts", "mondrian.trees"
-)
+    "recoding.price_kernels", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts",
+    "mondrian.trees",
+)  # fmt: skip
 
 
 @kernel
@@ -46,7 +50,7 @@ def cut_tree(
             nodes[at, 0], nodes[at, 1], nodes[at, 2] = LEAF, 0, leaves
             leaves += 1
             continue
-        middle = split(rows, (first, end), cut)
+        middle = split(rows, (first, end), cut, room)
         nodes[at, 0], nodes[at, 1], nodes[at, 2] = cut[0], cut[1], size
         if size + 2 > nodes.shape[0]:
             nodes = np.concatenate((nodes, np.empty_like(nodes)))
@@ -57,3 +61,23 @@ def cut_tree(
         depth += 2
         size += 2
     return nodes[:size].copy()
+
+
+@kernel
+def led(ranks: NDArray[np.unsignedinteger[Any]], qids: Numbers, cuts: Numbers, lefts: Numbers) -> Numbers:
+    """Returns the leaf of each row, shape (rows,).
+
+    Args:
+        ranks: Shape (rows, QIDs).
+        qids: Shape (nodes,): the QID that a node is cut by or LEAF.
+        cuts: Shape (nodes,): the greatest rank that goes left.
+        lefts: Shape (nodes,): the left child, after which comes the right one; of a leaf its number. The root is node 0.
+    """
+    leaves = np.empty(ranks.shape[0], np.int64)
+    for row in range(ranks.shape[0]):
+        node = whole(0)
+        while qids[node] != LEAF:
+            # Added up, not branched upon: which way the next record goes is anybody's guess.
+            node = lefts[node] + np.int64(np.int64(ranks[row, qids[node]]) > cuts[node])
+        leaves[row] = lefts[node]
+    return leaves

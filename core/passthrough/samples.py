@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -61,10 +62,10 @@ class ValueCounter:
         self._sample(found, there, values)
 
     @property
-    def sample(self) -> dict[int, str]:
-        """The values with the smallest digests, as texts by these."""
+    def sample(self) -> tuple[Digests, pa.StringArray]:
+        """The smallest digests, in ascending order, and their values as texts, both of shape (distinct,)."""
         digests, values = self._smallest
-        return dict(zip(digests.tolist(), as_texts(values), strict=True)) if values is not None else {}
+        return digests, pa.array([], pa.string()) if values is None else as_texts(values)
 
     def _sample(self, found: Digests, there: NDArray[np.bool_], values: pa.Array) -> None:
         # Of many batches nearly all digests are beyond those of the sample, which is told by comparing alone.
@@ -72,14 +73,14 @@ class ValueCounter:
         if len(rows) > SOME * MOST_LOOKED_AT:
             # Values that repeat may leave too few of those among the first.
             near = rows[found[rows] <= np.partition(found[rows], SOME * MOST_LOOKED_AT)[SOME * MOST_LOOKED_AT]]
-            rows = near if len(np.unique(found[near], return_counts=True)[0]) >= MOST_LOOKED_AT else rows
+            rows = near if len(told_apart(found[near])[0]) >= MOST_LOOKED_AT else rows
         if not len(rows):
             return
-        digests, first = np.unique(found[rows], return_index=True)
+        digests, first = told_apart(found[rows])
         kept = values.take(pa.array(rows[first[:MOST_LOOKED_AT]]))
         known, texts = self._smallest
         if texts is not None:
-            digests, first = np.unique(np.concatenate([known, digests[:MOST_LOOKED_AT]]), return_index=True)
+            digests, first = told_apart(np.concatenate([known, digests[:MOST_LOOKED_AT]]))
             kept = pa.concat_arrays([texts, kept]).take(pa.array(first[:MOST_LOOKED_AT]))
         self._smallest = digests[:MOST_LOOKED_AT], kept
         if len(kept) == MOST_LOOKED_AT:
@@ -103,6 +104,31 @@ def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int
     whole, summed = whole[order], summed[order]
     starts = _starts(whole)
     return whole[starts], np.add.reduceat(summed, starts) if len(starts) else summed
+
+
+def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[Any]]]) -> tuple[int, int, int]:
+    """Returns how many distinct digests there are, how many of them count once in all, and what all count.
+
+    Args:
+        digests: Arrays of shape (n,), in each of which the digests are distinct.
+        counts: Of these, none 0, arrays of the same shapes.
+    """
+    # Sorting digests alone is several times as quick as sorting what belongs to them along with them.
+    whole = np.sort(np.concatenate([np.empty(0, np.uint64), *digests]))
+    starts = _starts(whole)
+    lengths = np.diff(np.append(starts, len(whole)))
+    often = np.concatenate([np.empty(0, np.uint64), *(found[count > 1] for found, count in zip(digests, counts, strict=True))])
+    # Of those that stand in one array alone, some count more than once there.
+    more = np.count_nonzero(lengths[np.searchsorted(whole[starts], often)] == 1)
+    return len(starts), int(np.count_nonzero(lengths == 1) - more), sum(int(count.sum(dtype=np.int64)) for count in counts)
+
+
+def told_apart(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
+    """Returns the distinct digests in ascending order, and where one of each stands, both of shape (distinct,)."""
+    order = np.argsort(digests)
+    ascending = digests[order]
+    starts = _starts(ascending)
+    return ascending[starts], order[starts]
 
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:
@@ -135,8 +161,8 @@ def value_digests(column: pa.Array) -> Digests:
     return digests_of([column], len(column))
 
 
-def as_texts(values: pa.Array) -> list[str]:
+def as_texts(values: pa.Array) -> pa.StringArray:
     """Returns values as text, their first 200 characters; what has none (bytes, say) as empty text."""
     if pt.is_duration(values.type) or pt.is_binary(values.type) or pt.is_large_binary(values.type) or pt.is_fixed_size_binary(values.type):
-        return [""] * len(values)
-    return [(text or "")[:LONGEST] for text in values.cast(pa.string()).to_pylist()]
+        return pa.repeat("", len(values))
+    return pc.utf8_slice_codeunits(pc.fill_null(values.cast(pa.string()), ""), 0, LONGEST)

@@ -43,9 +43,7 @@ def digests_of(columns: Sequence[pa.Array], rows: int) -> Digests:
         found, null = _digested(column)
         missing |= null
         combine(total, found)
-    # One person in 2^64 has this digest; it joins another one.
-    total[total == NOBODY] = np.uint64(1)
-    total[missing] = NOBODY
+    _settle(total, missing)
     return total
 
 
@@ -98,10 +96,28 @@ def _mixed(numbers: Digests) -> Digests:
 
 
 @kernel
+def _settle(total: Digests, missing: NDArray[np.bool_]) -> None:
+    """Makes the digest NOBODY where somebody is missing, and there alone; both have the shape (n,)."""
+    for row in range(total.shape[0]):
+        if missing[row]:
+            total[row] = np.uint64(0)
+        elif total[row] == np.uint64(0):
+            # One person in 2^64 has this digest; it joins another one.
+            total[row] = np.uint64(1)
+
+
+@kernel
 def combine(total: Digests, digests: Digests) -> None:
     """Takes the digest of a further column into each total; the order of columns counts. Both have the shape (n,)."""
     for row in range(total.shape[0]):
         total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[row])
+
+
+@kernel
+def combine_entries(total: Digests, digests: Digests, places: NDArray[np.int32]) -> None:
+    """Does the same with the digests at some places; ``total`` and ``places`` have the shape (n,)."""
+    for row in range(total.shape[0]):
+        total[row] = mix(total[row] * np.uint64(0xD1B54A32D192ED03) ^ digests[places[row]])
 
 
 @kernel

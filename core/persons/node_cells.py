@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import places_in, roll_up
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import places_in, roll_up
 from core.persons.spreads import spread_of_people
 from core.persons.visits import Visits
 from core.privacy.class_tables import classes_of, unchanged, without_sensitive

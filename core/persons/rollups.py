@@ -10,7 +10,7 @@ never counted twice). So the coarser a histogram, the fewer are left. The same g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from core.columns.kernels import add_numbers
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import Cells, fits_array, narrow, number_coarser, packing_of, worth_of
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import Cells, RollUps, fits_array, number_coarser, packing_of, worth_keeping, worth_of
+from core.histograms.rollups import Decided, RollUps, worth_keeping
 from core.persons.kernels import add_weights, drop_visits, merge_visits, weigh_cells
 from core.persons.spreads import spread_of_people
 from core.persons.visits import Counts, Visits
@@ -76,7 +77,7 @@ class PersonClasses:
         return places[self.numbers]
 
 
-class PersonRollUps(RollUps):
+class PersonRollUps(RollUps[Cells]):
     """As ``RollUps``, with the persons of every class as far as k asks for them.
 
     Args:
@@ -90,10 +91,10 @@ class PersonRollUps(RollUps):
     """
 
     def __init__(
-        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int,
-        decided: NDArray[np.int8] | Callable[[Sequence[int]], float], visits: Visits, k: int, qids: int | None = None,
+        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, visits: Visits, k: int,
+        qids: int | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(root, hierarchies, capacity, decided)
+        super().__init__(Cells(root.node, root.codes, narrow(root)), hierarchies, capacity, decided)
         self._k, self._qids = k, len(hierarchies) if qids is None else qids
         # Fewest persons are at most as many as records, and k more for each k persons of a cell.
         self._weight = np.int32 if root.records < 1 << 30 else np.int64
@@ -120,7 +121,7 @@ class PersonRollUps(RollUps):
         there = np.flatnonzero(sums[:, RECORDS])
         if base.node != node:
             self.made += 1
-            if keep and self._qids == len(node) and worth_keeping(base, there):
+            if keep and self._qids == len(node) and worth_keeping(len(base.counts), len(there)):
                 base = self._keep(base, node)
                 there, sums = np.arange(len(base.counts)), self._people[node].weights
                 numbers = there.astype(np.int32)
@@ -132,10 +133,6 @@ class PersonRollUps(RollUps):
             asked[there[open_]] = np.arange(len(open_))
             persons[open_] = most[open_] - self._people[base.node].visits.repeats(numbers, asked, len(open_))
         return PersonClasses(node, records, persons, base, numbers, there)
-
-    def codes(self, classes: PersonClasses) -> NDArray[np.unsignedinteger[Any]]:
-        """Returns the group of each QID in each class, shape (classes, QIDs)."""
-        return self._codes(classes.base, classes.node[: self._qids], classes.owners, len(classes.there))
 
     def spread(self, classes: PersonClasses, axis: int, whole: Counts, *, exact: bool) -> Spread:
         """Returns how the values of a sensitive column are spread over classes, each person counting once for each value.
@@ -181,10 +178,10 @@ class PersonRollUps(RollUps):
             numbers[there] = np.arange(len(there))
             class_of, sums = numbers[class_of], sums[there]
         codes = self._codes(base, node, class_of, len(sums))
-        made = Cells(node, codes, sums[:, RECORDS].astype(self._dtype))
+        made = Cells(node, codes, sums[:, RECORDS].astype(self._kept[0].counts.dtype))
         self._people[node] = self._rolled(self._people[base.node].visits, class_of, sums)
         self.made += 1
-        self._put(made)
+        self._put(made, base)
         return made
 
     def _codes(self, base: Cells, node: Node, class_of: Integers, classes: int) -> NDArray[np.unsignedinteger[Any]]:
@@ -203,15 +200,14 @@ class PersonRollUps(RollUps):
         least = np.where(few, left.least(), np.maximum(sums[:, LEAST], self._k))
         return People(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
 
-    def _put(self, made: Cells) -> None:
-        super()._put(made)
+    def _put(self, made: Cells, base: Cells) -> None:
+        super()._put(made, base)
         # What was just made is used once, even if there is no room for it.
         there = {made.node, *(kept.node for kept in self._kept)}
         self._people = {node: people for node, people in self._people.items() if node in there}
 
-    @property
-    def _shrink(self) -> int:
-        return min(super()._shrink, SHRINK_OF_PEOPLE)
+    def _most_between(self, base: Cells) -> int:
+        return max(super()._most_between(base), len(base.counts) // SHRINK_OF_PEOPLE)
 
     def _room(self, kept: Cells) -> int:
         return len(kept.counts) + sum(map(len, self._people[kept.node].visits.shares)) // VISITS_PER_CELL

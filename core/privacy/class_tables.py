@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import packing_of
 from core.privacy.models import Spread
 
 

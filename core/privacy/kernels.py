@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from core.columns.compiled import compiler
 from core.privacy.models import SLACK, AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 
-kernel = compiler("privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts")
+kernel = compiler(
+    "recoding.price_kernels", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts"
+)
 NOT_ASKED = -1.0
 COMPILED = (KAnonymity, DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness)
 """The models that kernels know; the entries that make them say so."""

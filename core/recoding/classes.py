@@ -50,6 +50,11 @@ class Sets:
         return cls(order, ends[:-1])
 
     @property
+    def in_order(self) -> Sets:
+        """The same classes of records that stand class by class, as ``values[sets.order]`` do: what is looked at often is moved once."""
+        return Sets(np.arange(len(self.order)), self.starts)
+
+    @property
     def sizes(self) -> NDArray[np.int64]:
         """Records per class."""
         return np.diff(np.append(self.starts, len(self.order)))
@@ -65,10 +70,13 @@ class Sets:
 
         Of a class that holds nothing else both are ``null``. Shapes (classes,).
         """
-        # Signed, so that nothing is greater than what stands for the null among the rest.
-        low, most = (found.astype(np.int64) for found in self.extremes(codes))
-        high = self.extremes(np.where(codes == null, np.int64(-1), codes.astype(np.int64)))[1]
-        return low, np.where(high < 0, null, high).astype(np.int64), (most == null) & (low < null)
+        low, high = (found.astype(np.int64) for found in self.extremes(codes))
+        mixed = (high == null) & (low < null)
+        if mixed.any():
+            # Signed, so that nothing is greater than what stands for the null among the rest.
+            most = self.extremes(np.where(codes == null, np.int64(-1), codes.astype(np.int64)))[1]
+            high = np.where(mixed, most, high).astype(np.int64)
+        return low, high, mixed
 
     def pairs(self, codes: NDArray[np.integer], size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Returns the different codes below ``size`` of each class, both ascending: the number of the class, and the code."""

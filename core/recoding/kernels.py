@@ -13,6 +13,30 @@ kernel = compiler("recoding.kernels")
 
 
 @kernel
+def count_members(classes: NDArray[np.signedinteger[Any]], counts: NDArray[np.int64]) -> None:
+    """Adds one to the count of each record's class; shape (n,), negative for records that are in none."""
+    for number in classes:
+        if number >= 0:
+            counts[number] += 1
+
+
+@kernel
+def place_members(classes: NDArray[np.signedinteger[Any]], places: NDArray[np.int64], order: NDArray[np.int64]) -> None:
+    """Puts each record at the next place of its class.
+
+    Args:
+        classes: Shape (n,), negative for records that are in none.
+        places: Shape (classes,), where each begins; counted up to where it ends.
+        order: Shape (records in a class,), written to.
+    """
+    for row in range(classes.shape[0]):
+        number = classes[row]
+        if number >= 0:
+            order[places[number]] = row
+            places[number] += 1
+
+
+@kernel
 def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], starts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Counts the different codes of each class, in one pass and without sorting.
 

@@ -80,7 +80,7 @@ def ranges(
     """
     ends = ends or observed_ends(domain)
     null, values = len(domain.values), domain.values
-    low, high, mixed = sets.known(codes, null)
+    known = low, high, mixed = sets.known(codes, null)
     missing = low == null
     bounds = intervals == "bounds" and hierarchy.bounds[0] is not None
     # Two bounds have no room for a null beside them.
@@ -104,7 +104,7 @@ def ranges(
     reach = np.where(exact, 0.0, _reach(domain, starts, stops))
     penalties = np.where(starred, 1.0, np.where(named, price_beside_null(reach, max(domain.size, 1)), reach))
     names = published_columns(hierarchy.qid, bounds)
-    return QidLabels(dict(zip(names, columns, strict=True)), renumbered(pairs), penalties, held_penalties(codes, sets, domain))
+    return QidLabels(dict(zip(names, columns, strict=True)), renumbered(pairs), penalties, _held_spans(domain, *known))
 
 
 def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Array:
@@ -194,7 +194,11 @@ def held_penalties(codes: NDArray[np.integer], sets: Sets, domain: Domain) -> ND
     if not is_numerical(domain):
         distinct = sets.distinct(codes, domain.size)
         return np.where(distinct > 1, distinct / max(domain.size, 1), 0.0)
-    low, high, mixed = sets.known(codes, len(domain.values))
+    return _held_spans(domain, *sets.known(codes, len(domain.values)))
+
+
+def _held_spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64], mixed: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Returns the same of a numerical QID, by what classes hold of it, as ``Sets.known`` tells it."""
     spans = _spans(domain, low, high)
     return np.where(mixed, price_beside_null(spans, max(domain.size, 1)), spans)
 

@@ -35,6 +35,8 @@ class Recount:
         withheld: Records with ``*`` by QID; empty where that was not counted.
         source: Records of the source; None where it was not at hand.
         unproved: What could not be checked, in sentences.
+        unread: Quasi-identifiers whose labels the recount cannot read, so that they were not held against the source.
+        sampled: Classes in which whole records were held against the source, where labels overlap; None where all records were, or none.
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
         linked: What pseudonyms show that link records.
         one_value: By sensitive column, the classes in which nobody has another value than the others, and the records in these.
@@ -52,6 +54,8 @@ class Recount:
     withheld: Mapping[str, int] = field(default_factory=dict)
     source: int | None = None
     unproved: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
+    sampled: int | None = None
     persons: PersonCount | None = None
     linked: tuple[LinkCount, ...] = ()
     one_value: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -79,7 +83,7 @@ class Recount:
         return self.persons.masked, self.persons.masked if masked == self.masked else 0
 
 
-def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False) -> str:
+def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, records: str = "count(*)") -> str:
     """Returns the statement that counts the equivalence classes of the files.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
@@ -89,6 +93,7 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
         qids: Quoted names of the published QID columns.
         k: What a class must reach.
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order.
+        records: The expression that counts the records of a class.
     """
     columns = ", ".join(qids)
     # As text, because a number is never a star; a null is none either, and = would make the whole row unknown.
@@ -99,7 +104,7 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
     listed_sums = f", [{sums}]" if by_qid else ""
     return f"""
         WITH classes AS (
-            SELECT count(*) AS records, bool_and({starred}) AS masked{each}
+            SELECT {records} AS records, bool_and({starred}) AS masked{each}
             FROM {source} GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),
@@ -167,6 +172,8 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly where ranges end")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
+    if set(recount.unread) - set(manifest.unread):
+        faults.append("the manifest does not say truly whose labels were held against the source")
     return faults + link_claims(job, manifest, recount.linked)
 
 

@@ -170,3 +170,13 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
     """
     somebody = " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
     return f"(SELECT DISTINCT {', '.join(dict.fromkeys([*persons, column]))} FROM {source} WHERE {somebody})"
+
+
+def everybody_sql(people: str) -> str:
+    """Returns the statement that counts the different persons of all classes, and the records of the one who has most.
+
+    Args:
+        people: What is read as ``person`` and ``records``.
+    """
+    each = f"SELECT sum(records)::BIGINT AS records FROM {people} WHERE person <> {NOBODY} GROUP BY person"
+    return f"SELECT count(*) AS persons, coalesce(max(records), 0)::BIGINT AS records FROM ({each})"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.recount.groups import Groups
 from schemas.errors.base import counted
 from schemas.pseudonyms.identifiers import Identifier
 from schemas.pseudonyms.kinds import treatment_kind
@@ -18,8 +19,8 @@ does not happen to all, so that all of at least ``SAMPLE`` published ones being 
 SAMPLE = 20
 
 
-def forms_sql(source: str, qids: Sequence[str], column: str, one: Identifier) -> str:
-    """Returns the statement that counts the records whose pseudonym has another form than the job says, and the masked ones with any.
+def form_groups(source: str, qids: Sequence[str], column: str, one: Identifier) -> Groups:
+    """Returns how the records whose pseudonym has another form than the job says are counted, and the masked ones with any.
 
     It is right because the whole value is matched, and because who is published with ``*`` in every QID is known from the files alone.
 
@@ -36,9 +37,8 @@ def forms_sql(source: str, qids: Sequence[str], column: str, one: Identifier) ->
     if types := " OR ".join(f"typeof({column}) LIKE '{dtype}'" for dtype in entry.types):
         wrong += f" OR NOT ({types})"
     starred = " AND ".join(f"{qid}::VARCHAR IS NOT DISTINCT FROM '{MASK}'" for qid in qids)
-    return f"""
-        SELECT count(*) FILTER ({column} IS NOT NULL AND ({wrong})), count(*) FILTER ({column} IS NOT NULL AND {starred}) FROM {source}
-    """
+    counts = {"malformed": f"({wrong})", "revealed": f"({starred})"}
+    return Groups(source, counts=tuple((f"count(*) FILTER ({column} IS NOT NULL AND {what})", name) for name, what in counts.items()))
 
 
 def shared_sql(source: str, reference: str, column: str) -> str:
@@ -70,7 +70,7 @@ def pseudonym_faults(one: Identifier, masks: bool, counts: tuple[int, int], shar
     Args:
         one: How they are made.
         masks: Whether the job masks suppressed records.
-        counts: From ``forms_sql``.
+        counts: From ``form_groups``.
         shared: From ``shared_sql``, where the source is at hand.
     """
     (malformed, revealed), entry = counts, treatment_kind(one.treatment)

@@ -2,14 +2,17 @@
 
 Each quasi-identifier by itself says nothing of a label that stands beside those of other records. Whole records decide that where labels
 are disjoint; where they overlap, a value may have any of several, and the records of the source that are under all labels of a class are
-counted for a few classes instead, each a bit of a mask that every value has. Which ones is decided by a digest of their labels, so that
-neither the order of the records nor whoever wrote them has a say in it.
+counted for a few classes instead, each a bit of a mask that every value has. Which ones is decided by a digest of their labels and of a
+number that is drawn for each recount, so that neither the order of the records nor whoever wrote them has a say in it: nobody knows
+beforehand which classes are looked at. What is wrong in a class that is not among them is not found here, which is why a recount says in
+how many it looked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from core.recount.groups import Groups
 from core.recount.truth import Part, part_of
 from schemas.errors.base import counted
 
@@ -17,31 +20,44 @@ MOST = 64
 """Classes that are looked at: the bits of a mask."""
 
 
-def sample_sql(release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[Part], table: str) -> str:
-    """Returns the statement that makes the table of the ``MOST`` classes of least digest, apart by what is beside their labels.
+def least_digests(release: str, columns: Sequence[Sequence[str]], drawn: int) -> Groups:
+    """Returns how the ``MOST`` least digests of the labels of classes are found: ``digest``.
 
-    It has ``label_0_0`` … (the columns of each quasi-identifier), ``part``, ``records``, and a number of its own for each ``row``. Two
-    classes of the same digest are taken both or neither, and so there may be one more.
+    Args:
+        release: What is read.
+        columns: By quasi-identifier, the quoted names of the columns under which it is published.
+        drawn: The number of this recount, from 0 to 2⁶⁴ - 1.
+    """
+    return Groups(f"{release} AS r", ((_digest(columns, drawn), "digest"),), (), first=MOST)
+
+
+def sample_groups(release: str, columns: Sequence[Sequence[str]], parts: int, beside: Sequence[Part], most: int, drawn: int) -> Groups:
+    """Returns how the records of the classes of least digest are counted, apart by what is beside their labels.
+
+    That is ``label_0_0`` … (the columns of each quasi-identifier), ``part``, ``records``. Two classes of the same digest are taken both or
+    neither, and so there may be one more.
 
     Args:
         release: What is read.
         columns: By quasi-identifier, the quoted names of the columns under which it is published.
         parts: How many parts there are.
         beside: What is published beside the labels.
-        table: Name of the table.
+        most: The greatest digest of a class that is taken.
+        drawn: The number that the digests were made with.
     """
-    names = [(f"label_{qid}_{number}", column) for qid, those in enumerate(columns) for number, column in enumerate(those)]
-    taken = ", ".join(f"r.{column} AS {name}" for name, column in names)
-    digest = f"hash({', '.join(f'r.{column}' for _, column in names)})"
+    names = [(f"r.{column}", f"label_{qid}_{number}") for qid, those in enumerate(columns) for number, column in enumerate(those)]
     part = part_of([one.released for one in beside], parts)
-    return f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT *, row_number() OVER () - 1 AS row FROM (
-            SELECT {taken}, {part} AS part, count(*) AS records FROM {release} AS r
-            WHERE {digest} <= (SELECT max(digest) FROM (SELECT DISTINCT {digest} AS digest FROM {release} AS r ORDER BY 1 LIMIT {MOST}))
-            GROUP BY ALL
-        )
-    """
+    return Groups(f"{release} AS r WHERE {_digest(columns, drawn)} <= {most:d}", (*names, (part, "part")))
+
+
+def _digest(columns: Sequence[Sequence[str]], drawn: int) -> str:
+    # The number first and the whole once more: digests that differ by a constant are in nobody's order but that of the labels.
+    return f"hash(hash({drawn:d}::UBIGINT, {', '.join(f'r.{column}' for those in columns for column in those)}))"
+
+
+def sample_sql(counted: str, table: str) -> str:
+    """Returns the statement that makes the table of such classes, with a number of its own for each ``row``."""
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS row FROM {counted}"
 
 
 def numbers_sql(sampled: str, qid: int, columns: int, labels: str) -> str:
@@ -91,15 +107,15 @@ def masked_sql(source: str, columns: Sequence[str], masks: Sequence[str], known:
     """
 
 
-def covered_sql(masked: str) -> str:
-    """Returns the statement that counts the records of the source by the classes whose labels cover all their values, and by part.
+def covered_groups(masked: str) -> Groups:
+    """Returns how the records of the source are counted by the classes whose labels cover all their values (``mask``), and by ``part``.
 
     It is right because a record is under all labels of a class exactly if the bit of the class is set in the masks of all its values.
 
     Args:
         masked: As ``masked_sql`` makes it of all quasi-identifiers.
     """
-    return f"SELECT mask, part, count(*) AS records FROM {masked} GROUP BY ALL"
+    return Groups(masked, (("mask", "mask"), ("part", "part")))
 
 
 def sample_faults(records: int, wrong: int, classes: int) -> list[str]:

@@ -12,6 +12,8 @@ from schemas.privacy.sensitive import ClosenessSpec, DistinctSpec, DiversitySpec
 
 # As large as the models': what passed there by a rounding error must not fail here.
 SLACK = 1e-9
+UNIT = "any_value(unit)::DOUBLE"
+"""What a distance is a multiple of: one in the records of the class times those of the whole."""
 
 
 def distinct_sql(source: str, qids: Sequence[str], column: str, spec: DistinctSpec, _levels: int = 0) -> str:
@@ -46,7 +48,7 @@ def recursive_sql(source: str, qids: Sequence[str], column: str, spec: Recursive
     return _diversity_sql(source, qids, column, spec, fails, f"max(falling[1] / {tail})")
 
 
-def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str]) -> str:
+def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str], records: str = "count(*)") -> str:
     """Returns the statement that counts the classes in which nobody has another value than the others, and their records, by column.
 
     A null is no value: of a class with one value and nulls it is told too, and of a class of nulls alone.
@@ -55,6 +57,7 @@ def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str]) -> s
         source: What is read.
         qids: Quoted names of the published QID columns.
         columns: Quoted names of the sensitive columns, at least one.
+        records: The expression that counts the records of a class.
     """
     keyed, classes = _keyed(qids)
     alike = ", ".join(f"min({column}) IS NOT DISTINCT FROM max({column}) AS one_{number}" for number, column in enumerate(columns))
@@ -62,7 +65,7 @@ def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str]) -> s
         f"count(*) FILTER (one_{number}), coalesce(sum(records) FILTER (one_{number}), 0)::BIGINT" for number in range(len(columns))
     )
     return f"""
-        WITH classes AS (SELECT {keyed}, count(*) AS records, {alike} FROM {source} GROUP BY {classes})
+        WITH classes AS (SELECT {keyed}, {records} AS records, {alike} FROM {source} GROUP BY {classes})
         SELECT {counts} FROM classes
     """
 
@@ -95,8 +98,9 @@ def _keyed(qids: Sequence[str]) -> tuple[str, str]:
 def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
     """Returns the statement on t-closeness where all values are equally far apart; the worst class is the farthest from the whole.
 
-    Every class is written out over all values of the table ``whole`` (``value``, ``share``, ``place`` in ascending order and ``level_1`` …
-    ``level_<levels>``, the value's group at each level); the three distances are sums over that.
+    Every class is written out over all values of the table ``whole`` (``value``, ``records``, ``place`` in ascending order and ``level_1``
+    … ``level_<levels>``, the value's group at each level); the three distances are sums over that, of whole numbers until the end: so
+    they do not depend on the order in which threads, or tasks that have a share of the classes each, come to add them up.
 
     Args:
         source: What is read.
@@ -105,15 +109,15 @@ def equal_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec
         spec: What was promised.
         levels: Levels of the hierarchy above the values, for the hierarchical distance.
     """
-    moved = "SELECT class, sum(abs(extra)) / 2 AS distance FROM extras GROUP BY class"
+    moved = f"SELECT class, sum(abs(extra)) / (2 * {UNIT}) AS distance FROM extras GROUP BY class"
     return _closeness_sql(source, qids, column, spec, levels, moved)
 
 
 def ordered_sql(source: str, qids: Sequence[str], column: str, spec: ClosenessSpec, levels: int = 0) -> str:
     """Returns the statement on t-closeness where values are apart by their places. Arguments as for ``equal_sql``."""
-    moved = """
-            SELECT class, sum(abs(carried)) / greatest(count(*) - 1, 1) AS distance
-            FROM (SELECT class, sum(extra) OVER (PARTITION BY class ORDER BY place) AS carried FROM extras) GROUP BY class"""
+    moved = f"""
+            SELECT class, sum(abs(carried)) / ({UNIT} * greatest(count(*) - 1, 1)) AS distance
+            FROM (SELECT class, unit, sum(extra) OVER (PARTITION BY class ORDER BY place) AS carried FROM extras) GROUP BY class"""
     return _closeness_sql(source, qids, column, spec, levels, moved)
 
 
@@ -123,9 +127,10 @@ def hierarchical_sql(source: str, qids: Sequence[str], column: str, spec: Closen
     for level in range(1, levels + 1):
         below = "place" if level == 1 else f"level_{level - 1}"
         steps.append(f"""
-                SELECT class, least(sum(greatest(net, 0)), sum(greatest(-net, 0))) * {level} / {levels} AS cost
-                FROM (SELECT class, level_{level}, {below}, sum(extra) AS net FROM extras GROUP BY ALL) GROUP BY class, level_{level}""")
-    moved = f"SELECT class, sum(cost) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
+                SELECT class, any_value(unit) AS unit, least(sum(greatest(net, 0)), sum(greatest(-net, 0))) * {level} AS cost
+                FROM (SELECT class, unit, level_{level}, {below}, sum(extra) AS net FROM extras GROUP BY ALL)
+                GROUP BY class, level_{level}""")
+    moved = f"SELECT class, sum(cost) / ({UNIT} * {levels}) AS distance FROM ({' UNION ALL '.join(steps)}) GROUP BY class"
     return _closeness_sql(source, qids, column, spec, levels, moved)
 
 
@@ -139,7 +144,8 @@ def _closeness_sql(source: str, qids: Sequence[str], column: str, spec: Closenes
         numbered AS (SELECT *, dense_rank() OVER (ORDER BY {classes}) AS class FROM pairs),
         sizes AS (SELECT class, sum(r) AS records FROM numbered GROUP BY class),
         extras AS (
-            SELECT sizes.class, whole.place{groups}, coalesce(numbered.r, 0) / sizes.records - whole.share AS extra
-            FROM sizes CROSS JOIN whole
+            SELECT sizes.class, whole.place{groups}, sizes.records::HUGEINT * everything.records AS unit,
+                coalesce(numbered.r, 0)::HUGEINT * everything.records - whole.records::HUGEINT * sizes.records AS extra
+            FROM sizes CROSS JOIN whole CROSS JOIN (SELECT greatest(sum(records), 1)::BIGINT AS records FROM whole) AS everything
             LEFT JOIN numbered ON numbered.class = sizes.class AND numbered.value IS NOT DISTINCT FROM whole.value
         ) SELECT count(*) FILTER ({fails}), count(*), max(distance)::DOUBLE FROM ({moved})"""

@@ -8,8 +8,10 @@ the labels among it, must occur in the source at least as often. Where labels ov
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from core.recount.groups import Alike, Groups
 from schemas.errors.base import counted, listed
 
 BUCKETS = 1 << 16
@@ -34,34 +36,53 @@ class Part(NamedTuple):
     column: str = ""
 
 
-def values_sql(source: str, column: str, table: str) -> str:
-    """Returns the statement that makes the table of a column's values: ``value``, ``records`` and ``place`` in ascending order, null last.
+def value_groups(source: str, column: str) -> Groups:
+    """Returns how the records of each value of a column are counted: ``value``, ``records``.
 
     Args:
         source: What is read.
         column: Quoted name.
+    """
+    return Groups(f"{source} AS s", ((f"s.{column}", "value"),))
+
+
+def values_sql(counted: str, table: str) -> str:
+    """Returns the statement that makes the table of a column's values: ``value``, ``records`` and ``place`` in ascending order, null last.
+
+    Args:
+        counted: The values, counted.
         table: Name of the table.
     """
     return f"""
         CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT value, records, row_number() OVER (ORDER BY value NULLS LAST) - 1 AS place
-        FROM (SELECT s.{column} AS value, count(*) AS records FROM {source} AS s GROUP BY ALL)
+        SELECT value, records, row_number() OVER (ORDER BY value NULLS LAST) - 1 AS place FROM {counted}
     """
 
 
-def labels_sql(release: str, columns: Sequence[str], table: str) -> str:
-    """Returns the statement that makes the table of a quasi-identifier's labels: ``label_0`` …, ``records`` and their ``number``.
+def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
+    """Returns how the records of each label of a quasi-identifier are counted: ``label_0`` …, ``records``.
 
     Args:
         release: What is read.
         columns: Quoted names of the columns under which the quasi-identifier is published.
+    """
+    names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
+    return Groups(f"{release.relation} AS r", names, ((release.counted, "records"),))
+
+
+def distinct_groups(release: Alike, columns: Sequence[str]) -> Groups:
+    """Returns how the different labels of a quasi-identifier are found. Arguments as for ``label_groups``."""
+    return replace(label_groups(release, columns), counts=())
+
+
+def labels_sql(counted: str, table: str) -> str:
+    """Returns the statement that makes the table of a quasi-identifier's labels: ``label_0`` …, ``records`` and their ``number``.
+
+    Args:
+        counted: The labels, counted.
         table: Name of the table.
     """
-    names = ", ".join(f"r.{column} AS label_{number}" for number, column in enumerate(columns))
-    return f"""
-        CREATE OR REPLACE TEMP TABLE {table} AS
-        SELECT *, row_number() OVER () - 1 AS number FROM (SELECT {names}, count(*) AS records FROM {release} AS r GROUP BY ALL)
-    """
+    return f"CREATE OR REPLACE TEMP TABLE {table} AS SELECT *, row_number() OVER () - 1 AS number FROM {counted}"
 
 
 def digests_sql(owners: str, values: str, labels: str, columns: int, salt: int, table: str) -> str:
@@ -87,32 +108,46 @@ def label_digest(columns: Sequence[str], salt: int) -> str:
     return f"hash({', '.join(columns)}, {salt:d})"
 
 
-def joint_sql(release: str, source: str, parts: Sequence[Part]) -> str:
+def released_digests(release: Alike, parts: Sequence[Part]) -> Groups:
+    """Returns how the digests of released records are counted and added up, by ``bucket``: ``records``, ``digests``.
+
+    Args:
+        release: What is read.
+        parts: Of the digest; at least one.
+    """
+    copies = f", r.{release.copies} AS copies" if release.copies else ""
+    selected = f"SELECT {hashed([part.released for part in parts])} AS digest{copies} FROM {release.relation} AS r"
+    return _digests(selected, release._replace(copies="copies" if copies else ""))
+
+
+def source_digests(source: str, parts: Sequence[Part]) -> Groups:
+    """Returns the same for records of the source. Arguments as for ``released_digests``."""
+    # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
+    joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
+    return _digests(f"SELECT {hashed([part.source for part in parts])} AS digest FROM {source} AS s {joins}", Alike(source))
+
+
+def _digests(selected: str, records: Alike) -> Groups:
+    # 31 bits of each of fewer than 2^32 records: their sum has room in 63.
+    each = f"(digest >> {REMAINDER})::BIGINT * copies" if records.copies else f"(digest >> {REMAINDER})::INTEGER"
+    sums = ((f"sum({each})::BIGINT", "digests"),)
+    return Groups(f"({selected})", ((f"digest & {BUCKETS - 1}", "bucket"),), ((records.counted, "records"), *sums))
+
+
+def joint_sql(released: str, given: str) -> str:
     """Returns the statement that counts released records that the source does not have, and digests that differ where counts agree.
 
     It is right because a release of true records has in no bucket of digests more records than the source, and where it has as many they
     are the same ones, so that the sums of their digests are equal.
 
     Args:
-        release: What is read.
-        source: The same.
-        parts: Of the digest; at least one.
+        released: Digests of the release, by bucket.
+        given: Those of the source.
     """
-    found = ", ".join(part.released for part in parts)
-    given = ", ".join(part.source for part in parts)
-    # An inner join: a value of the source that no label covers can have no released record, and is left out of what is given.
-    joins = " ".join(f"JOIN {part.digests} ON s.{part.column} IS NOT DISTINCT FROM {part.digests}.value" for part in parts if part.digests)
-    summed = f"count(*) AS records, sum((digest >> {REMAINDER})::INTEGER) AS digests"
     return f"""
-        WITH released AS (
-            SELECT digest & {BUCKETS - 1} AS bucket, {summed} FROM (SELECT hash({found}) AS digest FROM {release} AS r) GROUP BY ALL
-        ),
-        given AS (
-            SELECT digest & {BUCKETS - 1} AS bucket, {summed} FROM (SELECT hash({given}) AS digest FROM {source} AS s {joins}) GROUP BY ALL
-        )
         SELECT coalesce(sum(greatest(released.records - coalesce(given.records, 0), 0)), 0)::BIGINT,
             count(*) FILTER (released.records = given.records AND released.digests <> given.digests)
-        FROM released LEFT JOIN given USING (bucket)
+        FROM {released} AS released LEFT JOIN {given} AS given USING (bucket)
     """
 
 
@@ -139,36 +174,49 @@ def hashed(columns: Sequence[str]) -> str:
     return f"hash({', '.join(columns) or '0'})"
 
 
-def marginal_sql(release: str, source: str, part: Part) -> str:
-    """Returns the statement that counts the records whose value of one column the source does not have, or not as often."""
+def marginal_groups(rows: str, expression: str) -> Groups:
+    """Returns how the records of each value of one column are counted, of either side: ``value``, ``records``.
+
+    Args:
+        rows: What is read, with its alias.
+        expression: The value.
+    """
+    return Groups(rows, ((expression, "value"),))
+
+
+def marginal_sql(released: str, given: str) -> str:
+    """Returns the statement that counts the records whose value of one column the source does not have, or not as often.
+
+    Args:
+        released: Values of the release, counted.
+        given: Those of the source.
+    """
     return f"""
-        WITH released AS (SELECT {part.released} AS value, count(*) AS records FROM {release} AS r GROUP BY ALL),
-        given AS (SELECT {part.source} AS value, count(*) AS records FROM {source} AS s GROUP BY ALL)
         SELECT coalesce(sum(greatest(released.records - coalesce(given.records, 0), 0)), 0)::BIGINT
-        FROM released LEFT JOIN given ON released.value IS NOT DISTINCT FROM given.value
+        FROM {released} AS released LEFT JOIN {given} AS given ON released.value IS NOT DISTINCT FROM given.value
     """
 
 
-def released_counts_sql(release: str, columns: Sequence[str], labels: str, parts: int, beside: Sequence[Part]) -> str:
-    """Returns the statement that counts the records of each label (``place``), apart by what they publish beside it (``part``)."""
-    names = ", ".join(f"r.{column} AS label_{number}" for number, column in enumerate(columns))
-    same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(len(columns)))
-    part = part_of([one.released for one in beside], parts)
-    return f"""
-        SELECT g.part, l.number AS place, g.records
-        FROM (SELECT {names}, {part} AS part, count(*) AS records FROM {release} AS r GROUP BY ALL) AS g
-        JOIN {labels} AS l ON {same}
-    """
+def released_parts(release: str, columns: Sequence[str], parts: int, beside: Sequence[Part]) -> Groups:
+    """Returns how the records of each label are counted, apart by what they publish beside it: ``label_0`` …, ``part``, ``records``."""
+    names = tuple((f"r.{column}", f"label_{number}") for number, column in enumerate(columns))
+    return Groups(f"{release} AS r", (*names, (part_of([one.released for one in beside], parts), "part")))
 
 
-def source_counts_sql(source: str, column: str, values: str, parts: int, beside: Sequence[Part]) -> str:
-    """Returns the statement that counts the records of each value (``place``), apart by what is published beside it (``part``)."""
-    part = part_of([one.source for one in beside], parts)
-    return f"""
-        SELECT g.part, v.place, g.records
-        FROM (SELECT s.{column} AS value, {part} AS part, count(*) AS records FROM {source} AS s GROUP BY ALL) AS g
-        JOIN {values} AS v ON g.value IS NOT DISTINCT FROM v.value
-    """
+def released_parts_sql(counted: str, columns: int, labels: str) -> str:
+    """Returns the statement that yields such counts with the number of each label as its ``place``."""
+    same = " AND ".join(f"g.label_{number} IS NOT DISTINCT FROM l.label_{number}" for number in range(columns))
+    return f"SELECT g.part, l.number AS place, g.records FROM {counted} AS g JOIN {labels} AS l ON {same}"
+
+
+def source_parts(source: str, column: str, parts: int, beside: Sequence[Part]) -> Groups:
+    """Returns how the records of each value are counted, apart by what is published beside it: ``value``, ``part``, ``records``."""
+    return Groups(f"{source} AS s", ((f"s.{column}", "value"), (part_of([one.source for one in beside], parts), "part")))
+
+
+def source_parts_sql(counted: str, values: str) -> str:
+    """Returns the statement that yields such counts with the place of each value."""
+    return f"SELECT g.part, v.place, g.records FROM {counted} AS g JOIN {values} AS v ON g.value IS NOT DISTINCT FROM v.value"
 
 
 def part_of(columns: Sequence[str], parts: int) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from flows.terminal.screen import Screen
 from schemas.errors.base import listed, nearest
 
 # ruff: noqa: PLC0415 - each command imports what it needs
@@ -58,7 +59,7 @@ def compare_command(
     else:
         from flows.terminal.comparisons import comparison_summary
 
-        Console(soft_wrap=True, highlight=False).print(comparison_summary(compared.comparison, str(compared.folder)))
+        Screen(highlight=False).print(comparison_summary(compared.comparison, str(compared.folder)))
 
 
 def _compare_methods(
@@ -73,7 +74,7 @@ def _compare_methods(
     else:
         from flows.terminal.methods import methods_summary
 
-        Console(soft_wrap=True, highlight=False).print(methods_summary(compared.comparison, str(compared.folder)))
+        Screen(highlight=False).print(methods_summary(compared.comparison, str(compared.folder)))
 
 
 def _methods(text: str) -> tuple[str, ...]:

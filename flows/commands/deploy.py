@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from flows.terminal.screen import Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -17,6 +18,9 @@ def deploy(
     ] = None,
     timezone: Annotated[str, typer.Option(metavar="ZONE", help="In which zone --cron is meant, as in Europe/Berlin.")] = "UTC",
     pool: Annotated[str, typer.Option(metavar="NAME", help="The work pool; one of processes is made if there is none.")] = "skald",
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="Changes the deployment though another host made it: both see the same job file.")
+    ] = False,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Replaces a setting in every run; may be repeated.")
     ] = None,
@@ -32,8 +36,8 @@ def deploy(
     with api(configured=True):
         from flows.server.deployments import deploy_job
 
-        done = deploy_job(loaded, job.absolute(), settings or (), cron=cron, timezone=timezone, pool=pool)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+        done = deploy_job(loaded, job.absolute(), settings or (), cron=cron, timezone=timezone, pool=pool, take_over=take_over)
+    console = Screen(highlight=False)
     for former in done.former:
         console.print(f"{former}: removed, as the job is of another method now.")
     when = f"at '{cron}' ({timezone})" if cron else "by hand"

@@ -7,6 +7,8 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
+from flows.terminal.screen import NameTable, Screen
+
 # ruff: noqa: PLC0415 - each command imports what it needs
 
 hierarchy = typer.Typer(no_args_is_help=True, help="Drafts, completes and shows hierarchies. Values go into private files.")
@@ -29,7 +31,7 @@ def draft_hierarchy_file(
     from tasks.planning.listed_hierarchies import draft_file
 
     drafted = draft_file(Given(tuple(source)), column, out)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = Screen(highlight=False)
     console.print(_levels(drafted.draft.groups))
     values = counted(len(drafted.draft.rows), "value")
     console.print(f"\n{column}: {values} of {counted(drafted.records, 'record')}; {drafted.draft.how}.")
@@ -46,11 +48,11 @@ def complete_hierarchy_file(job: JobFile, column: ColumnName, settings: Settings
 
     with progress_bars(Console(stderr=True)):
         done = complete_file(load_job(job, settings or ()), column)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = Screen(highlight=False)
     if not (added := len(done.placed.rows)):
         console.print(f"{done.path}: has all {counted(done.values, 'value')} of '{column}'. Nothing was changed.")
         return
-    table = Table(Column("", justify="right"), "", box=None, show_header=False)
+    table = NameTable(Column("", justify="right"), "", box=None, show_header=False)
     for count, words in (
         (done.placed.spelt, "where the same is with other capitals or spaces"),
         (done.placed.between, "where the numbers on both sides are"),
@@ -92,13 +94,13 @@ def show_hierarchy(
     ]
     picture = ladder_picture(f"The hierarchy of {column}", rungs, domain.counts)
     write_whole(path, lambda part: part.write_text(picture.alone(), encoding="utf-8"))
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = Screen(highlight=False)
     console.print(_levels(tuple(len(set(rung.groups.tolist())) for rung in rungs)))
     console.print(f"\n{path}: readable by you alone, as its labels may be values.")
 
 
 def _levels(groups: tuple[int, ...]) -> Table:
-    table = Table("level", Column("groups", justify="right"), box=None, header_style="bold")
+    table = NameTable("level", Column("groups", justify="right"), box=None, header_style="bold")
     for level, count in enumerate(groups):
         table.add_row(str(level), f"{count:,}")
     return table

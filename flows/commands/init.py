@@ -4,9 +4,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
+
+from flows.terminal.screen import NameTable, Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -49,11 +50,11 @@ def init(
         raise typer.BadParameter("--type is for PostgreSQL; other sources say their types, and those of CSV are found")
     named = {column: dtype for column, _, dtype in (one.rpartition("=") for one in types or ())}
     drafted = draft_job(Given(tuple(source or ()), table, query, named), out)
-    shown = Table(Column("column", overflow="fold"), "proposed", "because", box=None, header_style="bold")
+    shown = NameTable(Column("column", overflow="fold"), "proposed", "because", box=None, header_style="bold")
     for one in drafted.proposals:
         open_role = "for you to decide: " + ("coarsened" if one.profile.name in drafted.coarsened else "not published")
         shown.add_row(Text(one.profile.name), ROLES.get(one.role, open_role), one.reason)
-    console = Console(soft_wrap=True, highlight=False, markup=False)
+    console = Screen(highlight=False)
     console.print(shown)
     if drafted.ladders:
         console.print(f"\n{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from flows.terminal.screen import Screen
+
 if TYPE_CHECKING:
     from schemas.job.job import Job
 
@@ -50,7 +52,7 @@ def lattice(
     if as_json:
         sys.stdout.write(map_json(drawn).decode() + "\n")
     else:
-        Console(soft_wrap=True, highlight=False).print(f"The lattice of {loaded.name}: {path}", markup=False)
+        Screen(highlight=False).print(f"The lattice of {loaded.name}: {path}")
 
 
 def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
@@ -66,4 +68,4 @@ def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
     if as_json:
         sys.stdout.write(found.model_dump_json(indent=2) + "\n")
     else:
-        Console(soft_wrap=True, highlight=False).print(f"{len(found.nodes)} nodes to choose from: {path}", markup=False)
+        Screen(highlight=False).print(f"{len(found.nodes)} nodes to choose from: {path}")

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from flows.terminal.screen import Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -40,6 +41,4 @@ def report(
     if as_json:
         sys.stdout.write(made.model_dump_json(indent=2) + "\n")
     else:
-        Console(soft_wrap=True, highlight=False).print(
-            f"Made again from manifest.json and the data files: {' and '.join(map(str, written))}", markup=False
-        )
+        Screen(highlight=False).print(f"Made again from manifest.json and the data files: {' and '.join(map(str, written))}")

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from flows.terminal.screen import Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -49,4 +50,4 @@ def reveal(
         write_originals(loaded, to, pseudonyms, originals, subjects)
     unknown = sum(original is None for original in originals)
     left = f"; {unknown:,} of them are none of '{column}'" if unknown else ""
-    Console(soft_wrap=True, highlight=False).print(f"{counted(len(pseudonyms), 'pseudonym')} in {to}{left}", markup=False)
+    Screen(highlight=False).print(f"{counted(len(pseudonyms), 'pseudonym')} in {to}{left}")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console, Group, RenderableType
-from rich.table import Table
+
+from flows.terminal.screen import NameTable, Screen
 
 if TYPE_CHECKING:
     from tasks.utility.utility import Utility
@@ -39,15 +40,15 @@ def utility(
     if as_json:
         sys.stdout.write(measured.model_dump_json(indent=2) + "\n")
     else:
-        Console(soft_wrap=True, highlight=False).print(utility_summary(measured))
+        Screen(highlight=False).print(utility_summary(measured))
 
 
 def utility_summary(utility: Utility) -> RenderableType:
     """Returns the figures of a release's utility as two tables."""
-    columns = Table("quasi-identifier", "generalised (NCP)", "marginal (TV)", "associations (ΔV)", box=None, header_style="bold")
+    columns = NameTable("quasi-identifier", "generalised (NCP)", "marginal (TV)", "associations (ΔV)", box=None, header_style="bold")
     for qid, figures in utility.columns.items():
         columns.add_row(qid, f"{figures.generalised:.4f}", f"{figures.marginal:.4f}", f"{figures.association:.4f}")
-    facts = Table(box=None, show_header=False)
+    facts = NameTable(box=None, show_header=False)
     facts.add_column(style="bold")
     facts.add_column()
     suppressed = "" if utility.suppressed is None else f", {utility.suppressed:,} suppressed"

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from flows.terminal.screen import Screen
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -35,4 +36,4 @@ def verify(
     else:
         k = loaded.privacy.k if loaded else int(manifest.privacy["k"]) if manifest else 1
         summary = verification_summary(recount, manifest, k, verified.notes, trusted=key is not None)
-        Console(soft_wrap=True).print("Verified.", summary)
+        Screen().print("Verified.", summary)

@@ -13,7 +13,7 @@ from typing import Any
 from flows.python.calls import run_job, within
 from flows.python.shown import Anonymised
 from schemas.errors.base import JobError
-from schemas.reading.given import GivenJob, setting_texts
+from schemas.reading.given import GivenJob, scratch_job, setting_texts
 
 # ruff: noqa: PLC0415 - who imports skald should not wait for what is used later
 
@@ -41,15 +41,13 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
     def made() -> tuple[Any, Anonymised]:
         from flows.python.frames import read_frame, write_frame
         from tasks.store.passing import clear_passed, passing
-        from tasks.store.work_folder import MARK
 
-        _check_silent(job, settings)
+        given = scratch_job(job)
+        _check_silent(given, settings)
         clear_passed(Path(gettempdir()), LEFT)
         with passing(Path(gettempdir(), f"skald-table-{secrets.token_hex(8)}").absolute()) as folder:
-            # What goes again is no release: it is not registered, and held against none.
-            (folder / MARK).touch()
             kind = write_frame(frame, folder / "table.parquet")
-            published = run_job(job, (*settings, *_places(folder)), direct=True)
+            published = run_job(given, (*settings, *_places(folder)), direct=True)
             release = Path(published.folder)
             documents = {name: (release / name).read_text("utf-8") for name in ("report.json", "report.html")}
             return read_frame([release / file["path"] for file in published.manifest["files"]], kind), Anonymised(
@@ -59,19 +57,24 @@ def anonymise_table(frame: Any, job: Path | GivenJob, settings: tuple[str, ...])
     return within(made)
 
 
-def _check_silent(job: Path | GivenJob, settings: Sequence[str]) -> None:
-    """Refuses what the table decides, said in the job or in a setting.
+def _check_silent(job: GivenJob, settings: Sequence[str]) -> None:
+    """Refuses what the table decides, said in the job or in a setting, and what cannot be kept of it.
 
     Raises:
-        JobError: source, target, work or output is said.
+        JobError: source, target, work or output is said, or that what overlaps is to be refused.
     """
-    from schemas.reading.yaml_reading import parse, read_text
+    from schemas.reading.overrides import apply_overrides
+    from schemas.reading.yaml_reading import parse
 
-    text = job.text if isinstance(job, GivenJob) else read_text(job)[0]
-    data = parse(text)[0]
-    said = {*(data if isinstance(data, dict) else ()), *(setting.partition("=")[0].split(".")[0] for setting in settings)}
-    if strange := [key for key in OF_THE_TABLE if key in said]:
-        raise JobError(str(job), [f"{key}: the table is read and given back where it is; leave {key} out" for key in strange])
+    data = parse(job.text)[0]
+    if not isinstance(data, dict):
+        return
+    apply_overrides(data, settings)
+    faults = [f"{key}: the table is read and given back where it is; leave {key} out" for key in OF_THE_TABLE if key in data]
+    if data.get("overlaps") == "refuse":
+        faults.append("overlaps: a table that is given back is held against no earlier release; leave overlaps out, or run it on files")
+    if faults:
+        raise JobError(str(job), faults)
 
 
 def _places(folder: Path) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 TAG = "skald"
 """By which the automations in ``deployments`` know runs of ours."""
+HOST, HOST_TAG = "SKALD_HOST", "host:"
+"""What a host calls itself where its own name changes, as in containers; and what the tag begins with that tells whose a deployment is."""
 ENVIRONMENT = {
     "DO_NOT_TRACK": "1",
     "PREFECT_TELEMETRY_ENABLE_RESOURCE_METRICS": "false",
@@ -41,7 +45,9 @@ class Deployed(NamedTuple):
     former: tuple[str, ...]
 
 
-def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str) -> Deployed:
+def deploy_job(
+    job: Job, file: Path, settings: Sequence[str], *, cron: str | None, timezone: str, pool: str, take_over: bool = False
+) -> Deployed:
     """Makes or changes the deployment of a job: of its method's flow, under the job's name.
 
     Args:
@@ -51,22 +57,23 @@ def deploy_job(job: Job, file: Path, settings: Sequence[str], *, cron: str | Non
         cron: When it runs, in five fields; None for by hand only.
         timezone: In which zone that is meant, as in ``Europe/Berlin``.
         pool: The work pool; one of processes is made if there is none.
+        take_over: Whether a deployment of a job at the same path that another host made is changed: it is the same job, which both see.
 
     Raises:
         JobError: a setting could hold values of cells, which Prefect would keep.
-        DeploymentError: another job has the name, or the times are none.
+        DeploymentError: another job has the name, or one at this path on another host, or the times are none.
     """
     schedules = _schedules(cron, timezone)
     parameters = RunParameters.of(file, settings).model_dump(mode="json", exclude_defaults=True)
     flow = METHODS[job.method.name].flow.load()
     with get_client(sync_client=True) as client:
-        former = _of_other_methods(client, job, file)
+        former = _of_other_methods(client, job, file, take_over=take_over)
         pool_is_new = _make_pool(client, pool)
         client.create_deployment(
             flow_id=client.create_flow_from_name(flow.name),
             name=job.name,
             description=METHODS[job.method.name].words,
-            tags=[TAG],
+            tags=[TAG, _host_tag()],
             entrypoint=f"{flow.fn.__module__}:{flow.fn.__name__}",
             pull_steps=[],
             parameters={"job": parameters},
@@ -95,17 +102,26 @@ def _schedules(cron: str | None, timezone: str) -> list[DeploymentScheduleCreate
     return [DeploymentScheduleCreate(schedule=schedule, active=True)]
 
 
-def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path) -> dict[Any, str]:
+def _host_tag() -> str:
+    return f"{HOST_TAG}{os.environ.get(HOST) or socket.gethostname()}"
+
+
+def _of_other_methods(client: SyncPrefectClient, job: Job, file: Path, *, take_over: bool) -> dict[Any, str]:
     """Returns the deployments of this very job by methods that it had before: their runs could only fail.
 
     Raises:
-        DeploymentError: another job's deployment has the name.
+        DeploymentError: another job's deployment has the name, or that of a job at this path on another host.
     """
-    found = {}
+    found, here = {}, _host_tag()
     for one in client.read_deployments(deployment_filter=DeploymentFilter(name=DeploymentFilterName(any_=[job.name]))):
         method = client.read_flow(one.flow_id).name
         theirs = (one.parameters.get("job") or {}).get("job_file")
-        if theirs == str(file) and method != job.method.name and TAG in one.tags:
+        # A path is one job on one host; what was deployed before hosts were told apart says nothing of them.
+        hosts = [tag for tag in one.tags if tag.startswith(HOST_TAG)]
+        if theirs == str(file) and hosts and here not in hosts and not take_over:
+            if method == job.method.name:
+                raise DeploymentError.other_host(f"{method}/{job.name}", hosts[0].removeprefix(HOST_TAG))
+        elif theirs == str(file) and method != job.method.name and TAG in one.tags:
             found[one.id] = f"{method}/{job.name}"
         elif theirs != str(file) and method == job.method.name:
             raise DeploymentError.name_taken(f"{method}/{job.name}", theirs or "no job")

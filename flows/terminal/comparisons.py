@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from core.columns.node import Node
+from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from tasks.comparison.chunk_results import Alone, Case, ComparedQid, Comparison
 
@@ -27,25 +28,29 @@ def comparison_summary(comparison: Comparison, folder: str) -> RenderableType:
     return Group(
         f"One node for all chunks (SKALD) against a node for each chunk alone: {size}, limit {comparison.limit}{whose}.",
         "",
-        "[bold]Nodes[/] (the paper's Table III): bin widths, or levels L0, L1, …; * is one group",
+        _headed("Nodes", " (the paper's Table III): bin widths, or levels L0, L1, …; * is one group"),
         Text(f"QIDs: {names}"),
         _nodes(comparison),
         "",
-        "[bold]DM* ratio[/] (eq. 5, Fig. 3): the chunks' releases concatenated and counted as one table, as in the paper",
+        _headed("DM* ratio", " (eq. 5, Fig. 3): the chunks' releases concatenated and counted as one table, as in the paper"),
         _ratios(comparison),
         "",
-        "[bold]DM* per record[/]: how many records are in the class of a record, on average; 'own chunk': in its own chunk",
+        _headed("DM* per record", ": how many records are in the class of a record, on average; 'own chunk': in its own chunk"),
         _losses(comparison),
         "",
-        "[bold]Whatever the way of counting[/]: GCP, records suppressed, and finer nodes that memory left unexamined (0: certified optima)",
+        _headed("Whatever the way of counting", ": GCP, records suppressed, and finer nodes that memory left unexamined (0: optima)"),
         _releases(comparison),
         "",
         Text(f"Figures: {folder}."),
     )
 
 
+def _headed(head: str, said: str) -> Text:
+    return Text.assemble((head, "bold"), said)
+
+
 def _nodes(comparison: Comparison) -> Table:
-    table = Table("k", "chunks", box=None, header_style="bold", pad_edge=False)
+    table = NameTable("k", "chunks", box=None, header_style="bold", pad_edge=False)
     for name in ("SKALD", "alone: most common"):
         table.add_column(name, no_wrap=True)
     table.add_column("of chunks", justify="right")
@@ -88,7 +93,7 @@ def _releases(comparison: Comparison) -> Table:
 
 
 def _figures(names: Sequence[str], *heads: str) -> Table:
-    table = Table(*(heads or ("k", "chunks")), box=None, header_style="bold", pad_edge=False)
+    table = NameTable(*(heads or ("k", "chunks")), box=None, header_style="bold", pad_edge=False)
     for name in names:
         table.add_column(name, justify="right")
     return table

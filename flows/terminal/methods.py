@@ -6,6 +6,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.method_comparison import Figures, MethodComparison
 from tasks.comparison.method_page import unit_of
@@ -25,7 +26,7 @@ def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType
     if said := unit.warning():
         parts.append(Text(f"Warning: {said}"))
     for one in comparison.advice:
-        parts += ["", f"[bold]k = {one.k:,}[/]", _table(comparison, one.k, one.method), Text(one.verdict)]
+        parts += ["", Text(f"k = {one.k:,}", "bold"), _table(comparison, one.k, one.method), Text(one.verdict)]
         parts += [Text(f"- {sentence}") for sentence in one.others]
     if len(comparison.advice) > 1:
         parts += ["", Text(comparison.summary)]
@@ -33,13 +34,12 @@ def methods_summary(comparison: MethodComparison, folder: str) -> RenderableType
 
 
 def _table(comparison: MethodComparison, k: int, chosen: str | None) -> Table:
-    table = Table("method", box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
+    table = NameTable("method", box=None, header_style="bold", pad_edge=False, padding=(0, 1, 0, 0))
     for name in ("GCP", "held", "DM", "C_avg", "kept", "mean risk", f"> {comparison.threshold:g}", "CPU s", "MB"):
         table.add_column(name, justify="right")
     for run in comparison.runs:
         if run.k == k:
-            name = f"[bold]{run.method}[/]" if run.method == chosen else run.method
-            table.add_row(name, *(_row(run.figures) if run.figures else ["–"] * 9))
+            table.add_row(Text(run.method, "bold" if run.method == chosen else ""), *(_row(run.figures) if run.figures else ["–"] * 9))
     return table
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from flows.terminal.runs import fact_table, passed_words, risk_words
+from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.passthrough import passthrough_warnings
 from tasks.planning.local_plan import LocalPlan
@@ -78,7 +79,7 @@ def outlook_rows(outlook: Outlook | None) -> Iterator[tuple[str, str]]:
     if outlook is None:
         return
     lost = (f"{one.way} {one.gcp:.3f}{'' if outlook.whole else f' ± {one.error:.3f}'}" for one in outlook.ways)
-    of = "all records" if outlook.whole else f"samples of about {outlook.records:,} records; of all it is less"
+    of = "all records" if outlook.whole else f"samples of about {outlook.records:,} records; of all it is mostly less"
     yield "would lose", f"GCP by k alone, of {of}: {' · '.join(lost)}"
     best = min(outlook.ways, key=attrgetter("gcp"))
     yield "least", f"{WRITE[best.way]} # what it costs and tells: skald compare JOB --methods skald,mondrian"
@@ -96,7 +97,7 @@ def _left(plan: Plan) -> int:
 def _planned_qids(plan: Plan) -> Table:
     shown = any(qid.without for qid in plan.qids)
     columns = ["unique without it", "below k without it"] if shown else []
-    qids = Table("quasi-identifier", "grouped as", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
+    qids = NameTable("quasi-identifier", "grouped as", "values", "nulls", *columns, "groups per level", box=None, header_style="bold")
     for qid in plan.qids:
         told = [_share(number, plan) for number in (qid.without.unique, qid.without.below_k)] if qid.without else [""] * len(columns)
         qids.add_row(
@@ -121,7 +122,7 @@ def driver_words(plan: Plan) -> str:
         return ""
     whole, (least, _, name) = plan.exposed.below_k, min(known)
     if not whole:
-        return f"Every combination is shared by k {plan.unit}s or more as it is: a release can keep the values."
+        return f"Every combination is shared by k {plan.unit}s or more as it is: as far as k goes, a release can keep the values."
     if whole - least < WORTH * whole:
         many = f"nearly as many as {whole:,} {plan.unit}s"
         return f"No quasi-identifier drives the risk alone: without any of them {many} are in classes below k."
@@ -147,3 +148,5 @@ def _add_local(table: Table, plan: Plan, local: LocalPlan) -> None:
     table.add_row("rows", f"works on {local.rows}, {local.most_rows:,} at most: about {local.needed / 1e6:,.0f} MB for all at once")
     many = f", each of {local.most_records:,} records at most; workers take them from a queue" if local.parted else ""
     table.add_row("fragments", f"{local.fragments:,}{many} ({local.reason})")
+    if local.advice:
+        table.add_row("advice", local.advice)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from core.recount.classes import Recount
+from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
 from schemas.release.passthrough import PassedColumn, unclaimed_because
@@ -22,6 +23,8 @@ from tasks.report.advice import advice_sentences
 from tasks.report.linked import linked_sentences
 from tasks.report.sentences import increment_sentences, warning_sentences
 from tasks.report.units import Unit
+
+UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
 
 
 @contextmanager
@@ -78,11 +81,11 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     for name, text in said_rows(manifest):
         table.add_row(name, text)
     table.add_row("time", f"{sum(manifest.seconds.values()):.1f} s, at most {manifest.peak_rss / 1e6:,.0f} MB")
-    table.add_row("verified", "recounted from the written files")
+    table.add_row("verified", "recounted from the written files" if new else "recounted from the written files when it was published")
     # Outside the table, which would break a path where the terminal ends.
     paths = [f" {'release':<13} {folder}", *([f" {'report':<13} {report}"] if (report := Path(folder, "report.html")).is_file() else [])]
     said = Group(table, *(Text(path) for path in paths))
-    return said if new else Group("Already published: the same job on the same data. Nothing was done.", said)
+    return said if new else Group("Already published: the same job on the same data. No new release was made.", said)
 
 
 def said_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -171,7 +174,7 @@ def verification_summary(
     unit = Unit("person" if recount.persons else "record", manifest.repeats if manifest else {})
     # Where persons could not be counted, the sizes of classes say nothing of a risk.
     risk = before | {"after": risk_after(recount, suppressed, masked)} if not manifest or manifest.unit == unit.one else {}
-    for name, text in risk_rows(risk, unit):
+    for name, text in risk_rows(risk, unit, unclaimed_because(manifest.passthrough) if manifest else UNKNOWN):
         table.add_row(name, text)
     for sentence in linked_sentences(manifest) if manifest else ():
         table.add_row("linked", sentence)
@@ -180,9 +183,22 @@ def verification_summary(
         table.add_row("signature", _signature_words(manifest, trusted=trusted))
     for sentence in notes:
         table.add_row("not checked", sentence)
-    for sentence in recount.unproved or (f"has a record for each of the files', of its {counted(recount.source or 0, 'record')}",):
+    for sentence in recount.unproved:
         table.add_row("source", sentence)
+    if recount.source is not None and not recount.unproved:
+        table.add_row("source", _source_words(recount, recount.source))
     return table
+
+
+def _source_words(recount: Recount, records: int) -> str:
+    """Returns what was held against so many records of the source: all records, or where labels overlap those of some classes."""
+    of_source = counted(records, "record")
+    if recount.sampled is None:
+        return f"has a record for each of the files', of its {of_source}"
+    return (
+        f"has, in its {of_source}, values for the labels of each column, beside the other columns in parts; "
+        f"whole records were held together in {recount.sampled:,} of {recount.classes:,} classes"
+    )
 
 
 def _signature_words(manifest: Manifest, *, trusted: bool) -> str:
@@ -193,7 +209,7 @@ def _signature_words(manifest: Manifest, *, trusted: bool) -> str:
 
 def fact_table() -> Table:
     """Returns the empty table of names and facts."""
-    table = Table(box=None, show_header=False)
+    table = NameTable(box=None, show_header=False)
     table.add_column(style="bold")
     table.add_column()
     return table

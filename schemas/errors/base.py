@@ -8,11 +8,10 @@ these ``from None``, because those libraries print the offending values.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-_PARTITION = re.compile(r"((?:^|[/'])[^/'=\s]+)=[^/']+(?=/)")
+from schemas.texts.shown import told, told_path
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -45,8 +44,7 @@ class SkaldError(Exception):
     transient: bool = False
 
     def __init__(self, sentence: str = "") -> None:
-        # The folders of Hive partitions are cell values.
-        super().__init__(_PARTITION.sub(r"\1=…", sentence))
+        super().__init__(told(sentence))
 
 
 class JobError(SkaldError):
@@ -64,18 +62,21 @@ class SourceError(SkaldError):
     @classmethod
     def no_files(cls, pattern: str) -> SourceError:
         """No file matches ``source.path``."""
-        return cls(f"No file matches '{pattern}'. source.path is relative to the job file; check it and run again.")
+        return cls(f"No file matches '{told_path(pattern)}'. source.path is relative to the job file; check it and run again.")
 
     @classmethod
     def own_files(cls, files: int, first: str) -> SourceError:
         """The source's patterns match artefacts or releases."""
-        matched = f"source.path matches {counted(files, 'file')} of releases in the target or of the work folder, such as '{first}'"
-        return cls(f"{matched}. Narrow the pattern, or move target or work.")
+        matched = f"source.path matches {counted(files, 'file')} of releases in the target or of the work folder"
+        return cls(f"{matched}, such as '{told_path(first)}'. Narrow the pattern, or move target or work.")
 
     @classmethod
     def same_files(cls, patterns: Sequence[str], files: int, one: str, other: str) -> SourceError:
         """Two names lead to one file, whose records would count twice."""
-        matched = f"source.path ({listed(patterns)}) matches {counted(files, 'file')} under several names, such as '{one}' and '{other}'"
+        matched = (
+            f"source.path ({listed(map(told_path, patterns))}) matches {counted(files, 'file')} under several "
+            f"names, such as '{told_path(one)}' and '{told_path(other)}'"
+        )
         return cls(f"{matched}: links, whose records would count twice. Narrow the pattern, or remove the links.")
 
     @classmethod
@@ -86,13 +87,15 @@ class SourceError(SkaldError):
     @classmethod
     def unreadable(cls, file: str, kind: str) -> SourceError:
         """A file is truncated, not of its format, or not ours to read."""
-        return cls(f"'{file}' cannot be read as {kind}: it is truncated, damaged, of another format or not yours to read. Replace it.")
+        return cls(
+            f"'{told_path(file)}' cannot be read as {kind}: it is truncated, damaged, of another format or not yours to read. Replace it."
+        )
 
     @classmethod
     def schemas_differ(cls, file: str, first: str, columns: Sequence[str]) -> SourceError:
         """Two files of one source disagree about their columns."""
         return cls(
-            f"'{file}' and '{first}' differ in {listed(columns)} (missing, added or of another type). "
+            f"'{told_path(file)}' and '{told_path(first)}' differ in {listed(columns)} (missing, added or of another type). "
             "All files of a source must have the same columns and types, unless the job says source.schema: evolve."
         )
 
@@ -100,7 +103,8 @@ class SourceError(SkaldError):
     def no_common_type(cls, column: str, one: str, file: str, other: str, other_file: str) -> SourceError:
         """Two files write a column in types of which none holds both."""
         return cls(
-            f"Column '{column}' is {one} in '{file}' and {other} in '{other_file}', and no type holds both. Write it in one of them, or "
+            f"Column '{column}' is {one} in '{told_path(file)}' and {other} in '{told_path(other_file)}', and no type "
+            f"holds both. Write it in one of them, or "
             "make a job for each."
         )
 
@@ -108,7 +112,8 @@ class SourceError(SkaldError):
     def not_exact(cls, column: str, file: str, dtype: str) -> SourceError:
         """A value does not fit the type in which its column is read."""
         return cls(
-            f"Column '{column}' of '{file}' holds values that {dtype} cannot hold exactly, and all files are read in it. Write the "
+            f"Column '{column}' of '{told_path(file)}' holds values that {dtype} cannot hold exactly, and all files "
+            f"are read in it. Write the "
             "column in one type that can, in every file."
         )
 
@@ -143,12 +148,15 @@ class SourceError(SkaldError):
     @classmethod
     def bad_rows(cls, file: str, faults: Sequence[str]) -> SourceError:
         """A CSV file has ragged rows or fields that are not of the type the job gives; each fault names column and count."""
-        return cls(f"'{file}' does not fit the job: {'; '.join(faults)}. Mend the file, or correct source.types, delimiter or null_values.")
+        return cls(
+            f"'{told_path(file)}' does not fit the job: {'; '.join(faults)}. Mend the file, or correct source.types, "
+            f"delimiter or null_values."
+        )
 
     @classmethod
     def changed(cls, file: str) -> SourceError:
         """A file changed between two phases of one run."""
-        return cls(f"'{file}' changed while it was being read. Nothing was published; run again when the source is at rest.")
+        return cls(f"'{told_path(file)}' changed while it was being read. Nothing was published; run again when the source is at rest.")
 
 
 class PrivacyError(SkaldError):
@@ -231,8 +239,8 @@ class InternalError(SkaldError):
 
     def __init__(self, kind: str, place: str) -> None:
         super().__init__(
-            f"Internal error ({kind} at {place}). Nothing was published; what is finished stays, and the same command continues from "
-            "there. With SKALD_DEBUG=1 it ends in the traceback, which may show data."
+            f"Internal error ({kind} at {place}). No release is published in part; what is finished stays, and the same command goes on "
+            "from there. With SKALD_DEBUG=1 it ends in the traceback, which may show data."
         )
 
 
@@ -241,9 +249,9 @@ class StorageError(SkaldError):
 
     @classmethod
     def not_writable(cls, folder: str, reason: str) -> StorageError:
-        """A folder cannot be written: permissions, disk full, not a folder."""
+        """A folder or file cannot be used: permissions, disk full, not a folder, gone."""
         return cls(
-            f"'{folder}' cannot be written ({reason}). Nothing was published; what is finished stays, "
+            f"'{told_path(folder)}' cannot be written ({reason}). Nothing was published; what is finished stays, "
             "and the same command continues from there."
         )
 

@@ -11,6 +11,11 @@ class OverlapError(PrivacyError):
     """Together with releases that are there already, one would tell more than it may by itself."""
 
     @classmethod
+    def not_looked_for(cls) -> OverlapError:
+        """The job says ``overlaps: refuse``, and what is made is held against no earlier release."""
+        return cls("Nothing was published, because the job says 'overlaps: refuse' and earlier releases are not looked for here.")
+
+    @classmethod
     def refused(cls, releases: int, told: Sequence[str]) -> OverlapError:
         """The job says ``overlaps: refuse``; ``told`` has a sentence for each that tells more, or cannot be compared."""
         return cls(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.errors.base import SourceError, listed
+from schemas.texts.shown import told_path
 
 
 class PopulationError(SourceError):
@@ -13,7 +14,9 @@ class PopulationError(SourceError):
     @classmethod
     def no_files(cls, pattern: str) -> PopulationError:
         """A pattern of the population matches nothing."""
-        return cls(f"population.path '{pattern}' matches no file. Correct the path, which is relative to the job file, or leave it out.")
+        return cls(
+            f"population.path '{told_path(pattern)}' matches no file. Correct the path, which is relative to the job file, or leave it out."
+        )
 
     @classmethod
     def lacks(cls, columns: Sequence[str]) -> PopulationError:

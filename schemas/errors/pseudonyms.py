@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from schemas.errors.base import SkaldError, counted
+from schemas.texts.shown import told_path
 
 
 class PseudonymError(SkaldError):
@@ -20,13 +21,14 @@ class PseudonymError(SkaldError):
     @classmethod
     def unfit(cls, column: str, file: str, count: int, reason: str) -> Self:
         """Values that a treatment cannot take."""
-        return cls(f"Column '{column}': {counted(count, 'different value')} in '{file}' {reason}. Nothing was published.")
+        return cls(f"Column '{column}': {counted(count, 'different value')} in '{told_path(file)}' {reason}. Nothing was published.")
 
     @classmethod
     def no_subject(cls, column: str, subject: str, file: str, records: int) -> Self:
         """Dates of nobody, for which there is no shift."""
         return cls(
-            f"Column '{column}': {counted(records, 'record')} in '{file}' {'has' if records == 1 else 'have'} a date but no '{subject}', "
+            f"Column '{column}': {counted(records, 'record')} in '{told_path(file)}' "
+            f"{'has' if records == 1 else 'have'} a date but no '{subject}', "
             "whose dates it would be shifted with. Give them one, or make the dates null; nothing was published."
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.errors.base import SkaldError, listed
+from schemas.texts.shown import told_path
 
 RUNNER, SCHEDULER = "SKALD_RUNNER", "SKALD_SCHEDULER"
 
@@ -87,7 +88,8 @@ class RunnerError(SkaldError):
     def not_shared(cls, folder: str) -> RunnerError:
         """A worker does not see the run folder."""
         return cls(
-            f"A Dask worker cannot read '{folder}'. Source, hierarchies and the job's work folder must be under the same path for all "
+            f"A Dask worker cannot read '{told_path(folder)}'. Source, hierarchies and the job's work folder must be "
+            f"under the same path for all "
             f"workers, and they must run as the same user. {CONTINUES}"
         )
 
@@ -101,14 +103,12 @@ class RunnerError(SkaldError):
         """Somebody wrote where calls lie, or a worker has another run's key."""
         return cls(f"A call of this run is not what was laid out for its worker, and was not made. See who can write there. {CONTINUES}")
 
-    @classmethod
-    def cannot_work(cls, kind: str) -> RunnerError:
-        """A worker could not even begin."""
-        return cls(f"A Dask worker could not run a task ({kind}). Install the same skald on all workers. {CONTINUES}")
-
 
 class WithdrawnError(SkaldError):
-    """A call that was not begun, because another one of its phase had failed. Raised, since a result would be kept for the next run."""
+    """A call that was not begun or not ended, because another one of its phase had failed or the run was told to end.
 
-    def __init__(self, sentence: str = "Not begun, because another task of this phase failed.") -> None:
+    Raised, since a result would be kept for the next run.
+    """
+
+    def __init__(self, sentence: str = "Given up, because another task of this phase failed or the run was told to end.") -> None:
         super().__init__(sentence)

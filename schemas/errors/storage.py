@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.errors.base import SkaldError, SourceError, StorageError, counted, listed
+from schemas.texts.shown import told_path
 
 
 class PointerError(StorageError):
@@ -19,6 +20,15 @@ class PointerError(StorageError):
         )
 
 
+class AfterwardsError(StorageError):
+    """A release is published, and what follows its publication failed."""
+
+    @classmethod
+    def of_release(cls, release: str, what: str, reason: str) -> AfterwardsError:
+        """Something is left undone; ``what`` says that it is, as in 'the registry could not be written'."""
+        return cls(f"Release '{release}' is published, verified and whole, but {what} ({reason}).")
+
+
 class PrintingError(StorageError):
     """A release is published, and what is printed of it reaches nobody."""
 
@@ -26,6 +36,23 @@ class PrintingError(StorageError):
     def of_release(cls, release: str, reason: str) -> PrintingError:
         """Standard output is closed or full."""
         return cls(f"Release '{release}' is published, verified and whole, but standard output cannot be written ({reason}).")
+
+    @classmethod
+    def not_told(cls, release: str, kind: str) -> PrintingError:
+        """Its summary cannot be made: a fault of ours, of which the kind alone is told."""
+        return cls(f"Release '{release}' is published, verified and whole, but what is printed of it could not be made ({kind}).")
+
+
+class PeopleLostError(StorageError):
+    """What a run kept of who is in which class is not as it was made."""
+
+    @classmethod
+    def of_run(cls, files: int) -> PeopleLostError:
+        """It was removed or altered before people were counted by it."""
+        return cls(
+            f"Of what the work folder keeps of people, {counted(files, 'file')} went missing or changed before they were counted by it. "
+            "Nothing was published; what is finished stays, and the same command makes the rest again."
+        )
 
 
 class MachineError(StorageError):
@@ -129,7 +156,8 @@ class ObjectStoreError(StorageError):
     def failed(cls, address: str, reason: str) -> ObjectStoreError:
         """Credentials, network, bucket or rights."""
         return cls(
-            f"'{address}' cannot be read or written ({reason}). Check the address, the credentials of the environment and their rights. "
+            f"'{told_path(address)}' cannot be read or written ({reason}). Check the address, the credentials of the "
+            f"environment and their rights. "
             "What is finished stays, and the same command continues from there."
         )
 
@@ -206,6 +234,14 @@ class DeploymentError(StorageError):
     def name_taken(cls, name: str, job_file: str) -> DeploymentError:
         """Deployments are named after jobs, whose names only their folders tell apart."""
         return cls(f"Deployment '{name}' is of another job file ({job_file}). Give this job another name, or delete that deployment.")
+
+    @classmethod
+    def other_host(cls, name: str, host: str) -> DeploymentError:
+        """The same path on two hosts may be two jobs, and whoever deployed last would have the runs of both."""
+        return cls(
+            f"Deployment '{name}' is of a job at this path on host '{host}'. Give this job another name; if both hosts see the same file, "
+            "say --take-over."
+        )
 
 
 class ThreadsError(SkaldError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from schemas.errors.base import SourceError, counted, listed
+from schemas.texts.shown import told_path
 
 
 class FrameError(SourceError):
@@ -39,11 +40,12 @@ class FileError(SourceError):
     def one_column(cls, file: str, delimiter: str, fields: int, other: str) -> FileError:
         """A CSV file is one column to the delimiter that is in force, and several to another."""
         return cls(
-            f"'{file}' has one column where the delimiter is {delimiter}, and {counted(fields, 'column')} where it is {other}. Say "
+            f"'{told_path(file)}' has one column where the delimiter is {delimiter}, and {counted(fields, 'column')} "
+            f"where it is {other}. Say "
             f"source.delimiter: {other} in the job."
         )
 
     @classmethod
     def foreign(cls, file: str, words: str) -> FileError:
         """A file is of a format that is not read."""
-        return cls(f"'{file}' is {words}.")
+        return cls(f"'{told_path(file)}' is {words}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from schemas.errors.base import SourceError, counted
+from schemas.texts.shown import told_path
 
 
 class ValuesError(SourceError):
@@ -12,7 +13,8 @@ class ValuesError(SourceError):
     def not_utf8(cls, column: str, file: str, count: int) -> ValuesError:
         """A column of text holds bytes that are none."""
         return cls(
-            f"Column '{column}' of '{file}' holds {counted(count, 'value')} that {'is' if count == 1 else 'are'} not UTF-8 text. Write the "
+            f"Column '{column}' of '{told_path(file)}' holds {counted(count, 'value')} that "
+            f"{'is' if count == 1 else 'are'} not UTF-8 text. Write the "
             "file anew with that text decoded, or give the column a binary type."
         )
 

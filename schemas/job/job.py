@@ -28,7 +28,8 @@ from schemas.reading.model import FormatVersion, PathText, StrictModel, Title, f
 from schemas.reading.names import job_name
 from schemas.reading.overrides import apply_overrides, with_culprits
 from schemas.reading.registry import watch
-from schemas.reading.yaml_reading import parse, read_text
+from schemas.reading.regular_files import read_text
+from schemas.reading.yaml_reading import parse
 
 
 class Job(StrictModel):
@@ -87,10 +88,12 @@ class Job(StrictModel):
     """Who runs it, for manifest and report; nobody is named unless it is said."""
     _folder: Path = PrivateAttr(default_factory=Path.cwd)
     _at_hand: Path | None = PrivateAttr(default=None)
+    _is_scratch: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any) -> None:
-        """Takes the job file's folder from the validation context ``{"folder": Path}``; without one, the current folder."""
+        """Takes the job file's folder from the validation context ``{"folder": Path}``, else the current one; and whether it is scratch."""
         if isinstance(context, Mapping) and "folder" in context:
+            self._is_scratch = bool(context.get("scratch"))
             self._folder = Path(os.path.abspath(context["folder"]))  # noqa: PTH100 - Path.resolve would follow links
 
     @model_validator(mode="after")
@@ -118,6 +121,11 @@ class Job(StrictModel):
     def folder(self) -> Path:
         """The folder of the job file, absolute."""
         return self._folder
+
+    @property
+    def is_scratch(self) -> bool:
+        """Whether what it makes is counted or handed over, and removed again: no release that others are held against."""
+        return self._is_scratch
 
     @property
     def task_memory(self) -> int:
@@ -264,8 +272,9 @@ def load_job(path: Path | GivenJob, overrides: Sequence[str] = ()) -> Job:
     faults += [f"columns: {sentence}" for sentence in role_faults(_mapping(data.get("columns")))]
     faults += fit_faults(data)
     job = None
+    place = {"folder": path.folder, "scratch": path.scratch} if isinstance(path, GivenJob) else {"folder": path.parent}
     try:
-        job = Job.model_validate(data, context={"folder": path.folder if isinstance(path, GivenJob) else path.parent})
+        job = Job.model_validate(data, context=place)
     except ValidationError as error:
         faults += fault_lines(error.errors(include_url=False), Job, data)
     if faults or job is None:

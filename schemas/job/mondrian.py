@@ -85,6 +85,9 @@ class MondrianMethod(Generalising):
     """Equal values stay together, cut at the median or just below it, or at the median only (the paper); or they are shared out evenly."""
     score: Literal["representativity", "entropy", "span", "normalised_span", "ncp"] = "representativity"
     """What chooses the quasi-identifier of a cut: eq. 1, another score, or the cut itself that lowers the NCP most."""
+    order: Literal["learnt", "listed"] | None = None
+    """In which order siblings of listed hierarchies are cut: learnt from how many records each has, or as they are listed (the paper). If
+    left out it is learnt for ``score: ncp`` alone."""
     refused: Literal["stop", "next"] = "stop"
     """What follows where l or t refuse the best cut that k allows: nothing, so that whoever knows the algorithm learns no value by it; or
     the next best cut is tried (the paper), which makes more classes and can tell."""
@@ -92,6 +95,17 @@ class MondrianMethod(Generalising):
     """Whether a score is relative to the whole dataset or, to the paper's letter, to the worker's fragment."""
     fragments: Fragments = Field(default_factory=Fragments)
     """How the records are shared out before they are anonymised; in one piece unless it is said or the memory asks for it."""
+
+    @property
+    def learns_order(self) -> bool:
+        """Whether the order of siblings is learnt."""
+        return self.order == "learnt" or (self.order is None and self.score == "ncp")
+
+    def canonical(self) -> dict[str, Any]:
+        """Returns what determines the cuts: of the order whether it is learnt, said or not; jobs of listed orders keep their digest."""
+        content = super().canonical()
+        del content["order"]
+        return content | ({"order": "learnt"} if self.learns_order else {})
 
 
 def mondrian_faults(method: Mapping[str, Any], qids: object, intervals: object) -> list[str]:

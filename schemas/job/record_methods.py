@@ -1,7 +1,8 @@
 """What a job may say about the algorithms that recode single records (papers/rayden.txt, papers/semantic-clustering.txt)."""
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -21,10 +22,14 @@ def deviations(value: Decimal) -> Decimal:
 
 
 class _Shared(MethodSpec):
-    """What becomes of records that are too many to be held at once."""
+    """What becomes of records that are too many to be held at once, and of finished classes."""
 
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"exchange"})
     fragments: Fragments = Field(default_factory=Fragments)
     """Fragments of the source that are anonymised alone; made where the memory asks for it, or for several workers."""
+    exchange: bool = False
+    """Whether records of finished classes then move and change places as long as the labels that are published cost less by it, as those of
+    kmember do. The paper has no such step."""
 
 
 class _Labels(_Shared):
@@ -95,6 +100,15 @@ class ClusteringMethod(_Shared):
     generalisation: Literal["hierarchy", "set", "level"] = "hierarchy"
     """What a block publishes for values that are no numbers: their lowest common ancestor, the set of them, or, as in the listing, the
     group of the level that made the block."""
+
+
+def clustering_faults(method: Mapping[str, Any], _qids: object, _intervals: object) -> list[str]:
+    """Returns what does not fit between the settings of semantic clustering, each with its place."""
+    if method.get("exchange") and method.get("generalisation") == "level":
+        return [
+            "method.exchange: generalisation: level publishes the groups that made a block, and after an exchange none did; say one of both"
+        ]
+    return []
 
 
 class KMemberMethod(Generalising):

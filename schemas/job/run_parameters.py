@@ -14,12 +14,13 @@ from schemas.errors.base import JobError, listed
 from schemas.reading.memory import PATTERN as MEMORY_PATTERN
 
 _KEYS = (
-    r"name|memory|worker_memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay",
+    r"name|memory|worker_memory|threads|chunk_rows|rows_per_file|intervals|endpoints|artifacts|replay|overlaps|run_by|source\.name",
+    r"output(\.[^=]+)?",
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
     r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
     r"source\.(format|delimiter|types|schema)(\.[^=]+)?",
-    r"columns\.(sensitive|insensitive)(\.[0-9]+)?",
-    r"columns\.quasi_identifiers\.[0-9]+\.(name|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
+    r"columns\.(sensitive|insensitive|person|linkable)(\.[0-9]+)?",
+    r"columns\.quasi_identifiers\.[0-9]+\.(name|exact|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
 )
 """Settings of the job that may be Prefect parameters. A new one is kept out until it is named here."""
 

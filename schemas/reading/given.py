@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from decimal import Decimal
 from os import PathLike, fspath
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors.base import JobError
+from schemas.reading.regular_files import read_text
 
 
 @dataclass(frozen=True)
@@ -21,13 +22,18 @@ class GivenJob:
     Attributes:
         text: YAML. Not in what the object shows of itself: there may be cell values in a tree.
         folder: To which its paths are relative.
+        called: How it is called in messages.
+        scratch: Whether what it makes is counted or handed over, and removed again. Only our own programs say so: no job file does, and
+            no look at folders, in which others may write.
     """
 
     text: str
     folder: Path
+    called: str = "The job given"
+    scratch: bool = False
 
     def __str__(self) -> str:
-        return "The job given"
+        return self.called
 
     def __repr__(self) -> str:
         return "GivenJob(…)"
@@ -44,6 +50,20 @@ def given_job(data: Mapping[str, Any], folder: Path) -> GivenJob:
         JobError: it holds something that no job can.
     """
     return GivenJob(_written(data, "The job given"), folder.absolute())
+
+
+def scratch_job(job: Path | GivenJob) -> GivenJob:
+    """Returns a job whose release is removed again: it is not registered, and held against no other.
+
+    Raises:
+        JobError: its file cannot be read.
+    """
+    if isinstance(job, GivenJob):
+        return replace(job, scratch=True)
+    text, faults = read_text(job)
+    if faults:
+        raise JobError(str(job), faults)
+    return GivenJob(text, job.parent, str(job), scratch=True)
 
 
 def setting_texts(settings: Mapping[str, Any]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO
 
-MOST_BYTES, BLOCK = 1_000_000_000, 1 << 20
+MOST_BYTES, MOST_TEXT, BLOCK = 1_000_000_000, 100_000_000, 1 << 20
 
 
 def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
@@ -48,3 +48,17 @@ def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 1_000_000:,} MB", str(path))
     return content
+
+
+def read_text(path: Path) -> tuple[str, list[str]]:
+    """Returns the file's text, or why there is none."""
+    try:
+        return content_of(path, MOST_TEXT).decode("utf-8-sig"), []
+    except UnicodeDecodeError as error:
+        return "", [f"the file is not UTF-8 text (byte {error.start:,}); save it as UTF-8"]
+    except FileNotFoundError:
+        return "", ["there is no such file; check the path"]
+    except IsADirectoryError:
+        return "", ["this is a folder; give the job file inside it"]
+    except OSError as error:
+        return "", [f"the file cannot be read ({error.strerror})"]

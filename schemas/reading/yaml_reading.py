@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from pathlib import Path
 
 import yaml
 
 from schemas.errors.signals import UnreadableError
 from schemas.reading.faults import Loc, in_qid, in_tree, place
-from schemas.reading.regular_files import content_of
 
 # Bounded, because Python raises an error of its own for whole numbers of more than 4,300 digits.
 _WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,399}|[1-9][0-9]{0,2}(?:_[0-9]{3})+)")
@@ -24,22 +22,7 @@ _WORDS = {word: value for value, forms in ((True, "true True TRUE"), (False, "fa
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 _MOST_NODES = 1_000_000
-MOST_BYTES = 100_000_000
 _DATA_AS_WRITTEN: Loc = ("source", "null_values")
-
-
-def read_text(path: Path) -> tuple[str, list[str]]:
-    """Returns the file's text, or why there is none."""
-    try:
-        return content_of(path, MOST_BYTES).decode("utf-8-sig"), []
-    except UnicodeDecodeError as error:
-        return "", [f"the file is not UTF-8 text (byte {error.start:,}); save it as UTF-8"]
-    except FileNotFoundError:
-        return "", ["there is no such file; check the path"]
-    except IsADirectoryError:
-        return "", ["this is a folder; give the job file inside it"]
-    except OSError as error:
-        return "", [f"the file cannot be read ({error.strerror})"]
 
 
 def parse(text: str, at: Loc = ()) -> tuple[object, list[str]]:

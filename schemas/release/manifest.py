@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from operator import not_
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
@@ -135,10 +136,8 @@ class Manifest(BaseModel):
         format: Of the manifest; 1 is that of versions that did not say so.
         release: The release id, made of the digests of job and inputs, keyed with the secret of the work folder like every digest of them.
         name: The job's name.
-        job: Digest of the job, keyed.
-        inputs: Digest of the source files, keyed.
-        method: The algorithm.
-        privacy: What was promised.
+        job, inputs: Digests of the job and of the source files, keyed.
+        method, privacy: The algorithm, and what was promised.
         records: N, records of the source.
         released: Records in the data files.
         suppressed: Records that are dropped or masked.
@@ -148,8 +147,7 @@ class Manifest(BaseModel):
         node: Level of each QID in job order; null for local recoding.
         levels: Level by QID.
         tops: Last level, ``*``, by QID; empty for local recoding.
-        loss: Losses by name.
-        ncp: Normalised certainty penalty by QID.
+        loss, ncp: Losses by name, and normalised certainty penalty by QID.
         risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
             counted. Suppressed records are stated in it, never averaged in. Where persons are named, sizes, means, shares and
             ``records`` are of them, once for each of their classes.
@@ -171,7 +169,7 @@ class Manifest(BaseModel):
         sources: The source's files by digest, keyed.
         hierarchies: Digest of each QID's hierarchy, keyed, in job order.
         increment: What became of the source since the last release, and what of it had been counted before.
-        overlaps: Other releases that are made of some of the same files, newest first; ``unmeasured_overlaps`` counts the others.
+        overlaps: Releases of some of the same records, newest first (null: not looked for); ``unmeasured_overlaps`` counts others.
         evolved: By column that files of the source write differently, what was made of it.
         remainder: What became of the records that fail at ``node``, with rounds or ``treatment: cell``; else null: they are suppressed.
         persons: Of jobs that name them; null where every record counts as a person of its own.
@@ -184,6 +182,7 @@ class Manifest(BaseModel):
             it looks like that may tell who people are.
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.
+        unread: Quasi-identifiers whose labels the recount cannot read, so that they were not held against the source; left out where none.
         one_value: By sensitive column, the classes of the data files in which nobody has another value than the others, as recounted.
         population: Risk in the population that the job names; null where it names none.
         policy: SHA-256 of the policy that the job was held against; null where the run had none.
@@ -234,7 +233,7 @@ class Manifest(BaseModel):
     sources: tuple[SourceDigest, ...] = ()
     hierarchies: dict[str, str] = {}
     increment: Increment | None = None
-    overlaps: tuple[Overlap, ...] = ()
+    overlaps: tuple[Overlap, ...] | None = ()
     unmeasured_overlaps: int = 0
     evolved: dict[str, str] = {}
     replay_of: str | None = None
@@ -247,6 +246,7 @@ class Manifest(BaseModel):
     passthrough: dict[str, PassedColumn] = {}
     one_value: dict[str, OneValue] = {}
     population: PopulationRisk | None = None
+    unread: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
     endpoints: dict[str, Literal["observed", "shared"]] = {}
     created: str | None = None
     source_name: str | None = None

@@ -31,6 +31,7 @@ from schemas.job.objectives import OBJECTIVES
 from schemas.tables import histogram_schema
 from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.coding import Coding, load_coding
+from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.visits import People
 from tasks.lattice.levels import searched
@@ -228,8 +229,9 @@ def _make(job: Job, coding: Coding, published: Published, searched: Searched, k:
     first, parts, people = searched
     # The limit is taken of these records alone: a chunk that is anonymised alone cannot borrow from another.
     sought = Sought(KAnonymity(k), first.records, k, people)
-    found = examine(job, coding, sought, first, parts, store)
-    histogram = below(job, coding, found, first, parts, store) if found else first
+    chunks = ChunkSums(parts, store)
+    found = examine(job, coding, sought, first, chunks)
+    histogram = below(job, coding, found, first, chunks) if found else first
     optimum, classes = _optimum(coding, published, histogram, sought, found)
     words = len(published.packing.words)
     return OptimumArtifacts(

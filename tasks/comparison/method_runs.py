@@ -79,7 +79,8 @@ class Asked:
         # Settings are read as YAML, of which JSON is a part: a folder with a colon or a quote in its name stays one text.
         folders = (f"{key}={json.dumps(str(scratch / key), ensure_ascii=False)}" for key in ("work", "target"))
         # Ours come last, because of two settings of one key the later one stays.
-        return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", *folders)
+        # What is counted and removed is held against no earlier release, which a job may insist on.
+        return (*self.settings, *other, *dropped, f"privacy.k={k}", "artifacts=keep", "overlaps=warn", *folders)
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
 def _run(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
     options = [option for setting in settings for option in ("--set", setting)]
     # -P: a folder of the user's that is called flows would be taken for ours.
-    command = [sys.executable, "-P", "-m", "flows.cli", "run", str(job_file), "--direct", "--json", *options]
+    command = [sys.executable, "-P", "-m", "flows.cli", "run", str(job_file), "--scratch", "--direct", "--json", *options]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     # Into files: a pipe that nobody empties while its process is waited for would stop the process once it is full.
     printed, said = scratch / "printed", scratch / "said"

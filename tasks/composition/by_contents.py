@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from core.composition.contents import Likeness
 from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joint_classes_sql, likeness_sql
 from schemas.errors.signals import UnmeasuredError
+from schemas.job.job import Job
+from tasks.composition.answers import Figures, answered, as_answer
 from tasks.composition.earlier import Earlier
 from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import read_entry
@@ -24,7 +27,25 @@ from tasks.writing.members import Part
 _PERSONS = np.uint64(1) << np.uint64(63)
 
 
-def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mapping[str, int | str] | None:
+class Compared(NamedTuple):
+    """Two releases by what is kept of their records.
+
+    Attributes:
+        mine: The records of this release with their classes, in parts.
+        theirs: Those of the other.
+        by_contents: Whether records are known by what they hold.
+        by_persons: Whether both name persons by the same columns.
+        k: Fewest records, or persons where the job names them, that are safe.
+    """
+
+    mine: tuple[Part, ...]
+    theirs: tuple[Part, ...]
+    by_contents: bool
+    by_persons: bool
+    k: int
+
+
+def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
     """Returns how many records both have, either has alone, and how many of each are at risk, by field of the overlap.
 
     Args:
@@ -39,23 +60,46 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Mappin
         UnmeasuredError: what was kept of either is gone or not enough.
         SkaldError: whatever a step raises.
     """
-    job = known.run.job
-    store = Store(earlier.work / "artifacts") if earlier.work and earlier.work != Path(job.work_place) else known.run.store
+    run = known.run
+    apart = bool(earlier.work) and earlier.work != Path(run.job.work_place)
+    store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
     theirs = _kept(earlier, store)
     mine = known.parts(earlier.known_by or known.columns)
     if not mine:
         raise UnmeasuredError("the classes here were made fragment by fragment, and its records are known by other columns")
-    by_file = earlier.known_by and not any(part.in_fragment for part in (*mine, *theirs))
-    files = _digests(mine) & _digests(theirs) if by_file else set()
+    compared = Compared(tuple(mine), tuple(theirs), bool(earlier.known_by), earlier.persons, k)
+    return answered(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
+
+
+@as_answer
+def compare_by_contents(job: Job, compared: Compared, mine: Store, theirs: Store, spill: Path) -> Figures | None:
+    """Counts the records of two releases by their classes in both.
+
+    Args:
+        job: Names persons, and gives memory and threads.
+        compared: The releases.
+        mine: Has what is kept of this one.
+        theirs: Has what is kept of the other.
+        spill: Folder for what does not fit into memory.
+
+    Returns:
+        As ``figures_by_contents``.
+
+    Raises:
+        UnmeasuredError: as there.
+        StorageError: what is kept of this release is gone, or the disk is full.
+    """
+    by_file = compared.by_contents and not any(part.in_fragment for part in (*compared.mine, *compared.theirs))
+    files = _digests(compared.mine) & _digests(compared.theirs) if by_file else set()
     persons = bool(job.columns.person)
-    with connect(job, known.run.spill, last=True) as database:
+    with connect(job, spill, last=True) as database:
         try:
-            _load(database, MINE, mine, files, known.run.store, persons=persons)
-            _load_theirs(database, theirs, files, store, persons=persons)
-            identity = _identity(database, earlier)
+            _load(database, MINE, compared.mine, files, mine, persons=persons)
+            _load_theirs(database, compared.theirs, files, theirs, persons=persons)
+            identity = _identity(database, compared)
             if not files and not any(identity):
                 return None
-            found = database.execute(joint_classes_sql(k, identity, persons=persons)).fetchall()
+            found = database.execute(joint_classes_sql(compared.k, identity, persons=persons)).fetchall()
         except duckdb.OutOfMemoryException:
             # The release itself is sound; only what it tells together with another one is not known then.
             raise UnmeasuredError("both side by side take more than the job's memory") from None
@@ -131,8 +175,8 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
     yield known.append_column("class", classes["class"])
 
 
-def _identity(database: duckdb.DuckDBPyConnection, earlier: Earlier) -> Identity:
+def _identity(database: duckdb.DuckDBPyConnection, compared: Compared) -> Identity:
     """Tells by what records of the two are the same ones, beyond those of files that both have."""
     [alike] = database.execute(likeness_sql()).fetchall()
     [[common]] = database.execute(common_persons_sql()).fetchall()
-    return Identity(contents=bool(earlier.known_by) and Likeness(*alike).is_shared, persons=earlier.persons and common > 0)
+    return Identity(contents=compared.by_contents and Likeness(*alike).is_shared, persons=compared.by_persons and common > 0)

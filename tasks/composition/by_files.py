@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,17 +15,19 @@ from core.hierarchies.hierarchy import build_hierarchy
 from core.recoding.recoding import Recoding
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.digest import hierarchies_of
+from schemas.job.job import Job
 from schemas.release.increments import Overlap
+from tasks.composition.answers import Figures, answered, as_answer
 from tasks.composition.ledger import Entry, Recoded, read_entry
-from tasks.counting.chunk_cells import bundled_cells
+from tasks.counting.chunk_cells import ChunkCells, bundled_cells
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import axis_names, chunk_key
 from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
-from tasks.lattice.kept_recodings import read_recoding_of
+from tasks.lattice.kept_recodings import RecodingArtifacts, read_recoding_of
 from tasks.source.chunks import Chunk, Source
-from tasks.store.store import Artifact
+from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
 BYTES_PER_CELL = 64
@@ -46,7 +48,21 @@ class Seen(NamedTuple):
         return [[of.groups[level] for of, level in zip(self.coding.hierarchies, stage.node, strict=True)] for stage in stages]
 
 
-def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Mapping[str, int | str]:
+class Ours(NamedTuple):
+    """What this run has of its source.
+
+    Attributes:
+        job: Its job.
+        recoded: Domain table and recoding of the source's cells.
+        source: The source.
+    """
+
+    job: Job
+    recoded: tuple[Artifact, RecodingArtifacts]
+    source: Source
+
+
+def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Figures | None:
     """Returns how many records are at risk, by field, from the counts of the chunks' files.
 
     Raises:
@@ -54,33 +70,60 @@ def figures_by_files(run: Run, source: Source, overlap: Overlap) -> Mapping[str,
         HierarchyError: a hierarchy does not fit its column.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
+        WithdrawnError: the run ended meanwhile.
+        SkaldError: whatever a step raises.
     """
-    entry, recoded = _comparable(run, overlap.release)
+    entry = _comparable(run, overlap.release)
     # Runs that keep none were told apart above.
     assert run.recoded is not None
-    coding = load_coding(run.job, run.recoded[0], run.store)
-    now = Seen(coding, read_recoding_of(coding, run.recoded[1], run.job.intervals, run.store))
-    then = _seen(run, entry, recoded)
+    return answered(run, compare_by_files, Ours(run.job, run.recoded, source), entry, overlap, run.store)
+
+
+@as_answer
+def compare_by_files(ours: Ours, entry: Entry, overlap: Overlap, store: Store) -> Figures:
+    """Counts the records at risk from the histograms of chunks, as ``figures_by_files`` returns them.
+
+    Args:
+        ours: What this run has.
+        entry: What is kept of the earlier release.
+        overlap: The two releases.
+        store: Has the histograms.
+
+    Raises:
+        UnmeasuredError: it cannot be told so.
+        HierarchyError: a hierarchy does not fit its column.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+    """
+    job, (domain, recoding), source = ours
+    assert entry.recoded is not None
+    coding = load_coding(job, domain, store)
+    now = Seen(coding, read_recoding_of(coding, recoding, job.intervals, store))
+    then = _seen(job, entry, entry.recoded, store)
     theirs = {digest for _, digest, _ in entry.files}
-    parts = _parts(run, source)
+    parts = _parts(job, source, store)
     # Files share chunks in a way that keeps those together which releases have in common; what was kept of that may be gone.
     if any(chunk.digests & theirs and chunk.digests - theirs for chunk, _ in parts):
         raise UnmeasuredError("files of both were counted together with others")
+
+    def risk(coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], less: Sequence[Artifact] = ()) -> int:
+        return _at_risk(coding, releases, bundled_cells(coding, [*parts, *less], store), len(parts), job.memory, overlap.k)
+
     figures: dict[str, int | str] = {
-        "shared_at_risk": _at_risk(run, coding, [now, then], [part for chunk, part in parts if chunk.digests & theirs], (), overlap.k),
-        "added_at_risk": _at_risk(run, coding, [now], [part for chunk, part in parts if not chunk.digests & theirs], (), overlap.k),
+        "shared_at_risk": risk(coding, [now, then], [part for chunk, part in parts if chunk.digests & theirs]),
+        "added_at_risk": risk(coding, [now], [part for chunk, part in parts if not chunk.digests & theirs]),
     }
     if not overlap.removed:
         figures["removed_at_risk"] = 0
     else:
         try:
-            figures["removed_at_risk"] = _at_risk(run, then.coding, [then], *_left(run, entry, parts), overlap.k)
+            figures["removed_at_risk"] = risk(then.coding, [then], *_left(job, entry, parts, store))
         except UnmeasuredError as reason:
             figures["unmeasured"] = str(reason)
     return figures
 
 
-def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
+def _comparable(run: Run, release: str) -> Entry:
     """Returns what is kept of an earlier release, if its classes can be compared with those of this run."""
     if run.recoded is None:
         raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
@@ -98,30 +141,30 @@ def _comparable(run: Run, release: str) -> tuple[Entry, Recoded]:
     recoding = entry.recoded.recoding
     if not all(run.store.whole(artifact) for artifact in (entry.recoded.domain, *artifacts_of(recoding))):
         raise UnmeasuredError("its artefacts are gone")
-    return entry, entry.recoded
+    return entry
 
 
-def _seen(run: Run, entry: Entry, recoded: Recoded) -> Seen:
+def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> Seen:
     """Reads the recoding of an earlier release, whose hierarchies are those of the job."""
-    domains = read_domains(read_table(run.store, recoded.domain), entry.names)
-    qids = run.job.columns.quasi_identifiers
-    hierarchies = [build_hierarchy(qid, domain, run.job.folder) for qid, domain in zip(qids, domains, strict=False)]
+    domains = read_domains(read_table(store, recoded.domain), entry.names)
+    qids = job.columns.quasi_identifiers
+    hierarchies = [build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=False)]
     coding = Coding(domains[: len(qids)], tuple(hierarchies), (recoded.domain.sha256, ""), domains[len(qids) :])
-    return Seen(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, run.store))
+    return Seen(coding, read_recoding_of(coding, recoded.recoding, recoded.intervals, store))
 
 
-def _parts(run: Run, source: Source) -> Parts:
+def _parts(job: Job, source: Source, store: Store) -> Parts:
     """Returns the source's chunks with their histograms."""
-    found = [(chunk, run.store.find(OF_CHUNK, chunk_key(run.job, chunk.key))) for chunk in source.chunks]
+    found = [(chunk, store.find(OF_CHUNK, chunk_key(job, chunk.key))) for chunk in source.chunks]
     parts = [(chunk, part) for chunk, part in found if part is not None]
     if len(parts) < len(found):
         raise UnmeasuredError("the combinations of its chunks were not counted")
     return parts
 
 
-def _left(run: Run, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Artifact]]:
+def _left(job: Job, entry: Entry, now: Parts, store: Store) -> tuple[list[Artifact], list[Artifact]]:
     """Returns the histograms of the chunks that the earlier release had files of which are gone, and those of their files that are not."""
-    if list(entry.names) != axis_names(run.job):
+    if list(entry.names) != axis_names(job):
         raise UnmeasuredError("they were counted with other sensitive columns")
     here = {digest for chunk, _ in now for digest in chunk.digests}
     found, stayed = [], []
@@ -129,7 +172,7 @@ def _left(run: Run, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Arti
         digests = {str(piece[0]) for piece in chunk}
         if digests <= here:
             continue
-        found.append(run.store.find(OF_CHUNK, chunk_key(run.job, chunk)))
+        found.append(store.find(OF_CHUNK, chunk_key(job, chunk)))
         # Files of equal content have equal histograms.
         kept = {mine.key: (mine.digests, part) for mine, part in now if mine.digests <= digests}
         if digests & here != {digest for mine, _ in kept.values() for digest in mine}:
@@ -141,24 +184,24 @@ def _left(run: Run, entry: Entry, now: Parts) -> tuple[list[Artifact], list[Arti
     return parts, stayed
 
 
-def _at_risk(run: Run, coding: Coding, releases: Sequence[Seen], parts: Sequence[Artifact], less: Sequence[Artifact], k: int) -> int:
+def _at_risk(coding: Coding, releases: Sequence[Seen], cells: Iterable[ChunkCells], added: int, memory: int, k: int) -> int:
     """Returns how many records of chunks, in a coding that knows their values, share their classes in all releases with fewer than k.
 
     Args:
-        run: The run.
         coding: Knows the values.
         releases: How each sees records.
-        parts: Histograms of the chunks.
-        less: Of records of these that are not asked for.
+        cells: Of the chunks' histograms, first those that are added up, then those of records of these that are not asked for.
+        added: How many the first are.
+        memory: Bytes of the job.
         k: Fewest records that are safe.
     """
     maps = [groups for release in releases for groups in _maps(coding, release)]
-    joint = Joint(maps, [domain.size for domain in coding.sensitive], run.job.memory // BYTES_PER_CELL)
-    for number, (bundles, codes, counts) in enumerate(bundled_cells(coding, [*parts, *less], run.store)):
+    joint = Joint(maps, [domain.size for domain in coding.sensitive], memory // BYTES_PER_CELL)
+    for number, (bundles, codes, counts) in enumerate(cells):
         if not joint.fits:
             break
         # Counts add up, so that what is left of a chunk without some of its records is a difference.
-        joint.add(bundles, codes, counts if number < len(parts) else -counts)
+        joint.add(bundles, codes, counts if number < added else -counts)
     if not joint.fits:
         raise UnmeasuredError("together they tell more combinations apart than the job's memory holds")
     return at_risk(*joint.classes([release.recoding.stages for release in releases]), k)

@@ -146,6 +146,8 @@ def _of_manifests(job: Job, source: Source, kinds: Mapping[str, str], known: set
         try:
             manifest = read_manifest(folder)
         except StorageError:
+            # What cannot be read may be of any records.
+            yield Earlier(folder.name if _ID.fullmatch(folder.name) else "unknown", job.privacy.k, untold="its manifest cannot be read")
             continue
         if manifest and manifest.release not in known and (earlier := _of_manifest(manifest, mine, secrets, kinds)):
             yield earlier

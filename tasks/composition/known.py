@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-import pyarrow.parquet as pq
-
-from core.composition.contents import Sketch, kind_of
-from core.persons.digests import NOBODY
-from tasks.composition.registry import Sketches, is_scratch
-from tasks.counting.contents import known_by
-from tasks.counting.phases import tell_contents
+from core.composition.contents import kind_of
+from tasks.counting.contents import NOTHING_KNOWN, Sketches, known_by, read_sketches
+from tasks.counting.phases import sketch_contents, tell_contents
 from tasks.engine.runs import Run
 from tasks.source.chunks import Source
-from tasks.store.store import Artifact, Store
+from tasks.store.store import Artifact
 from tasks.writing.members import Part
 
 Columns = tuple[tuple[str, str], ...]
@@ -61,7 +56,7 @@ class KnownRecords:
         Raises:
             SkaldError: whatever a step raises.
         """
-        if not is_scratch(self.run.job):
+        if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
     def contents(self, columns: Columns) -> list[Artifact]:
@@ -81,8 +76,10 @@ class KnownRecords:
             SkaldError: whatever a step raises.
         """
         if columns not in self._sketches:
-            found = [_sketches(self.run.store, part) for part in self.contents(columns)]
-            self._sketches[columns] = Sketches(*(Sketch.of_all(parts) for parts in zip(*found, strict=True)))
+            found = NOTHING_KNOWN
+            for part in sketch_contents(self.run, self.contents(columns)):
+                found = Sketches.of_all([found, read_sketches(part, self.run.store, found)])
+            self._sketches[columns] = found
         return self._sketches[columns]
 
     def parts(self, columns: Columns) -> Sequence[Part]:
@@ -95,9 +92,3 @@ class KnownRecords:
         if any(part.in_fragment for part in members):
             return members if columns == self.columns else ()
         return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(columns), strict=True)]
-
-
-def _sketches(store: Store, part: Artifact) -> Sketches:
-    table = pq.read_table(store.path(part))
-    persons = table["person"].to_numpy() if "person" in table.column_names else np.empty(0, np.uint64)
-    return Sketches(Sketch.of(table["content"].to_numpy()), Sketch.of(persons[persons != NOBODY]))

@@ -23,19 +23,23 @@ MOST_RECORDS = 100_000_000
 """Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 to 1 CPU s per million."""
 
 
-def overlaps_of(known: KnownRecords, release: str, registry: Registry) -> dict[str, Any]:
+def overlaps_of(known: KnownRecords, release: str, registry: Registry | None) -> dict[str, Any]:
     """Returns what the manifest says of other releases, by field.
 
     Args:
         known: The records of the source.
         release: The id of the release.
-        registry: Where the releases of the folder's jobs are known.
+        registry: Where the releases of the folder's jobs are known; None where none is open, so that none is looked for.
 
     Raises:
         OverlapError: one tells more together with this one, or cannot be compared, and the job says to refuse that.
         SkaldError: whatever a step raises.
     """
     job, source = known.run.job, known.source
+    if registry is None:
+        if job.overlaps == "refuse":
+            raise OverlapError.not_looked_for()
+        return {"overlaps": None}
     refuse, replayed = job.overlaps == "refuse", job.replay.name if job.replay else None
     # What was replayed comes first: it is what readers will lay beside this one.
     earlier = sorted(earlier_releases(known, release, registry), key=lambda one: one.release != replayed)
@@ -66,6 +70,8 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     try:
         figures = figures_by_contents(known, earlier, overlap.k)
     except UnmeasuredError as reason:
+        # Its sketch has nothing in common with this one's. Else a job that runs every night on other people would be warned of, or refused
+        # for, each release that is older than what is kept.
         return None if earlier.doubtful else overlap.model_copy(update={"unmeasured": str(reason)})
     return None if figures is None else overlap.model_copy(update=figures)
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -26,11 +25,11 @@ from schemas.errors.base import StorageError
 from schemas.errors.folders import FolderError
 from schemas.errors.secret import SecretError
 from schemas.job.job import Job
+from tasks.counting.contents import Sketches
 from tasks.source.chunks import Source
 from tasks.store.files import file_digest, locked, private_folder, write_whole
 from tasks.store.sealed import seal, unsealed
 from tasks.store.secret import Secret, made_secret
-from tasks.store.work_folder import MARK
 
 FOLDER, IN_WORK = ".releases", "registry"
 LOCK, KEY = "lock", "key"
@@ -85,13 +84,6 @@ class Registered(BaseModel):
     def is_there(self) -> bool:
         """Whether it is in its target, as far as that can be seen here."""
         return not self.place or Path(self.place, self.release).is_dir()
-
-
-class Sketches(NamedTuple):
-    """What a source is known by: a sketch of what its records hold, and one of its persons, empty where none are named."""
-
-    records: Sketch
-    persons: Sketch
 
 
 @dataclass(frozen=True)
@@ -205,7 +197,7 @@ def open_registry(job: Job) -> Iterator[Registry | None]:
     Raises:
         StorageError: it cannot be read or written, or lies behind a link.
     """
-    if is_scratch(job):
+    if job.is_scratch:
         yield None
         return
     folder = _folder(job)
@@ -217,11 +209,6 @@ def open_registry(job: Job) -> Iterator[Registry | None]:
             (folder / KEY).unlink(missing_ok=True)
             secret = made_secret(folder / KEY)
         yield Registry(folder, secret)
-
-
-def is_scratch(job: Job) -> bool:
-    """Tells whether a release is made inside a work folder, as a comparison of methods makes them: it is counted and removed again."""
-    return job.target_address is None and any((parent / MARK).is_file() for parent in job.target_path.parents)
 
 
 def _folder(job: Job) -> Path:

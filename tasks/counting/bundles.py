@@ -13,6 +13,7 @@ from core.columns.domains import merge_domains
 from core.columns.node import Node
 from schemas.job.job import Job
 from schemas.tables import chunk_domain_types
+from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.domains import axis_types, value_columns
 from tasks.counting.histograms import bundle_histograms, fingerprints
@@ -35,7 +36,7 @@ def bundled_domains(run: Run, source: Source, parts: Sequence[Artifact]) -> Sequ
     Raises:
         SkaldError: whatever a step raises.
     """
-    return _bundled(run, "bundle domains", add_domains, parts, domains_key, run.job, source.columns, run.store)
+    return bundled(run, "bundle domains", add_domains, parts, domains_key, run.job, source.columns, run.store)
 
 
 def bundled_histograms(run: Run, domain: Artifact, coding: Coding, root: Node, parts: Sequence[Artifact]) -> Sequence[Artifact]:
@@ -55,18 +56,33 @@ def bundled_histograms(run: Run, domain: Artifact, coding: Coding, root: Node, p
     def key(bundle: Sequence[Artifact]) -> Key:
         return STEP.key(coding.key, root, fingerprints(bundle))
 
-    return _bundled(run, "bundle histograms", add_at_root, parts, key, run.job, domain, root, run.store)
+    return bundled(run, "bundle histograms", add_at_root, parts, key, run.job, domain, root, run.store, raw=OF_CHUNK)
 
 
-def _bundled(
+def bundled(
     run: Run,
     phase: str,
     function: Callable[..., Artifact],
     parts: Sequence[Artifact],
     key: Callable[[Sequence[Artifact]], Key],
     *given: object,
+    raw: str | None = None,
 ) -> Sequence[Artifact]:
-    while workers_elsewhere() and len(parts) > FAN:
+    """Merges tables of chunks until there are few; those that are there where no cluster would do it.
+
+    Args:
+        run: The run.
+        phase: Names the step.
+        function: Called as ``function(*given, key, bundle)``; merges some tables into one.
+        parts: The tables, of chunks or bundles.
+        key: Returns the key of a bundle.
+        *given: What every call gets.
+        raw: The step of tables that are merged however few there are, because they hold what the flow does not read.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    while workers_elsewhere() and (len(parts) > FAN or (raw and parts and parts[0].step == raw)):
         bundles = [parts[first : first + FAN] for first in range(0, len(parts), FAN)]
         calls = [
             Call(key(bundle), f"{phase} {number} of {len(bundles)}", (*given, key(bundle), bundle), elsewhere=True)

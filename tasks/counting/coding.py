@@ -9,11 +9,11 @@ from threading import Lock
 
 import pyarrow as pa
 
-from core.columns.coding import Coder, Packing, Words
+from core.columns.coding import Coder, Codes, Packing, Words
 from core.columns.domains import Domain, read_domains
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
-from core.histograms.rollups import packing_of
+from core.histograms.cells import packing_of
 from core.privacy.class_tables import unchanged
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
@@ -74,6 +74,10 @@ class CellCoder:
         coders = [Coder(domain, axis.groups[level]) for domain, axis, level in zip(domains, axes, node, strict=True)]
         return cls(packing_of(node, axes), tuple(coders))
 
+    def codes(self, columns: Sequence[pa.Array]) -> list[Codes]:
+        """Returns the group of each record in each column, arrays of shape (n,); arguments and what is raised as of ``cells``."""
+        return [coder.code(column) for coder, column in zip(self.coders, columns, strict=True)]
+
     def cells(self, columns: Sequence[pa.Array]) -> Words:
         """Returns the cell of each record.
 
@@ -83,7 +87,7 @@ class CellCoder:
         Raises:
             LookupError: a value is not in its domain.
         """
-        return self.packing.pack([coder.code(column) for coder, column in zip(self.coders, columns, strict=True)])
+        return self.packing.pack(self.codes(columns))
 
 
 _loaded: dict[tuple[str, str], Coding] = {}

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from core.composition.contents import contents_of
-from core.persons.digests import digests_of
+from core.composition.contents import Sketch, contents_of
+from core.persons.digests import NOBODY, digests_of
 from schemas.job.job import Job
 from tasks.counting.chunk_people import person_key
 from tasks.source.chunks import Chunk
@@ -19,6 +21,23 @@ from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("contents", __name__)
+SKETCHED = Step("sketches", __name__)
+
+
+class Sketches(NamedTuple):
+    """What a source is known by: a sketch of what its records hold, and one of its persons, empty where none are named."""
+
+    records: Sketch
+    persons: Sketch
+
+    @classmethod
+    def of_all(cls, sketches: Iterable[Sketches]) -> Sketches:
+        """Returns the sketches of several sources together, whatever their order."""
+        return cls(*(Sketch.of_all(parts) for parts in zip(*sketches, strict=True)))
+
+
+_NONE = np.empty(0, np.uint64)
+NOTHING_KNOWN = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
 
 
 def known_by(job: Job) -> list[str]:
@@ -35,8 +54,18 @@ def contents_key(job: Job, columns: pa.Schema, names: Sequence[str], chunk: Chun
     return STEP.key(chunk.key, list(names), person_key(job, columns))
 
 
-def keep_contents(job: Job, columns: pa.Schema, names: Sequence[str], chunk: Chunk, store: Store) -> Artifact:
+def keep_contents(
+    job: Job, columns: pa.Schema, names: Sequence[str], chunk: Chunk, store: Store, held: Iterable[pa.RecordBatch] | None = None
+) -> Artifact:
     """Keeps the digest of what each record of a chunk holds in some columns and, where the job names persons, of whose it is.
+
+    Args:
+        job: The job.
+        columns: Of the source.
+        names: Which columns.
+        chunk: What is read.
+        store: Gets the digests.
+        held: Its rows with these columns, where they are at hand and the job names no person.
 
     Raises:
         SourceError: the file changed since it was digested, or cannot be read to its end.
@@ -44,15 +73,21 @@ def keep_contents(job: Job, columns: pa.Schema, names: Sequence[str], chunk: Chu
     """
 
     def write(path: Path) -> int:
-        table = contents_table(job, names, chunk)
+        table = contents_table(job, names, chunk, held)
         pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
         return len(table)
 
     return store.make("contents", contents_key(job, columns, names, chunk), ".parquet", write)
 
 
-def contents_table(job: Job, names: Sequence[str], chunk: Chunk) -> pa.Table:
+def contents_table(job: Job, names: Sequence[str], chunk: Chunk, held: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
     """Returns ``content`` and, where the job names persons, ``person`` of each record of a chunk, in their order.
+
+    Args:
+        job: Names the persons.
+        names: By which columns records are known.
+        chunk: What is read.
+        held: As for ``keep_contents``.
 
     Raises:
         SourceError: the file changed since it was digested, or cannot be read to its end.
@@ -60,9 +95,56 @@ def contents_table(job: Job, names: Sequence[str], chunk: Chunk) -> pa.Table:
     """
     person = job.columns.person
     found, whose = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
-    for batch in read_chunk(chunk, [*names, *(name for name in person if name not in names)], plain=person):
+    read = read_chunk(chunk, [*names, *(name for name in person if name not in names)], plain=person) if held is None else held
+    for batch in read:
         found.append(contents_of([batch.column(name) for name in names], batch.num_rows))
         if person:
             whose.append(digests_of([batch.column(name) for name in person], batch.num_rows))
     columns = {"content": np.concatenate(found)}
     return pa.table(columns | ({"person": np.concatenate(whose)} if person else {}))
+
+
+def sketches_key(parts: Sequence[Artifact]) -> Key:
+    """Returns the key of the sketches of some chunks' records."""
+    return SKETCHED.key([part.sha256 for part in parts])
+
+
+def add_sketches(store: Store, key: Key, parts: Sequence[Artifact]) -> Artifact:
+    """Makes sketches of what the records of some chunks hold, or of sketches that are made already.
+
+    Raises:
+        StorageError: an artefact is gone, or the disk is full.
+    """
+
+    def write(path: Path) -> int:
+        made = NOTHING_KNOWN
+        for part in parts:
+            made = Sketches.of_all([made, read_sketches(part, store, made)])
+        sizes = [len(one.digests) for one in made]
+        table = pa.table({name: np.concatenate([getattr(one, name) for one in made]) for name in ("digests", "counts")})
+        said = {"sizes": json.dumps(sizes), "whole": json.dumps([one.whole for one in made])}
+        pq.write_table(table.replace_schema_metadata(said), path, compression="none", use_dictionary=False, write_statistics=False)
+        return len(table)
+
+    return store.make("bundles", key, ".parquet", write)
+
+
+def read_sketches(part: Artifact, store: Store, beside: Sketches) -> Sketches:
+    """Returns the sketches of what the records of a chunk hold, or those that were made of it.
+
+    Args:
+        part: What is read.
+        store: Has it.
+        beside: Those of others with which these are put together: what cannot be among the smallest of both may be left out.
+
+    Raises:
+        StorageError: it is gone.
+    """
+    table = pq.read_table(store.path(part))
+    if part.step == "contents":
+        persons = table["person"].to_numpy() if "person" in table.column_names else _NONE
+        return Sketches(Sketch.of(table["content"].to_numpy(), beside.records), Sketch.of(persons[persons != NOBODY], beside.persons))
+    size, whole = (json.loads(table.schema.metadata[name]) for name in (b"sizes", b"whole"))
+    digests, counts = (table[name].to_numpy() for name in ("digests", "counts"))
+    cut = size[0]
+    return Sketches(Sketch(digests[:cut], counts[:cut], whole[0]), Sketch(digests[cut:], counts[cut:], whole[1]))

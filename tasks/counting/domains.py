@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from core.columns.agreed_moments import agreed_moments
 from core.columns.column_types import working_type
 from core.columns.domains import DomainCounter, merge_domains, value_column
+from core.columns.places import as_dictionary
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
@@ -62,12 +63,17 @@ def chunk_key(job: Job, chunk: Sequence[PieceKey]) -> Key:
 class Held:
     """The rows of a chunk as they were read, for who needs them next: as long as they take few enough bytes, and else none of them.
 
+    Args:
+        most: How many bytes are few enough.
+        others: Columns that are read with those of ``axis_names``.
+
     Attributes:
-        batches: Of the columns of ``axis_names``; None where the chunk was not read, or was too large.
+        batches: Of the columns of ``axis_names``, then the others; None where the chunk was not read, or was too large.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, others: Sequence[str] = ()) -> None:
         self.batches: list[pa.RecordBatch] | None = None
+        self.others = others
         self._left = most
 
     def keep(self, batch: pa.RecordBatch) -> None:
@@ -101,9 +107,10 @@ def count_chunk_domains(job: Job, columns: pa.Schema, chunk: Chunk, store: Store
 
     def write(path: Path) -> int:
         counter = DomainCounter(types)
-        for number, batch in enumerate(read_chunk(chunk, names)):
-            if not number and not _as_promised(batch, types):
+        for number, read in enumerate(read_chunk(chunk, [*names, *(held.others if held else ())])):
+            if not number and not _as_promised(read, types):
                 raise SourceError.changed(chunk.name)
+            batch = pa.RecordBatch.from_arrays(list(map(as_dictionary, read.columns)), names=read.schema.names)
             counter.add(batch)
             if held:
                 held.keep(batch)
@@ -147,7 +154,7 @@ def merged_key(parts: Sequence[Artifact]) -> Key:
 def _as_promised(batch: pa.RecordBatch, types: Sequence[pa.DataType]) -> bool:
     """Tells whether the first rows of a chunk are of the types that the file's footer named; values are checked as domains."""
     kinds = (dtype.value_type if pa.types.is_dictionary(dtype) else dtype for dtype in batch.schema.types)
-    return [working_type(kind) for kind in kinds] == list(types)
+    return [working_type(kind) for kind in kinds][: len(types)] == list(types)
 
 
 def _check_moments(table: pa.Table, names: Sequence[str], types: Sequence[pa.DataType]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 from pydantic import BaseModel, ConfigDict
 
-from core.histograms.rollups import packing_of
+from core.histograms.cells import packing_of
 from core.privacy.risk import Figures
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import whole_files

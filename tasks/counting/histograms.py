@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from core.columns.node import Node
+from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
-from core.histograms.projections import Crowd, Projection, SparseProjection
-from core.histograms.rollups import packing_of
+from core.histograms.projections import Bundles, Crowd, Projection, SparseProjection
 from core.lattice.roots import BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -27,8 +30,22 @@ from tasks.store.tables import read_table, write_table
 STEP = Step("histogram", __name__)
 
 
+class Adds(Protocol):
+    """Adds cells up, to whatever it is."""
+
+    def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
+        """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
+
+
 def add_histograms(
-    job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path, bundles: Sequence[Artifact] = ()
+    job: Job,
+    domain: Artifact,
+    root: Node,
+    parts: Sequence[Artifact],
+    store: Store,
+    spill: Path,
+    bundles: Sequence[Artifact] = (),
+    beside: Sequence[Adds] = (),
 ) -> Artifact:
     """Sums the histograms of all chunks into the root histogram, ascending by cell.
 
@@ -40,6 +57,7 @@ def add_histograms(
         store: Gets the sum.
         spill: Folder for what does not fit into memory.
         bundles: The same at the root, some of them summed already; ``parts`` if they are not.
+        beside: What else gets the cells of ``parts`` where these are read one by one for a coarser root.
 
     Raises:
         HierarchyError: a hierarchy does not fit its column.
@@ -50,7 +68,7 @@ def add_histograms(
     if root != coding.finest and (bundles or parts)[0].step == OF_CHUNK:
         # A root was chosen because it fits; a node that is replayed, or that the job names, need not.
         most = job.memory // BYTES_PER_CELL if is_taken(job) else packing_of(root, coding.axes).product
-        return count_roots(coding, [root], parts, store, most)[0]
+        return count_roots(coding, [root], parts, store, most, beside)[0]
     key = histogram_key(coding, root, parts)
     return store.make("histogram", key, ".parquet", lambda path: _write_sum(job, coding, root, bundles or parts, store, spill, path))
 
@@ -108,7 +126,9 @@ def fingerprints(parts: Sequence[Artifact]) -> list[tuple[str, str]]:
     return sorted((part.key, part.sha256) for part in parts)
 
 
-def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store, most_cells: int) -> list[Artifact]:
+def count_roots(
+    coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact], store: Store, most_cells: int, beside: Sequence[Adds] = ()
+) -> list[Artifact]:
     """Adds the chunks' histograms at the finest node up to those of coarser roots, all in one pass.
 
     Args:
@@ -117,6 +137,7 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
         parts: Histograms at the finest node.
         store: Gets one histogram per root.
         most_cells: Most cells of an array with an entry per possible cell.
+        beside: What else gets the cells, if any are read.
 
     Raises:
         StorageError: artefacts are gone.
@@ -126,7 +147,7 @@ def count_roots(coding: Coding, roots: Sequence[Node], parts: Sequence[Artifact]
     sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
         for bundles, codes, counts in bundled_cells(coding, parts, store):
-            for projection in sums.values():
+            for projection in (*sums.values(), *beside):
                 projection.add(bundles, codes, counts)
     for root, projection in sums.items():
         summed = projection.result()

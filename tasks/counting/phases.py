@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import pyarrow as pa
 
@@ -11,11 +12,11 @@ from schemas.job.job import Job
 from schemas.release.repeats import RepeatedColumn
 from tasks.counting import chunk_histograms, chunk_people, contents, domains, endpoints, histograms, repeats
 from tasks.counting import source_sizes as risk
-from tasks.counting.bundles import bundled_domains, bundled_histograms
+from tasks.counting.bundles import bundled, bundled_domains, bundled_histograms
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups, run_step
+from tasks.engine.steps import map_groups, run_step, takes_wholes
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
@@ -25,33 +26,40 @@ SHARE_HELD = 8
 """Which part of the memory the rows of chunks may take between two looks at them, all that are worked on at a time together."""
 
 
-def count_domains(run: Run, source: Source, *, cells: bool = False) -> Artifacts:
+def count_domains(run: Run, source: Source, *, cells: bool = False, known: bool = False) -> Artifacts:
     """Phase 1: the domain tables of all chunks.
 
     Args:
         run: The run.
         source: Its chunks.
         cells: Whether their histograms are wanted next: those of chunks that are small enough to be held are counted without another look.
+        known: The same of what their records are known again by.
 
     Raises:
         SkaldError: whatever a step raises.
     """
+    names = contents.known_by(run.job) if known and not run.job.is_scratch else []
     # With persons, cells are counted together with their pairs.
-    most = run.job.task_memory // (SHARE_HELD * run.workers) if cells and not run.job.columns.person else 0
-    return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store, most)
+    most = run.job.task_memory // (SHARE_HELD * run.workers) if (cells or names) and not run.job.columns.person else 0
+    wanted = cells, names
+    return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store, most, *wanted)
 
 
 def _key_of(run: Run) -> Callable[[Chunk], Key]:
     return lambda chunk: domains.chunk_key(run.job, chunk.key)
 
 
-def _count_domains(job: Job, columns: pa.Schema, store: Store, most: int, chunks: Sequence[Chunk]) -> Artifacts:
-    made = []
+def _count_domains(
+    job: Job, columns: pa.Schema, store: Store, most: int, cells: bool, known: Sequence[str], chunks: Sequence[Chunk]
+) -> Artifacts:
+    made, others = [], [name for name in known if name not in domains.axis_names(job)]
     for chunk in chunks:
-        held = domains.Held(most)
+        held = domains.Held(most, others if most else ())
         made.append(domains.count_chunk_domains(job, columns, chunk, store, held))
-        if held.batches is not None:
+        if held.batches is not None and cells:
             chunk_histograms.count_histogram(job, columns, chunk, store, held.batches)
+        if held.batches is not None and known:
+            contents.keep_contents(job, columns, known, chunk, store, held.batches)
     return made
 
 
@@ -117,7 +125,9 @@ def find_repeats(run: Run, source: Source) -> dict[str, RepeatedColumn]:
     def key(chunk: Chunk) -> Key:
         return repeats.repeats_key(columns, chunk)
 
-    parts = map_groups(run, "repeats", _count_repeats, source.chunks, key, columns, run.store)
+    parts: Sequence[Artifact] = map_groups(run, "repeats", _count_repeats, source.chunks, key, columns, run.store)
+    merged = partial(repeats.bundle_key, columns)
+    parts = bundled(run, "bundle repeats", repeats.add_repeats, parts, merged, columns, run.store, raw="repeats")
     return repeats.repeated_columns(columns, parts, run.store)
 
 
@@ -142,6 +152,15 @@ def _keep_contents(job: Job, columns: pa.Schema, names: Sequence[str], store: St
     return [contents.keep_contents(job, columns, names, chunk, store) for chunk in chunks]
 
 
+def sketch_contents(run: Run, parts: Artifacts) -> Sequence[Artifact]:
+    """Returns what the sketches of records and persons are made of: bundles of sketches on a cluster, else all that the chunks hold.
+
+    Raises:
+        SkaldError: whatever a step raises.
+    """
+    return bundled(run, "sketch", contents.add_sketches, parts, contents.sketches_key, run.store, raw="contents")
+
+
 def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -> Artifact:
     """Phase 2: the root histogram of the whole source.
 
@@ -153,7 +172,9 @@ def merge_histograms(run: Run, domain: Artifact, root: Node, parts: Artifacts) -
     coding = load_coding(run.job, domain, run.store)
     key, bundles = histograms.histogram_key(coding, root, parts), bundled_histograms(run, domain, coding, root, parts)
     call = Call(key, "merge histograms", (run.job, domain, root, parts, run.store, run.spill, bundles))
-    return run_step(run, "histogram", histograms.add_histograms, call)
+    # Sizes of persons are counted of pairs, and those of the finest root of the sum.
+    alone = root == coding.finest or bool(run.job.columns.person)
+    return run_step(run, "histogram", histograms.add_histograms if alone else risk.add_histograms_and_sizes, call)
 
 
 def count_sizes(
@@ -172,5 +193,8 @@ def count_sizes(
     if not risk.is_counted(coding, root, parts, pairs):
         return None
     files = [histogram] if root == coding.finest and not pairs else parts
-    call = Call(risk.sizes_key(coding, files, pairs), "sizes", (run.job, domain, files, pairs, run.store, run.spill))
+    # The histogram of all chunks is the flow's to read; theirs, and pairs, are as many as there are records.
+    elsewhere = takes_wholes(run) and files != [histogram]
+    arguments = (run.job, domain, files, pairs, run.store, run.spill)
+    call = Call(risk.sizes_key(coding, files, pairs), "sizes", arguments, elsewhere=elsewhere, whole=True)
     return run_step(run, "sizes", risk.count_class_sizes, call)

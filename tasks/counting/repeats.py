@@ -99,16 +99,41 @@ def _read(table: pa.Table) -> list[Repeats]:
     return [Repeats(bits, values[of], counts[of], records, seen) for of, (bits, records, seen) in zip(mine, totals, strict=True)]
 
 
+def bundle_key(columns: Sequence[str], parts: Sequence[Artifact]) -> Key:
+    """Returns the key of what repeats in several chunks together."""
+    return STEP.key("bundle", [part.sha256 for part in parts], columns)
+
+
+def add_repeats(columns: Sequence[str], store: Store, key: Key, parts: Sequence[Artifact]) -> Artifact:
+    """Adds up what repeats in several chunks, or in bundles of them; the sum is no larger than one of them may be.
+
+    Raises:
+        StorageError: an artefact is gone, or the disk is full.
+    """
+
+    def write(path: Path) -> int:
+        table = _table(_together(columns, parts, store))
+        pq.write_table(table, path, compression="lz4", write_statistics=False)
+        return len(table)
+
+    return store.make("bundles", key, ".parquet", write)
+
+
+def _together(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -> list[Repeats]:
+    found = [NOTHING] * len(columns)
+    for part in parts:
+        found = [repeats_together(pair) for pair in zip(found, _read(pq.read_table(store.path(part))), strict=True)]
+    return found
+
+
 def repeated_columns(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -> dict[str, RepeatedColumn]:
     """Returns the columns whose values repeat, with how often.
 
     Args:
         columns: In the order in which they were counted.
-        parts: Of all chunks.
+        parts: Of all chunks, or of bundles of them.
         store: Has them.
     """
-    found = [NOTHING] * len(columns)
-    for part in parts:
-        found = [repeats_together(pair) for pair in zip(found, _read(pq.read_table(store.path(part))), strict=True)]
+    found = _together(columns, parts, store)
     told = {name: one for name, one in zip(columns, found, strict=True) if one.most > 1}
     return {name: RepeatedColumn(mean=one.mean, most=one.most, share=one.share) for name, one in told.items()}

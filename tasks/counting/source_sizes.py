@@ -16,12 +16,14 @@ from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import Words, single_word
 from core.columns.node import Node
+from core.histograms.combinations import BYTES_PER_ROW, Combinations
 from core.persons.visits import Visits
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from schemas.job.job import Job
-from tasks.counting.chunk_cells import whole_files
+from tasks.counting.chunk_cells import bundled_cells, whole_files
+from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.coding import Coding, load_coding
-from tasks.counting.histograms import fingerprints
+from tasks.counting.histograms import add_histograms, fingerprints
 from tasks.counting.person_sizes import combinations_of, persons_of_combinations, qids_of_words
 from tasks.store.database import connect, literal
 from tasks.store.keys import Key, Step
@@ -30,6 +32,9 @@ from tasks.store.store import Artifact, Store
 STEP = Step("sizes", __name__)
 MOST_ROWS = 30_000_000
 """Cells of all chunks together beyond which adding them up once more would cost too much of a run."""
+
+SHARE = 4
+"""Which part of the memory the cells of all chunks may take while combinations are counted."""
 
 
 class Sizes(BaseModel):
@@ -44,6 +49,12 @@ class Sizes(BaseModel):
     def of(cls, counts: NDArray[np.int64]) -> Self:
         """Counts combinations by their records or persons, given as an array of shape (combinations,); those of nobody are none."""
         sizes, classes = np.unique(counts[counts > 0], return_counts=True)
+        return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
+
+    @classmethod
+    def counted(cls, combinations: Combinations) -> Self:
+        """Takes what was added up over chunks."""
+        sizes, classes = combinations.sizes()
         return cls(sizes=tuple(sizes.tolist()), classes=tuple(classes.tolist()))
 
     @property
@@ -127,10 +138,60 @@ def count_class_sizes(
     return store.make("sizes", sizes_key(coding, files, pairs), ".json", write)
 
 
+def add_histograms_and_sizes(
+    job: Job, domain: Artifact, root: Node, parts: Sequence[Artifact], store: Store, spill: Path, bundles: Sequence[Artifact] = ()
+) -> Artifact:
+    """Sums the histograms of all chunks into the root histogram, and counts the sizes of classes before of the same reading.
+
+    Args:
+        job: Gives the memory.
+        domain: The domain table.
+        root: The root.
+        parts: Histograms at the finest node.
+        store: Gets the sum, and the sizes where the cells were read one by one for a coarser root and few enough to be held.
+        spill: Folder for what does not fit into memory.
+        bundles: As for ``add_histograms``.
+
+    Raises:
+        HierarchyError: a hierarchy does not fit its column.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: a table is not what its step promises.
+    """
+    coding = load_coding(job, domain, store)
+    wanted = is_counted(coding, root, parts) and store.find("sizes", sizes_key(coding, parts)) is None
+    # What workers of a cluster summed at the root tells nothing finer.
+    plain = (bundles or parts)[0].step == OF_CHUNK
+    combinations = _combinations(job, coding, parts) if wanted and plain else None
+    made = add_histograms(job, domain, root, parts, store, spill, bundles, [combinations] if combinations else [])
+    if combinations and combinations.rows:
+        _keep(Sizes.counted(combinations), sizes_key(coding, parts), store)
+    return made
+
+
+def _keep(found: Sizes, key: Key, store: Store) -> Artifact:
+    def write(path: Path) -> int:
+        path.write_text(found.model_dump_json())
+        return len(found.sizes)
+
+    return store.make("sizes", key, ".json", write)
+
+
+def _combinations(job: Job, coding: Coding, parts: Sequence[Artifact]) -> Combinations | None:
+    """Returns what adds the combinations of chunks up in memory; None where they are too many, or too wide."""
+    rows, qids = sum(part.rows for part in parts), len(coding.domains)
+    if rows * BYTES_PER_ROW > job.memory // SHARE or not Combinations.fit(coding.packing, qids, coding.records):
+        return None
+    return Combinations(coding.packing, qids, coding.records, rows)
+
+
 def _counted(job: Job, coding: Coding, files: Sequence[Artifact], store: Store, spill: Path) -> Sizes:
-    whole = whole_files(coding, files, store, spill / "sizes")
     # One histogram of QIDs alone has a row for each combination: nothing is left to add up.
     words = qid_words(coding) if len(files) > 1 or coding.sensitive else []
+    if words and (combinations := _combinations(job, coding, files)):
+        for bundles, codes, counts in bundled_cells(coding, files, store):
+            combinations.add(bundles, codes, counts)
+        return Sizes.counted(combinations)
+    whole = whole_files(coding, files, store, spill / "sizes")
     with connect(job, spill) as connection:
         rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
     return Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))

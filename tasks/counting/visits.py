@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from core.columns.node import Node
 from core.histograms import projections
+from core.histograms.cells import places_in
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import places_in
 from core.persons.pairs import Pairs, merge_pairs
 from core.persons.visits import Visits, share_of
 from tasks.counting.chunk_cells import bundled_cells, whole_cells

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from core.columns.thread_share import at_most
 from schemas.job.job import Job
 from tasks.store.keys import Key
 from tasks.store.store import Artifact
 
+Result = TypeVar("Result")
 PER_CORE = 4
 """Tasks that a core may have at a time; more only wait for one another."""
 CHUNK_SHARE = 8
@@ -33,8 +35,29 @@ def workers_of(job: Job, each: int) -> int:
         job: Gives ``threads`` and ``memory``.
         each: Bytes of records that a task holds.
     """
-    asked = min(job.threads or len(os.sched_getaffinity(0)), most_workers())
-    return max(min(asked, job.memory // (each + BESIDE)), 1)
+    return max(min(threads_of(job), job.memory // (each + BESIDE)), 1)
+
+
+def threads_of(job: Job) -> int:
+    """Returns how many threads a job may use: as many as it asks for, or as there are cores."""
+    return min(job.threads or len(os.sched_getaffinity(0)), most_workers())
+
+
+def sharing(function: Callable[..., Result], job: Job, abreast: int) -> Callable[..., Result]:
+    """Returns a step whose loops take its share of the job's threads and no more.
+
+    Args:
+        function: The step.
+        job: Gives ``threads``; as many as there are cores if it does not.
+        abreast: How many calls of steps are made at a time.
+    """
+    share = max(threads_of(job) // max(abreast, 1), 1)
+
+    def call(*arguments: Any) -> Result:
+        with at_most(share):
+            return function(*arguments)
+
+    return call
 
 
 FEWEST_TASKS, TASKS_PER_WORKER = 32, 4
@@ -52,13 +75,15 @@ class Call:
         label: Names it in Prefect's UI; no cell value, nothing secret.
         arguments: What the function gets.
         elsewhere: Whether a worker in another process may do it: the tasks of chunks. Merges and searches take the whole of the job's
-            memory and stay with the flow.
+            memory and stay with the flow, unless they read what is of records.
+        whole: Whether it is of all chunks for all that, and may take as long.
     """
 
     key: Key
     label: str
     arguments: tuple[Any, ...]
     elsewhere: bool = False
+    whole: bool = False
 
 
 def tasks_for(workers: int) -> int:

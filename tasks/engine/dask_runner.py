@@ -26,7 +26,7 @@ from prefect_dask.task_runners import DaskTaskRunner
 from schemas.errors.runners import RunnerError
 from tasks.engine.calls import MOST_TASKS
 from tasks.engine.remote.calls import Order, RemoteCalls, fulfil
-from tasks.engine.remote.desks import Desk, desk_of, let_go
+from tasks.engine.remote.desks import BucketDesk, Desk, desk_of, let_go
 from tasks.store.bucket_work import BucketWork
 from tasks.store.work_folder import FolderWork
 
@@ -78,7 +78,7 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         # Each task needs a thread to wait on, and one that waits costs next to nothing.
         super().__init__(max_workers=MOST_TASKS)
         self.dask: Any = dask  # its methods have no types
-        self._begun = False
+        self._desk: BucketDesk | None = None
 
     def duplicate(self) -> DaskThreadsTaskRunner:
         """Returns a runner for the same cluster."""
@@ -100,10 +100,10 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
 
     def _let_go(self) -> None:
         """Has the workers of a cluster that goes on remove what they have of this run's work."""
-        if self.dask.address and self._begun:
+        if self.dask.address and self._desk:
             # Whoever is gone has nothing any more, and no fault here may hide how the run ended.
             with suppress(Exception):
-                self.client.run(let_go, on_error="ignore")
+                self.client.run(let_go, self._desk, on_error="ignore")
 
     def calls(self, phase: str, work: FolderWork | BucketWork, spill: Path) -> DaskCalls:
         """Returns what makes the calls of one phase; the first one connects.
@@ -112,7 +112,10 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
             RunnerError: there is no cluster.
             StorageError: a folder cannot be made.
         """
-        return DaskCalls(self.client, self.dask.address or "this machine", phase, desk_of(work, spill, phase))
+        desk = desk_of(work, spill, phase)
+        # All phases of a run have the same one, where its work is in a bucket.
+        self._desk = desk if isinstance(desk, BucketDesk) else None
+        return DaskCalls(self.client, self.dask.address or "this machine", phase, desk)
 
     def count_workers(self) -> int:
         """Returns how many calls the cluster makes at a time, as it is now.
@@ -136,7 +139,6 @@ class DaskThreadsTaskRunner(ThreadPoolTaskRunner[Any]):
         _be_quiet()
         try:
             client: distributed.Client = self.dask.client
-            self._begun = True
         except Exception:
             # Refusals, timeouts and broken certificates come as many kinds of error, and mean the same to whoever reads of them.
             raise (RunnerError.unreachable(self.dask.address) if self.dask.address else RunnerError.not_started()) from None

@@ -93,7 +93,7 @@ def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
     events = RunEvents(job)
     events.began()
     try:
-        done = function(*arguments)
+        done = _in_turn(lambda: function(*arguments))
     except BaseException as error:
         # A panic in Polars is no Exception; what interrupts or cancels is none either.
         fault = isinstance(error, Exception) or type(error).__module__ == "pyo3_runtime"
@@ -101,6 +101,15 @@ def _told(job: Job, function: Callable[..., Any], *arguments: Any) -> Any:
         raise
     events.published(done.manifest, new=done.new)
     return done
+
+
+def _in_turn(call: Callable[[], Any]) -> Any:
+    """Makes a call; in a run of Prefect's that is a deployment's, once no other run holds the job's folder."""
+    if not in_flow_run():
+        return call()
+    from tasks.engine.prefect_flows import in_turn  # noqa: PLC0415
+
+    return in_turn(call)
 
 
 def in_flow_run() -> bool:

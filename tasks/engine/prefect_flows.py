@@ -41,7 +41,7 @@ def job_flow(function: Callable[..., Any]) -> Flow[[RunParameters], Any]:
             return function(path, job.overrides)
 
     def work(job: RunParameters) -> Any:
-        return _in_turn(lambda: guarded(run)(job))
+        return guarded(run)(job)
 
     # By these Prefect names the flow and describes it.
     work.__name__ = work.__qualname__ = function.__name__
@@ -67,8 +67,12 @@ def run_name() -> str:
     return f"{name} {begins:%Y-%m-%d %H:%M} UTC" if begins else name
 
 
-def _in_turn(call: Callable[[], Any]) -> Any:
-    """Makes a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends."""
+def in_turn(call: Callable[[], Any]) -> Any:
+    """Makes a call once no other run holds the job's folder: a deployment's run waits, where a command says so and ends.
+
+    Raises:
+        BusyError: another one holds it, and this run is nobody's deployment.
+    """
     context, waits = FlowRunContext.get(), False
     while True:
         try:

@@ -19,11 +19,12 @@ from prefect.tasks import MaterializingTask
 
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.runners import WithdrawnError
-from tasks.engine.calls import Call, artifacts_of
+from tasks.engine.calls import Call, artifacts_of, sharing
 from tasks.engine.guard import guarded
 from tasks.engine.progress import step_label
 from tasks.engine.retrying import CHUNKS_SECONDS, RETRY_SECONDS, WHOLE_SECONDS
 from tasks.engine.runs import Run
+from tasks.engine.withdrawal import withdrawn_by
 from tasks.lineage.addresses import Lineage
 from tasks.store.files import private_folder
 
@@ -53,7 +54,7 @@ class CallsHere:
         return function(*call.arguments)
 
     def withdraw(self) -> None:
-        """Has nothing to do: a thread that has begun ends."""
+        """Has nothing to do: a thread that has begun ends, or sees for itself that it is not wanted any more."""
 
 
 def task_results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
@@ -70,6 +71,8 @@ def task_results(run: Run, phase: str, function: Callable[..., Result], calls: S
     names = [_record(run, phase, call) for call in calls]
     run.asked.update(names)
     stopped, made_by = threading.Event(), _calls(run, phase, calls)
+    if isinstance(made_by, CallsHere):
+        function = sharing(function, run.job, min(workers, len(calls)))
     tasks = [_task(phase, function, call, records / name, stopped, made_by) for name, call in zip(names, calls, strict=True)]
     futures: list[PrefectFuture[Any]] = []
     # Who waits for a worker elsewhere takes none here.
@@ -139,9 +142,10 @@ def _task(phase: str, function: Callable[..., Result], call: Call, record: Path,
         # Tasks that wait for a thread cannot be taken back; they find out for themselves when they begin.
         if stopped.is_set():
             raise WithdrawnError
-        return [record.name, guarded(lambda: made_by(function, call))()]
+        with withdrawn_by(stopped):
+            return [record.name, guarded(lambda: made_by(function, call))()]
 
-    chunks = call.elsewhere
+    chunks = call.elsewhere and not call.whole
     task: Task[[], Any] = Task(
         work,
         name=phase,

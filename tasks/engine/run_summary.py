@@ -42,7 +42,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
     return "\n\n".join(
         [
             f"## {_text(report.release)}",
-            *(() if new else ("Published already: the same job on the same data. Nothing was done.",)),
+            *(() if new else ("Published already: the same job on the same data. No new release was made.",)),
             "\n".join(f"- {_text(promise)}" for promise in report.asked.promises),
             _table(facts[0], facts[1:]),
             "### What became of each quasi-identifier",

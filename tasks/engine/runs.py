@@ -29,7 +29,7 @@ from tasks.store.work_folder import LOCK, PASSING, FolderWork, Removed, check_ap
 if TYPE_CHECKING:
     from tasks.store.bucket_work import BucketWork
 
-AFTER_PUBLICATION = ("runs", "shelves", "files", "bundles")
+AFTER_PUBLICATION = ("runs", "shelves", "files", "bundles", "values_apart", "recounted", "tallies")
 OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "visits", "drivers", "samples", "census", "losses", "coded",
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",

@@ -8,15 +8,17 @@ is all there is, and it is enough: a step whose artefact is whole returns it at 
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from tasks.engine.calls import Call, groups, tasks_for
+from tasks.engine.calls import Call, groups, sharing, tasks_for
 from tasks.engine.flows import in_flow_run
 from tasks.engine.guard import Result, guarded
 from tasks.engine.progress import advance
 from tasks.engine.runs import Run
+from tasks.engine.withdrawal import withdrawn_by
 from tasks.lineage.addresses import Lineage
 from tasks.store.keys import Key, key_of_all
 from tasks.store.store import Artifact
@@ -118,18 +120,33 @@ def workers_elsewhere() -> int:
     return counted_workers()
 
 
+def takes_wholes(run: Run) -> bool:
+    """Tells whether a worker of a cluster may make what reads records of all chunks: it may take as much memory as the flow.
+
+    How much that is decides over some results, which are the same wherever they are made.
+    """
+    return run.job.task_memory == run.job.memory and workers_elsewhere() > 0
+
+
 def _results(run: Run, phase: str, function: Callable[..., Result], calls: Sequence[Call], workers: int) -> Iterator[Result]:
     if in_flow_run():
         from tasks.engine.prefect_steps import task_results  # noqa: PLC0415
 
         yield from task_results(run, phase, function, calls, workers)
         return
+    withdrawn, step = threading.Event(), guarded(sharing(function, run.job, min(workers, len(calls))))
+
+    def made(call: Call) -> Result:
+        with withdrawn_by(withdrawn):
+            return step(*call.arguments)
+
     with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(guarded(function), *call.arguments) for call in calls]
+        futures = [pool.submit(made, call) for call in calls]
         try:
             for future in futures:
                 yield future.result()
         except BaseException:
-            # What has begun comes to its end while the folder is still locked.
+            # What has begun comes to its end while the folder is still locked; what takes long looks whether it is still wanted.
+            withdrawn.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise

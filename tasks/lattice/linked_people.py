@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from core.columns.kernels import add_numbers
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import places_in
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import places_in
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.losses.losses import Loss, sum_of_squares

@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.coding import Words
+from core.histograms.cells import packing_of, places_in, roll_up
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.rollups import packing_of, places_in, roll_up
 from core.lattice.lattice import Lattice
 from core.lattice.search import Found
 from core.local_suppression.local_transformation import Leveller, Lost, anonymise_again

@@ -22,14 +22,17 @@ from core.privacy.models import PrivacyModel
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
-from tasks.counting.histograms import count_roots, load_histogram, surely_crowded
+from tasks.counting.further_roots import ChunkSums
+from tasks.counting.histograms import load_histogram
 from tasks.counting.visits import People, visits_of
+from tasks.engine.withdrawal import still_wanted
 from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
-from tasks.store.store import Artifact, Store
 
 MOST_QIDS = 32
 """Quasi-identifiers beyond which a node costs more than ``method.effort`` allows for: hundreds of them would take hours for as many."""
+FEW_QIDS, FEW_CELLS = 16, 1 << 19
+"""Quasi-identifiers and cells of a root up to which a node costs no more than half of what ``method.effort`` allows for."""
 BRANCHED = 1 << 15
 """Nodes beyond which a lattice above the finest root is not tagged as a whole, which takes longer than branch and bound."""
 KEPT_WITH_PEOPLE = 2
@@ -65,7 +68,7 @@ def memory_for_cells(job: Job) -> int:
     return job.memory // 2 if job.columns.person else job.memory
 
 
-def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: Sequence[Artifact], store: Store) -> Found | None:
+def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: ChunkSums) -> Found | None:
     """Finds the best node of the lattice, or of what the job's memory, ``method.roots`` and ``method.effort`` let it examine.
 
     Args:
@@ -73,8 +76,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         coding: Domains and hierarchies.
         sought: The model, and of which records.
         first: Histogram of the first root.
-        parts: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
-        store: Where histograms of further roots go.
+        chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
 
     Raises:
         StorageError: artefacts are gone.
@@ -87,18 +89,18 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
     prices = prices_of(objective, coding.hierarchies, coding.domains, len(coding.sensitive), weights=weights)
     if _branches(axes, first.node):
         kept, visits = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.visits_to(first)
-        effort = _nodes_allowed(method.effort, coding)
-        return Branching(first, axes, sought.model, limit, objective, effort, kept, coding.sensitive, prices, visits).run()
+        effort = _nodes_allowed(method.effort, coding, first)
+        return Branching(first, axes, sought.model, limit, objective, effort, kept, coding.sensitive, prices, visits, still_wanted).run()
     if method.root == "dense":
         visits = sought.visits_to(first)
-        return Search(first, axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits).run()
+        return Search(first, axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits, still_wanted).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
-        for artifact, root in zip(count_roots(coding, roots, parts, store, cells), roots, strict=True):
-            yield load_histogram(artifact, coding, root, store)
+        for artifact, root in zip(chunks.roots(coding, roots, cells), roots, strict=True):
+            yield load_histogram(artifact, coding, root, chunks.store)
 
     def crowded(nodes: Sequence[Node], most: int) -> list[bool]:
-        return surely_crowded(coding, nodes, parts, most, store, memory // 4)
+        return chunks.crowded(coding, nodes, most, memory // 4)
 
     examination = Examination(
         axes,
@@ -108,11 +110,12 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, parts: S
         limit,
         objective,
         cells,
-        cells // 2 if sought.people is None else KEPT_WITH_PEOPLE * cells,
+        cells if sought.people is None else KEPT_WITH_PEOPLE * cells,
         method.roots,
         coding.sensitive,
         prices,
         sought.visits_to,
+        still_wanted,
     )
     return examination.run(first, count, crowded)
 
@@ -135,9 +138,11 @@ def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> F
     given = left.cells, axes, model, most, method.objective
     if _branches(axes, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
-        return Branching(*given, _nodes_allowed(method.effort, coding), kept, coding.sensitive, prices, left.visits).run()
+        return Branching(
+            *given, _nodes_allowed(method.effort, coding, left.cells), kept, coding.sensitive, prices, left.visits, still_wanted
+        ).run()
     cells = memory // BYTES_PER_CELL
-    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, visits=left.visits).run()
+    return Search(*given, cells, sensitive=coding.sensitive, prices=prices, visits=left.visits, look=still_wanted).run()
 
 
 def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:
@@ -149,12 +154,15 @@ def _branches(axes: Sequence[Hierarchy], root: Node) -> bool:
     return lattice.nodes > LARGEST or (lattice.nodes > BRANCHED and root == lattice.root)
 
 
-def _nodes_allowed(effort: int, coding: Coding) -> int:
+def _nodes_allowed(effort: int, coding: Coding, root: Histogram) -> int:
     """Returns how many nodes may be rolled up: a node costs as much as there are quasi-identifiers, so that what all cost is bounded."""
-    return max(1, effort * MOST_QIDS // max(MOST_QIDS, len(coding.hierarchies)))
+    qids = len(coding.hierarchies)
+    if qids <= FEW_QIDS and root.cells <= FEW_CELLS:
+        return 2 * effort
+    return max(1, effort * MOST_QIDS // max(MOST_QIDS, qids))
 
 
-def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Sequence[Artifact], store: Store) -> Histogram:
+def below(job: Job, coding: Coding, found: Found, first: Histogram, chunks: ChunkSums) -> Histogram:
     """Returns the histogram of a root that is nowhere coarser than the node that was found.
 
     Raises:
@@ -163,4 +171,4 @@ def below(job: Job, coding: Coding, found: Found, first: Histogram, parts: Seque
     root = next(root for root in found.roots if all(low <= level for low, level in zip(root, found.node, strict=True)))
     if root == first.node:
         return first
-    return load_histogram(count_roots(coding, [root], parts, store, memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, store)
+    return load_histogram(chunks.roots(coding, [root], memory_for_cells(job) // BYTES_PER_CELL)[0], coding, root, chunks.store)

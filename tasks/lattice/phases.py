@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from core.columns.node import Node
 from tasks.counting.coding import load_coding
+from tasks.counting.further_roots import sums_of_chunks
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import run_step
+from tasks.engine.steps import run_step, takes_wholes
 from tasks.lattice import recodings
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.store.store import Artifact
@@ -22,5 +23,11 @@ def search_lattice(
         StorageError: an artefact is not what its step promises.
         SkaldError: whatever a step raises.
     """
-    key = recodings.search_key(run.job, load_coding(run.job, domain, run.store), root, histogram, parts, pairs)
-    return run_step(run, "search", recodings.search, Call(key, "search", (run.job, domain, root, histogram, parts, pairs, run.store)))
+    job = run.job
+    key = recodings.search_key(job, load_coding(job, domain, run.store), root, histogram, parts, pairs)
+    arguments = (job, domain, root, histogram, parts, pairs, run.store)
+    # Whose the records are, and what becomes of single ones that are left, is read record by record: where a worker may take as much
+    # memory as the flow, it searches. Else the flow does, and has further roots counted. A release that is replayed is here.
+    if (pairs or job.suppression.is_local) and job.replay is None and takes_wholes(run):
+        return run_step(run, "search", recodings.search, Call(key, "search", arguments, elsewhere=True, whole=True))
+    return run_step(run, "search", recodings.search, Call(key, "search", (*arguments, sums_of_chunks(run, domain, parts))))

@@ -22,6 +22,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
+from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import fingerprints, is_taken, load_histogram
 from tasks.counting.visits import People, visits_of
 from tasks.lattice.kept_recodings import RecodingArtifacts
@@ -136,7 +137,14 @@ def search_key(job: Job, coding: Coding, root: Node, histogram: Artifact, parts:
 
 
 def search(
-    job: Job, domain: Artifact, root: Node, histogram: Artifact, parts: Sequence[Artifact], pairs: Sequence[Artifact], store: Store
+    job: Job,
+    domain: Artifact,
+    root: Node,
+    histogram: Artifact,
+    parts: Sequence[Artifact],
+    pairs: Sequence[Artifact],
+    store: Store,
+    chunks: ChunkSums | None = None,
 ) -> RecodingArtifacts:
     """Finds the best node and makes its recoding.
 
@@ -148,6 +156,7 @@ def search(
         parts: The chunks' histograms, from which further roots are added up.
         pairs: Their pairs of person and cell; none where no person is named.
         store: Gets the recoding.
+        chunks: What further roots are asked of; this process reads the chunks' histograms if it is left out.
 
     Raises:
         PrivacyError: the best node would suppress everything, or one that is replayed or named more than the limit allows.
@@ -162,11 +171,12 @@ def search(
     counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
     people = People(coding, parts, pairs, store, job.memory) if job.columns.person else None
     sought, whose = Sought(model, coding.records, job.privacy.k, people), check_persons(job, people, counted)
-    found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, parts, store)
+    chunks = chunks or ChunkSums(parts, store)
+    found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
         raise nothing_left(job, coding)
-    counted = below(job, coding, found, counted, parts, store)
+    counted = below(job, coding, found, counted, chunks)
     linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
     sought_alone, found = found, linked.found(found) if linked else found
     if job.suppression.is_local:

@@ -50,7 +50,7 @@ def lineage_of(job: Job, manifest: Manifest) -> Lineage:
 def sources_of(job: Job) -> tuple[str, ...]:
     """Returns the addresses of the folders or files that a job reads, each once."""
     # Of a database neither address nor statement: a statement may hold values.
-    plain = [_without_wildcards(path) for path in job.source.path or [QUERY]]
+    plain = [_plain_part(path, hive=job.source.hive) for path in job.source.path or [QUERY]]
     return tuple(dict.fromkeys(asset_address(path if "://" in path else str(job.folder / path)) for path in plain))
 
 
@@ -62,7 +62,9 @@ def asset_address(path: str) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[: MOST_CHARACTERS - 33]}~{digest}"
 
 
-def _without_wildcards(pattern: str) -> str:
+def _plain_part(pattern: str, *, hive: bool) -> str:
+    """Returns a path above its first wildcard and, of a partitioned source, above the first folder that is called by a value."""
     parts = pattern.split("/")
-    plain = next((number for number, part in enumerate(parts) if re.search(r"[*?\[]", part)), len(parts))
+    ends = re.compile(r"[*?\[=]" if hive else r"[*?\[]")
+    plain = next((number for number, part in enumerate(parts) if ends.search(part)), len(parts))
     return "/".join(parts[:plain])

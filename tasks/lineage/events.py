@@ -1,12 +1,12 @@
 """Events of OpenLineage: that a run began and how it ended, of which sources a release was made, and what it promises. No cell value.
 
 They are sent where the environment names a place for them, by the variables of OpenLineage's own client: whoever runs the program decides
-that, and not whoever writes the job. A place that cannot be reached is warned of and stops no run: a release does not depend on it.
+that, and not whoever writes the job. A place that cannot be reached is warned of, and neither stops nor delays a run: a release does not
+depend on it.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -15,13 +15,13 @@ from schemas.errors.base import SkaldError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.lineage.addresses import asset_address, sources_of
+from tasks.lineage.sending import LOG, SECONDS, SECONDS_INTERRUPTED, Sender
 
 if TYPE_CHECKING:
     from openlineage.client import OpenLineageClient
 
 URL, CONFIGURATION, TRANSPORT = "OPENLINEAGE_URL", "OPENLINEAGE_CONFIG", "OPENLINEAGE__TRANSPORT"
 INTERRUPTED = 130
-LOG = logging.getLogger("skald.lineage")
 
 
 def are_asked_for() -> bool:
@@ -40,7 +40,8 @@ class RunEvents:
 
     def __init__(self, job: Job) -> None:
         self._job, self._run = job, ""
-        self._client = _client() if are_asked_for() else None
+        client = _client() if are_asked_for() else None
+        self._sender = Sender(client) if client else None
 
     def began(self) -> None:
         """Sends START."""
@@ -62,14 +63,16 @@ class RunEvents:
             "policy": manifest.policy,
         }
         self._send("COMPLETE", {"exit": 0}, release, manifest)
+        self._close(SECONDS)
 
     def ended(self, error: SkaldError | None) -> None:
         """Sends FAIL with the exit code and the sentence of an error of ours, or ABORT of a run that was interrupted."""
         told = {"exit": error.exit_code, "sentence": str(error)} if error else {"exit": INTERRUPTED}
         self._send("FAIL" if error else "ABORT", told, {})
+        self._close(SECONDS if error else SECONDS_INTERRUPTED)
 
     def _send(self, state: str, ending: dict[str, Any], release: dict[str, Any], manifest: Manifest | None = None) -> None:
-        if self._client is None:
+        if self._sender is None:
             return
         try:
             from tasks.lineage.openlineage import event  # noqa: PLC0415 - loads what most runs have no use for
@@ -77,10 +80,14 @@ class RunEvents:
             said = {"method": self._job.method.name, "k": self._job.privacy.k} | ending
             made = event(state, self._run, self._job.name, said, release, manifest, self._places())
             self._run = str(made.run.runId)
-            self._client.emit(made)
         except Exception as error:
-            # Of the error its kind alone: its text may hold an address with a password.
-            LOG.warning("An event of OpenLineage could not be sent (%s); the run goes on without.", type(error).__name__)
+            self._sender.failed(error)
+        else:
+            self._sender.send(made)
+
+    def _close(self, seconds: float) -> None:
+        if self._sender is not None:
+            self._sender.close(seconds)
 
     def _places(self) -> tuple[list[tuple[str, str]], tuple[str, str]]:
         target = self._job.target_address or str(self._job.target_path)

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 from core.histograms.histogram import Histogram
 from core.lattice.roots import most_cells
-from core.mondrian.axes import axis_of
+from core.mondrian.axes import Order, axis_of, is_order_free
 from core.mondrian.classes import of_people, recode_cells, whole_keeps
-from core.mondrian.partition import Rules
+from core.mondrian.partition import Rules, Score
 from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Codes, Cutting, total_losses
 from core.recoding.recoding import recoding_tables
@@ -61,16 +61,18 @@ def method_of(job: Job) -> MondrianMethod:
     return MondrianMethod(fragments=getattr(job.method, "fragments", Fragments()))
 
 
-def cutting_of(job: Job, coding: Coding) -> Cutting:
-    """Returns how the job asks for rows to be cut and published.
+def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
+    """Returns how the job asks for rows to be cut and published, or how it would by another score.
 
     Raises:
         HierarchyError: the hierarchy's file cannot be read.
     """
     method, qids = method_of(job), job.columns.quasi_identifiers
+    if score is not None:
+        method = method.model_copy(update={"score": score})
     columns = tuple(domain.qid for domain in coding.sensitive)
     wholes = tuple(whole_counts(coding, position) for position in range(len(columns)))
-    axes = [axis_of(*of, job.folder) for of in zip(qids, coding.domains, coding.hierarchies, strict=True)]
+    axes = [axis_of(*of, job.folder, order_of(method)) for of in zip(qids, coding.domains, coding.hierarchies, strict=True)]
     return Cutting(
         axes=tuple(axes),
         domains=coding.domains,
@@ -83,6 +85,21 @@ def cutting_of(job: Job, coding: Coding) -> Cutting:
         of_fragment=method.spans == "fragment",
         ends=ends_of(job, coding),
     )
+
+
+def order_of(method: MondrianMethod) -> Order:
+    """Returns the order of siblings: at the ends where cuts are priced, ascending where they are made at medians."""
+    if not method.learns_order:
+        return "listed"
+    return "ends" if method.score == "ncp" else "ascending"
+
+
+def orders_learnt(job: Job, coding: Coding) -> dict[str, int]:
+    """Returns for how many QIDs the order of siblings was learnt, by the name of the figure; nothing if for none."""
+    if not method_of(job).learns_order:
+        return {}
+    free = sum(is_order_free(*of) for of in zip(job.columns.quasi_identifiers, coding.domains, strict=True))
+    return {"orders_learnt": free} if free else {}
 
 
 def check_whole(job: Job, coding: Coding) -> None:
@@ -223,7 +240,7 @@ def outcome_of(
     loss = total_losses([part.losses for part in parts], len(qids), job.privacy.k, coding.records)
     ncp = {qid: sum(part.penalties[qid] for part in parts) / coding.records for qid in qids}
     partitions = sum(int(part.losses["partitions"]) for part in parts)
-    search = {"partitions": partitions, **_added([part.figures for part in parts]), **figures}
+    search = {"partitions": partitions, **_added([part.figures for part in parts]), **figures, **orders_learnt(job, coding)}
     return LocalOutcome(suppressed=0, masked=0, loss=loss, ncp=ncp, search=search, before=before, people=people)
 
 

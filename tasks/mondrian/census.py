@@ -8,33 +8,51 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
 
-from core.mondrian.fragments import Group
+from core.mondrian.classes import closed
+from core.mondrian.fragments import Group, Tree, merge_thin
 from core.persons.digests import NOBODY, Digests
 from core.persons.visits import Visits
 from core.privacy.models import Spread
 from schemas.errors.base import PrivacyError
+from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
-from tasks.counting.coding import Coding
+from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.counting.visits import Numbers, Visited, held, laid_aside, shared_visits, shares_of
 from tasks.lattice.promises import privacy_model
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
+from tasks.store.tables import read_table
 
 STEP = Step("people of leaves", __name__)
 
 
-def census_table(leaves: NDArray[np.int64], sensitive: NDArray[np.integer], digests: Digests | None) -> pa.Table:
+class Merged(BaseModel):
+    """Which leaves make a fragment.
+
+    Attributes:
+        groups: The leaves of each.
+        people: Persons of the source, and records of the one who has most; None where no person is named.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    groups: list[Group]
+    people: tuple[int, int] | None
+
+
+def census_table(leaves: NDArray[np.int64], sensitive: Sequence[NDArray[np.integer]], digests: Digests | None) -> pa.Table:
     """Returns how many records each leaf holds (``column`` -1), and how many of each value of each sensitive column.
 
     Where persons are named, values are those of somebody: what nobody has is nothing that a class could be promised by.
     """
     rows = []
     somebody = slice(None) if digests is None else digests != NOBODY
-    for column in range(-1, sensitive.shape[1]):
+    for column in range(-1, len(sensitive)):
         mine = leaves if column < 0 else leaves[somebody]
-        codes = np.zeros(len(leaves), np.int64) if column < 0 else sensitive[somebody, column].astype(np.int64)
+        codes = np.zeros(len(leaves), np.int64) if column < 0 else sensitive[column][somebody].astype(np.int64)
         size = int(codes.max(initial=0)) + 1
         counts = np.bincount(mine * size + codes)
         there = np.flatnonzero(counts)
@@ -102,6 +120,34 @@ def _persons(whose: Visits, leaves: Group) -> int:
     others = np.ones(whose.cells, np.int64)
     others[list(leaves)] = 0
     return int(whose.count(others, 2)[0])
+
+
+def merge_leaves(job: Job, domain: Artifact, tree: Tree, counted: Sequence[Artifact], pairs: Sequence[Artifact], store: Store) -> Merged:
+    """Merges leaves that are too thin to fragments.
+
+    Args:
+        job: Says what is promised.
+        domain: The domain table.
+        tree: The cuts.
+        counted: Censuses of all chunks.
+        pairs: Of person and leaf of all chunks; none where no person is named.
+        store: Has them.
+
+    Raises:
+        PrivacyError: there are fewer persons than k.
+        FragmentsError: what is promised of persons is not kept by unions of leaves.
+        HierarchyError: a hierarchy does not fit its column.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is gone.
+    """
+    coding = load_coding(job, domain, store)
+    census = Census.of(coding, tree.leaves, [read_table(store, one) for one in counted])
+    whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
+    visits = whose.visits if whose else None
+    made = merge_thin(tree, census.is_large(job, visits), census.keeps(job, coding, visits))
+    if whose and len(made) > 1 and not closed(privacy_model(job, coding)):
+        raise FragmentsError.of_persons(job.method.name)
+    return Merged(groups=made, people=(whose.persons, whose.most_records) if whose else None)
 
 
 def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> Visited:

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.columns.coding import Words
+from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells
-from core.histograms.rollups import packing_of
 from core.mondrian.fragments import Group, Tree, multidimensional, quantiles
+from core.mondrian.partition import ranks_of_columns
 from core.mondrian.sampling import sampled
 from core.persons.pairs import Pairs
 from schemas.errors.base import SourceError
@@ -21,10 +23,10 @@ from schemas.job.job import Job
 from schemas.tables import chunk_histogram_types
 from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.chunk_people import person_key, write_pairs
-from tasks.counting.coding import CellCoder, Coding
-from tasks.counting.contents import contents_table, known_by
+from tasks.counting.coding import CellCoder, Coding, load_coding
+from tasks.counting.contents import keep_contents, known_by
 from tasks.counting.domains import axis_names
-from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, write_plain
+from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of, write_plain
 from tasks.mondrian.census import census_table
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
@@ -34,7 +36,7 @@ from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_of_chunk
 from tasks.writing.runs import write_run
 
-SAMPLED, PARTED = Step("sample", __name__), Step("part", __name__)
+SAMPLED, PLANTED, PARTED = Step("sample", __name__), Step("plant", __name__), Step("part", __name__)
 ABREAST = 2
 """Fragments of the largest size that the memory has room for at a time: how large they are changes a release, their workers do not."""
 BYTES_PER_COLUMN = 24
@@ -107,7 +109,7 @@ def gather_samples(coding: Coding, samples: Sequence[Artifact], store: Store) ->
     return packing.unpack(words), counts
 
 
-def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store) -> Tree:
+def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store) -> Planted:
     """Returns the cuts between fragments.
 
     Args:
@@ -124,17 +126,40 @@ def plant(job: Job, coding: Coding, samples: Sequence[Artifact], share: float, a
         StorageError: an artefact is not what its step promises.
     """
     codes, counts = gather_samples(coding, samples, store)
-    cutting, asked = cutting_of(job, coding), method_of(job).fragments
+    cutting, asked, sampled = cutting_of(job, coding), method_of(job).fragments, int(counts.sum())
     needed = -(-coding.records // int(max(most * MARGIN, 1)))
     if asked.cut == "quantile":
-        return quantiles(cutting, codes, counts, max(asked.count, needed) << attempt)
-    return multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt))
+        return Planted(quantiles(cutting, codes, counts, max(asked.count, needed) << attempt), sampled)
+    return Planted(multidimensional(cutting, codes, counts, asked.count, share, most * MARGIN / (1 << attempt)), sampled)
+
+
+class Planted(NamedTuple):
+    """The cuts between fragments, and how many records were in the sample that they were chosen by."""
+
+    tree: Tree
+    sampled: int
+
+
+def plant_elsewhere(
+    job: Job, domain: Artifact, samples: Sequence[Artifact], share: float, attempt: int, most: int, store: Store
+) -> list[list[int]]:
+    """Returns the cuts as JSON says them, and how many records were in the sample: for the task of a worker, which reads the sample.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+        JobError: hierarchy files that cannot be read, all at once.
+        StorageError: an artefact is not what its step promises.
+    """
+    tree, sampled = plant(job, load_coding(job, domain, store), samples, share, attempt, most, store)
+    return [[int(number) for number in numbers] for numbers in (tree.qids, tree.ranks, tree.lefts, [sampled])]
 
 
 def part_key(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> Key:
     """Returns the key of a chunk's records apart by fragment, and of their census."""
     whose = person_key(job, source.columns), known_by(job)
-    return PARTED.key(chunk.key, coding.key, source.payload_key, tree.qids, tree.ranks, tree.lefts, *whose)
+    # Ranks mean what they do in the order of siblings that the cuts were made along.
+    cuts = tree.qids, tree.ranks, tree.lefts, order_of(method_of(job))
+    return PARTED.key(chunk.key, coding.key, source.payload_key, *cuts, *whose)
 
 
 def known_censuses(job: Job, coding: Coding, source: Source, tree: Tree, store: Store) -> list[Artifact] | None:
@@ -183,13 +208,14 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
     if run and census and (pairs or not person):
         return Parted(run, census, pairs)
     leaf, cell, codes, payload = _led(job, coding, source, tree, chunk)
-    known = contents_table(job, known_by(job), chunk).combine_chunks()
+    # Kept, because what the source is known again by is told of the same.
+    known = pq.read_table(store.path(keep_contents(job, source.columns, known_by(job), chunk, store))).combine_chunks()
     digests = known["person"].to_numpy() if person else None
     columns = [*payload.columns, *(column.combine_chunks() for column in known.columns)]
     payload = pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))])
     counted = census_table(leaf, codes, digests)
     return Parted(
-        store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf)),
+        store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),
         store.make("census", key, ".parquet", lambda path: write_plain(path, counted)),
         None if digests is None else store.make("pairs", key, ".parquet", lambda path: write_pairs(path, Pairs.of(digests, leaf))),
     )
@@ -197,7 +223,7 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
 
 def _led(
     job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.integer], pa.RecordBatch]:
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[NDArray[np.integer]], pa.RecordBatch]:
     """Returns the leaf, the first word of the cell and the sensitive codes of each record of a chunk, and its other words and payload."""
     coder, cutting = CellCoder.at(coding, coding.finest), cutting_of(job, coding)
     names = list(dict.fromkeys([*axis_names(job), *source.payload]))
@@ -205,18 +231,18 @@ def _led(
     batches, cells, leaves, codes = [], [], [], []
     try:
         for batch in read_published(job, source, chunk, names):
-            words = coder.cells(batch.columns[: len(coding.axes)])
-            mine = coder.packing.unpack(words)
-            leaves.append(tree.leaf_of(cutting.ranks(mine)))
+            mine = coder.codes(batch.columns[: len(coding.axes)])
+            words = coder.packing.pack(mine)
+            leaves.append(tree.leaf_of(ranks_of_columns(mine, cutting.axes)))
             cells.append(words[0])
-            codes.append(mine[:, len(coding.hierarchies) :])
+            codes.append(mine[len(coding.hierarchies) :])
             columns = [*map(pa.array, words[1:]), *(batch.column(place) for place in places)]
             batches.append(pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))]))
     except LookupError:
         raise SourceError.changed(chunk.name) from None
     table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
     payload = table.to_batches()[0] if table.num_columns else pa.RecordBatch.from_arrays([], names=[])
-    return np.concatenate(leaves), np.concatenate(cells), np.concatenate(codes), payload
+    return np.concatenate(leaves), np.concatenate(cells), [np.concatenate(column) for column in zip(*codes, strict=True)], payload
 
 
 def lots(runs: Sequence[Artifact], censuses: Sequence[pa.Table], group: Group, most: int) -> list[list[Artifact]]:

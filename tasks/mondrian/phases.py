@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
-from core.mondrian.classes import closed
-from core.mondrian.fragments import Group, Tree, merge_thin
+from core.mondrian.fragments import Group, Tree
 from schemas.errors.base import PrivacyError
-from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_histograms, count_pairs, count_sizes, merge_histograms
@@ -17,13 +16,13 @@ from tasks.counting.source_sizes import sizes_together
 from tasks.engine.calls import Call
 from tasks.engine.peak_memory import give_back
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups, map_step, run_step
-from tasks.lattice.promises import privacy_model
+from tasks.engine.steps import map_groups, map_step, run_step, takes_wholes, workers_elsewhere
 from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments, workers
-from tasks.mondrian.census import Census, people_of_leaves
+from tasks.mondrian.census import Census, merge_leaves
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Chunk, Source
+from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 from tasks.writing.members import Part
@@ -32,6 +31,7 @@ from tasks.writing.phases import people_kept, rewrite, write_files
 
 Artifacts = list[Artifact]
 ATTEMPTS = 4
+MERGED = Step("merged leaves", "tasks.mondrian.census")
 
 
 def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifacts, LocalOutcome, KeptPeople]:
@@ -54,7 +54,9 @@ def anonymise_cells(run: Run, source: Source, domain: Artifact) -> tuple[Artifac
     with run.phase("mondrian"):
         key = mondrian.cuts_key(run.job, coding, histogram, sizes, pairs)
         arguments = (run.job, domain, histogram, sizes, parts, pairs, run.store)
-        recoding = run_step(run, "cuts", mondrian.cut_all_cells, Call(key, "cut cells", arguments))
+        # Whose the cells are is as much as there are records.
+        call = Call(key, "cut cells", arguments, elsewhere=bool(pairs) and takes_wholes(run), whole=True)
+        recoding = run_step(run, "cuts", mondrian.cut_all_cells, call)
     with run.phase("rewrite"):
         files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
         people = people_kept(run, source, domain, recoding)
@@ -117,7 +119,7 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
     for attempt in range(ATTEMPTS):
         share = fragments.sample_share(run.job, coding, attempt)
         samples = draw_samples(run, source, domain, share)
-        tree = fragments.plant(run.job, coding, samples, share, attempt, most, run.store)
+        tree, sampled = _planted(run, coding, domain, samples, share, attempt, most)
         known = fragments.known_censuses(run.job, coding, source, tree, run.store)
         last = attempt == ATTEMPTS - 1
         # A run that goes on where another was killed does not set records apart again by cuts that were given up.
@@ -130,30 +132,47 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
             break
         # The records go, the counts stay: by them the next run knows that these cuts were given up.
         run.store.discard([part.run for part in parts])
-    return _grouped(run, coding, tree, census, parts, most, samples)
+    return _grouped(run, coding, domain, tree, census, parts, most, sampled)
+
+
+def _planted(run: Run, coding: Coding, domain: Artifact, samples: Artifacts, share: float, attempt: int, most: int) -> tuple[Tree, int]:
+    """Returns the cuts between fragments, and the records of the sample; on a cluster a task reads that, because it is of records."""
+    if not workers_elsewhere():
+        return fragments.plant(run.job, coding, samples, share, attempt, most, run.store)
+    # A few numbers, which no later run need find.
+    key, arguments = fragments.PLANTED.key(secrets.token_hex(16)), (run.job, domain, samples, share, attempt, most, run.store)
+    call = Call(key, "cuts between fragments", arguments, elsewhere=True)
+    qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_elsewhere, call)
+    return Tree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
 
 
 def _grouped(
-    run: Run, coding: Coding, tree: Tree, census: Census, parts: Sequence[fragments.Parted], most: int, samples: Artifacts
+    run: Run, coding: Coding, domain: Artifact, tree: Tree, census: Census, parts: Sequence[fragments.Parted], most: int, sampled: int
 ) -> Fragments:
     """Merges leaves that are too thin to fragments."""
     job, store = run.job, run.store
-    pairs = [part.pairs for part in parts if part.pairs]
-    whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
-    visits = whose.visits if whose else None
-    groups = merge_thin(tree, census.is_large(job, visits), census.keeps(job, coding, visits))
-    if whose and len(groups) > 1 and not closed(privacy_model(job, coding)):
-        raise FragmentsError.of_persons(job.method.name)
+    groups, people = _merged(run, domain, tree, parts)
     largest = max(int(census.records[list(group)].sum()) for group in groups)
     needed = mondrian.bytes_of_rows(coding, largest) + mondrian.bytes_of_people(job, largest)
     if not mondrian.on_cells(job) and needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, largest, needed)
-    sampled = sum(int(read_table(store, sample)["count"].to_numpy().sum()) for sample in samples)
     counted, runs = [read_table(store, part.census) for part in parts], [part.run for part in parts]
     limit = most if mondrian.on_cells(job) else largest
     lots = [fragments.lots(runs, counted, group, limit) for group in groups]
     abreast = max(fragments.ABREAST * most // max(largest, 1), 1)
-    return Fragments(groups, lots, abreast, tree.leaves, sampled, whose and (whose.persons, whose.most_records))
+    return Fragments(groups, lots, abreast, tree.leaves, sampled, people)
+
+
+def _merged(run: Run, domain: Artifact, tree: Tree, parts: Sequence[fragments.Parted]) -> tuple[list[Group], tuple[int, int] | None]:
+    """Merges thin leaves; on a cluster a task does it where persons are named, whose pairs with leaves are as many as records."""
+    pairs = [part.pairs for part in parts if part.pairs]
+    arguments = (domain, tree, [part.census for part in parts], pairs, run.store)
+    if not pairs or not workers_elsewhere():
+        made = merge_leaves(run.job, *arguments)
+    else:
+        call = Call(MERGED.key(secrets.token_hex(16)), "merge thin leaves", (run.job.in_task(), *arguments), elsewhere=True)
+        made = run_step(run, "merge", merge_leaves, call)
+    return [tuple(group) for group in made.groups], made.people
 
 
 def draw_samples(run: Run, source: Source, domain: Artifact, share: float) -> Artifacts:

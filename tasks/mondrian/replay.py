@@ -31,7 +31,18 @@ from tasks.engine.steps import run_step
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, most_suppressed
 from tasks.lattice.replay import replayed
-from tasks.mondrian.cells import CUTS, cutting_by, cutting_of, in_fragments, people_of_cells, told_of, write_plain
+from tasks.mondrian.cells import (
+    CUTS,
+    cutting_by,
+    cutting_of,
+    in_fragments,
+    method_of,
+    order_of,
+    orders_learnt,
+    people_of_cells,
+    told_of,
+    write_plain,
+)
 from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
@@ -149,7 +160,7 @@ def recode_by_replayed_cuts(
     most = most_suppressed(job, coding.records)
     if made.suppressed > most:
         raise PrivacyError.replay_fails(replayed(job).release, made.suppressed, coding.records, most)
-    search = {"partitions": made.partitions, "cells": cells.cells, "fragments": 1, "failing": made.failing}
+    search = {"partitions": made.partitions, "cells": cells.cells, "fragments": 1, "failing": made.failing} | orders_learnt(job, before)
     outcome = LocalOutcome(
         suppressed=made.suppressed,
         masked=made.masked,
@@ -178,12 +189,12 @@ def _tree(job: Job, domain: Artifact, counted: Counted, store: Store, spill: Pat
 
 def _places(job: Job, old: Coding, coding: Coding) -> list[NDArray[np.int64]]:
     """Returns where the values of each QID stand in the order in which the earlier release was cut."""
-    places = []
+    places, order = [], order_of(method_of(job))
     qids = job.columns.quasi_identifiers
     for qid, before, hierarchy, now in zip(qids, old.domains, old.hierarchies, coding.domains, strict=True):
         if before.values.type != now.values.type:
             raise ReplayError.levels_differ(replayed(job).release, [qid.name])
         both = together(before, now)
-        axis = axis_of(qid, both, build_hierarchy(qid, both, job.folder), job.folder)
-        places.append(places_of(before, axis_of(qid, before, hierarchy, job.folder), now, both, axis))
+        axis = axis_of(qid, both, build_hierarchy(qid, both, job.folder), job.folder, order)
+        places.append(places_of(before, axis_of(qid, before, hierarchy, job.folder, order), now, both, axis))
     return places

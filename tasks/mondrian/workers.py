@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import Words, places_among, single_word
 from core.columns.records import canonical, marks
 from core.columns.release_order import first_files
+from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells, merge_parts
-from core.histograms.rollups import packing_of
 from core.mondrian.classes import cut_and_publish
 from core.mondrian.fragments import Group
 from core.mondrian.people import RowPeople
@@ -45,6 +45,9 @@ from tasks.writing.people import people_table, write_people
 STEP = Step("fragment", __name__)
 OF_FRAGMENT = 32
 """Bits of a class's number within its fragment, where persons are kept; those above tell the fragment, by its first leaf."""
+
+MOSTLY = 0.5
+"""The share of different combinations among records above which these are cut one by one."""
 
 
 class Lot(NamedTuple):
@@ -193,7 +196,7 @@ def _classified(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[
     lot = _gathered(job, coding, group, lots[0])
     visits = None if lot.digests is None else Crowd.of(lot.digests).visits
     before = sizes_of_words(coding, lot.words, visits=visits)
-    published, classes = _published(job, coding, lot)
+    published, classes = _published(job, coding, lot, before)
     return published, before, [(classes, lot)]
 
 
@@ -235,8 +238,15 @@ def _gathered(job: Job, coding: Coding, group: Group, runs: Sequence[Path]) -> L
     return Lot(words, payload, contents, digests)
 
 
-def _published(job: Job, coding: Coding, lot: Lot) -> tuple[Published, NDArray[np.int32]]:
-    """Makes classes of a fragment and labels them; returns the class of each record as well, shape (records,)."""
+def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Published, NDArray[np.int32]]:
+    """Makes classes of a fragment and labels them; returns the class of each record as well, shape (records,).
+
+    Args:
+        job: Says how.
+        coding: Of the run.
+        lot: The records.
+        before: How many combinations of QIDs there are among them, by size.
+    """
     packing = packing_of(coding.finest, coding.axes)
     if not isinstance(job.method, MondrianMethod):
         return published_fragment(job, coding, packing.unpack(lot.words), lot.payload, lot.digests)
@@ -247,12 +257,17 @@ def _published(job: Job, coding: Coding, lot: Lot) -> tuple[Published, NDArray[n
         order = canonical(list(codes.T), packing.sizes, marks(lot.payload.columns, len(codes)), lot.digests)
         rows, weights, cell = codes[order], np.ones(len(codes), np.int64), np.empty(len(codes), np.int64)
         cell[order] = np.arange(len(codes))
+    elif lot.digests is None and sum(before.classes) > MOSTLY * len(lot.contents):
+        # Cells would be hardly fewer than the records, and finding them costs more than cutting some combinations twice: equal records
+        # stay together in any case.
+        rows, weights, cell = packing.unpack(lot.words), np.ones(len(lot.contents), np.int64), np.arange(len(lot.contents))
     else:
         _, firsts, cell, weights = np.unique(single_word(lot.words), return_index=True, return_inverse=True, return_counts=True)
         rows = packing.unpack(tuple(word[firsts] for word in lot.words))
     people = None if lot.digests is None else RowPeople.of_pairs([Pairs.of(lot.digests, cell)], len(rows))
     made, published = cut_and_publish(cutting_by(job, cutting, rows, people), rows, weights, people)
-    return published, published.numbers[made.of_rows()][cell].astype(np.int32)
+    classes = published.numbers.astype(np.int32)[made.of_rows()]
+    return published, classes[cell]
 
 
 def _classified_cells(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[Path]]) -> tuple[Published, Sizes, Iterable[Part]]:

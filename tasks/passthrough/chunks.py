@@ -12,17 +12,28 @@ import pyarrow.parquet as pq
 
 from core.passthrough.samples import ValueCounter
 from tasks.source.chunks import Chunk
-from tasks.source.reading import read_chunk
+from tasks.source.reading import long_texts, opened, read_chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("values", __name__)
-SCHEMA = pa.schema([("column", pa.uint16()), ("digest", pa.uint64()), ("count", pa.uint32()), ("value", pa.string())])
+SCHEMA = pa.schema(
+    [
+        pa.field("column", pa.uint16(), nullable=False),
+        pa.field("digest", pa.uint64(), nullable=False),
+        pa.field("count", pa.uint32(), nullable=False),
+        pa.field("value", pa.string()),
+    ]
+)
 """A digest with its count, and no value; or one that was sampled with its value, and no count."""
+COMPRESSION = {"column": "lz4", "digest": "none", "count": "lz4", "value": "lz4"}
+"""Digests are as good as random."""
 BYTES = "bytes"
 """Names what such a table says of all values of each column: how many bytes they take, where they are text."""
 AT_A_TIME = 1_000_000
 """Values of which digests are held at most, about: 12 MB, and as much again while they are sorted."""
+CODED_TEXT = 6
+"""Bytes that a text of a file takes, on average, from which most are taken to occur once there: of others a dictionary takes fewer."""
 
 
 def values_key(columns: pa.Schema, names: Sequence[str], chunk: Chunk) -> Key:
@@ -41,7 +52,7 @@ def count_chunk_values(columns: pa.Schema, names: Sequence[str], chunk: Chunk, s
     def write(path: Path) -> int:
         rows, sizes = 0, [0] * len(names)
         with pq.ParquetWriter(
-            path, SCHEMA, compression="lz4", write_statistics=["column", "count"], use_dictionary=["column", "count"]
+            path, SCHEMA, compression=COMPRESSION, write_statistics=["column", "count"], use_dictionary=["column", "count"]
         ) as writer:
             for table in _tables(names, chunk, sizes):
                 writer.write_table(table)
@@ -54,10 +65,10 @@ def count_chunk_values(columns: pa.Schema, names: Sequence[str], chunk: Chunk, s
 
 def _tables(names: Sequence[str], chunk: Chunk, sizes: list[int]) -> Iterator[pa.Table]:
     """Yields tables of a few columns at a time, since each may hold a value of its own in every record; tells the bytes of their texts."""
-    many = max(AT_A_TIME // max(chunk.rows, 1), 1)
+    many, plain = max(AT_A_TIME // max(chunk.rows, 1), 1), _own_texts(chunk)
     for first in range(0, len(names), many):
         counters = {first + place: ValueCounter() for place in range(len(names[first : first + many]))}
-        for batch in read_chunk(chunk, names[first : first + many]):
+        for batch in read_chunk(chunk, names[first : first + many], plain=plain):
             for counter, column in zip(counters.values(), batch.columns, strict=True):
                 counter.add(column)
             if sum(counter.waiting for counter in counters.values()) > 2 * AT_A_TIME:
@@ -68,6 +79,18 @@ def _tables(names: Sequence[str], chunk: Chunk, sizes: list[int]) -> Iterator[pa
             sizes[number] = counter.bytes
 
 
+def _own_texts(chunk: Chunk) -> list[str]:
+    """Returns the columns of text in which nearly every value is another, as far as the first row group of the first file tells.
+
+    Read as dictionaries they cost more than they save; what is found of them is the same.
+    """
+    file = chunk.pieces[0].file
+    if file.path is None or not file.texts:
+        return []
+    with opened(file) as read:
+        return long_texts(read, file.name, file.texts, CODED_TEXT)
+
+
 def _counted(number: int, counter: ValueCounter) -> pa.Table:
     digests, counts = counter.counted()
     nothing = pa.nulls(len(digests), pa.string())
@@ -75,8 +98,6 @@ def _counted(number: int, counter: ValueCounter) -> pa.Table:
 
 
 def _sampled(number: int, counter: ValueCounter) -> pa.Table:
-    sample = counter.sample
-    digests = np.array(sorted(sample), np.uint64)
+    digests, texts = counter.sample
     none = np.zeros(len(digests), np.uint32)
-    texts = [sample[digest] for digest in digests.tolist()]
-    return pa.table([np.full(len(digests), number, np.uint16), digests, none, pa.array(texts, pa.string())], schema=SCHEMA)
+    return pa.table([np.full(len(digests), number, np.uint16), digests, none, texts], schema=SCHEMA)

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from core.passthrough.looks import reasons
-from core.passthrough.samples import MOST_LOOKED_AT, counted_together
+from core.passthrough.samples import MOST_LOOKED_AT, summed_up, told_apart
+from core.persons.digests import Digests
 from schemas.job.job import Job
 from schemas.release.passthrough import PassedColumn
 from tasks.passthrough.chunks import BYTES, SCHEMA
@@ -24,7 +25,8 @@ from tasks.store.store import Artifact, Store
 
 COLUMN, COUNT = SCHEMA.get_field_index("column"), SCHEMA.get_field_index("count")
 FEW_FILES, BYTES_PER_VALUE = 64, 60
-"""Files that are opened anew for each column; and what a value takes while those of one column are sorted, where it fits."""
+"""Files that are opened anew for each column, of which the footers are held; and what a value takes while those of one column are sorted,
+where it fits."""
 
 
 class Looked(BaseModel):
@@ -42,11 +44,28 @@ class Looked(BaseModel):
 
 
 class Group(NamedTuple):
-    """A row group of a chunk's table: its file, its number, and its rows."""
+    """A row group of a chunk's table: its file, its number, and its rows; and the file's footer, where files are few."""
 
     path: str
     number: int
     rows: int
+    footer: pq.FileMetaData | None
+
+
+Figures = dict[int, tuple[int, ...]]
+"""By column distinct values, those of one record, and all."""
+
+
+class Summed(NamedTuple):
+    """What tasks summed up of all chunks.
+
+    Attributes:
+        figures: By column.
+        samples: Tables with samples of each column, and the bytes of their texts.
+    """
+
+    figures: Figures
+    samples: tuple[Artifact, ...]
 
 
 STEP = Step("passthrough", __name__)
@@ -57,7 +76,9 @@ def figures_key(names: Sequence[str], persons: str | None, parts: Sequence[Artif
     return STEP.key(sorted(part.sha256 for part in parts), list(names), persons)
 
 
-def add_values(job: Job, names: Sequence[str], persons: str | None, parts: Sequence[Artifact], store: Store, spill: Path) -> Artifact:
+def add_values(
+    job: Job, names: Sequence[str], persons: str | None, parts: Sequence[Artifact], store: Store, spill: Path, summed: Summed | None = None
+) -> Artifact:
     """Adds up the values of all chunks and looks at a sample of each column.
 
     Args:
@@ -67,16 +88,17 @@ def add_values(job: Job, names: Sequence[str], persons: str | None, parts: Seque
         parts: Tables of the chunks.
         store: Where they are.
         spill: Folder for what does not fit into memory.
+        summed: What tasks summed up of the tables, so that these are not read.
 
     Raises:
         StorageError: the disk is full, or memory too small.
     """
 
     def write(path: Path) -> int:
-        files = [str(store.path(part)) for part in parts]
-        counted, sampled = _groups(files)
-        sums, nobody = _sums(job, files, counted, spill), (0, 0, 0)
-        samples = {number: _sample(groups) for number, groups in sampled.items()}
+        files = [str(store.path(part)) for part in (summed.samples if summed else parts)]
+        counted, sampled = groups_of(files)
+        sums, nobody = summed.figures if summed else _sums(job, files, counted, spill), (0, 0, 0)
+        samples: dict[int, list[str]] = {number: sample_of(groups)[1].to_pylist() for number, groups in sampled.items()}
         people = sums.get(names.index(persons), nobody)[0] if persons is not None else None
         found: dict[str, PassedColumn] = {}
         for number, name in enumerate(names):
@@ -84,8 +106,7 @@ def add_values(job: Job, names: Sequence[str], persons: str | None, parts: Seque
             why = reasons(name, samples.get(number, []), distinct, unique, values, None if name == persons else people)
             looked_at = len(samples.get(number, []))
             found[name] = PassedColumn(distinct=distinct, unique_records=unique, values=values, looked_at=looked_at, reasons=tuple(why))
-        sizes = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
-        path.write_text(Looked(columns=found, bytes=dict(zip(names, sizes, strict=True))).model_dump_json())
+        path.write_text(Looked(columns=found, bytes=dict(zip(names, bytes_of(files), strict=True))).model_dump_json())
         return len(found)
 
     return store.make("passthrough", figures_key(names, persons, parts), ".json", write)
@@ -108,52 +129,68 @@ def sums_sql() -> str:
     """
 
 
-def _groups(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
+def bytes_of(files: Sequence[str]) -> list[int]:
+    """Returns what all values of each column take, where they are text."""
+    sizes: list[int] = np.sum([json.loads(pq.read_metadata(file).metadata[BYTES.encode()]) for file in files], axis=0).tolist()
+    return sizes
+
+
+def groups_of(files: Sequence[str]) -> tuple[dict[int, list[Group]], dict[int, list[Group]]]:
     """Returns by column the row groups that count its values, and those that sample them: each is of one column."""
     counted: dict[int, list[Group]] = defaultdict(list)
     sampled: dict[int, list[Group]] = defaultdict(list)
+    few = len(files) <= FEW_FILES
     for path in files:
         metadata = pq.read_metadata(path)
         for number in range(metadata.num_row_groups):
             # A file that lacks the column has none of its values.
             if (part := metadata.row_group(number)).num_rows:
                 to = counted if part.column(COUNT).statistics.max else sampled
-                to[part.column(COLUMN).statistics.min].append(Group(path, number, part.num_rows))
+                to[part.column(COLUMN).statistics.min].append(Group(path, number, part.num_rows, metadata if few else None))
     return counted, sampled
 
 
-def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]], spill: Path) -> dict[int, Sequence[int]]:
+def _sums(job: Job, files: Sequence[str], counted: Mapping[int, Sequence[Group]], spill: Path) -> Figures:
     """Returns by column how many distinct values there are, those of one record, and all."""
     largest = max((sum(group.rows for group in groups) for groups in counted.values()), default=0)
     if len(files) <= FEW_FILES and largest * BYTES_PER_VALUE <= job.memory // 4:
         return {number: _summed(groups) for number, groups in counted.items()}
+    return summed_in(job, files, spill)
+
+
+def summed_in(job: Job, files: Sequence[str], spill: Path) -> Figures:
+    """Returns by column how many distinct values there are, those of one record, and all, summed up by a database.
+
+    Args:
+        job: Gives memory and threads.
+        files: Tables of digests with their counts, in each of which a digest may come more than once.
+        spill: Folder for what does not fit into memory.
+
+    Raises:
+        StorageError: the disk is full, or memory too small.
+    """
     # Each thread holds buffers of its own, which a small budget has no room for.
     with database(job.memory, spill, 1 if job.memory < ENOUGH else job.threads) as connection:
-        return {number: figures for number, *figures in connection.execute(sums_sql(), {"files": list(files)}).fetchall()}
+        return {number: tuple(figures) for number, *figures in connection.execute(sums_sql(), {"files": list(files)}).fetchall()}
 
 
-def _summed(groups: Sequence[Group]) -> Sequence[int]:
+def _summed(groups: Sequence[Group]) -> tuple[int, ...]:
     tables = [_read(group, ["digest", "count"]) for group in groups]
-    counts = [table["count"].to_numpy().astype(np.int64) for table in tables]
-    # A chunk's values are distinct: those of one alone are all.
-    summed = counts[0] if len(tables) == 1 else counted_together([table["digest"].to_numpy() for table in tables], counts)[1]
-    return len(summed), int(np.count_nonzero(summed == 1)), int(summed.sum())
+    return summed_up(*([table[name].to_numpy() for table in tables] for name in ("digest", "count")))
 
 
 def _read(group: Group, columns: Sequence[str]) -> pa.Table:
-    with pa.OSFile(group.path) as opened, pq.ParquetFile(opened) as file:
+    with pa.OSFile(group.path) as opened, pq.ParquetFile(opened, metadata=group.footer) as file:
         return file.read_row_group(group.number, list(columns), use_threads=False)
 
 
-def _sample(groups: Sequence[Group]) -> list[str]:
-    """Returns the values with the smallest digests of a column: the smallest of all are among those of each chunk."""
+def sample_of(groups: Sequence[Group]) -> tuple[Digests, pa.Array]:
+    """Returns the smallest digests of a column with their values, both of shape (values,): the smallest of all are among those of each."""
     digests, values = np.empty(0, np.uint64), pa.array([], pa.string())
     for group in groups:
         table = _read(group, ["digest", "value"])
         digests = np.concatenate([digests, table["digest"].to_numpy()])
         values = pa.concat_arrays([values, table["value"].combine_chunks()])
-        _, places = np.unique(digests, return_index=True)
-        kept = places[:MOST_LOOKED_AT]
+        kept = told_apart(digests)[1][:MOST_LOOKED_AT]
         digests, values = digests[kept], values.take(pa.array(kept))
-    found: list[str] = values.to_pylist()
-    return found
+    return digests, values

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,12 +14,18 @@ from schemas.policy.policy import banned_faults
 from schemas.release.passthrough import PassedColumn
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups, run_step
+from tasks.engine.steps import map_groups, run_step, workers_elsewhere
 from tasks.passthrough.chunks import count_chunk_values, values_key
 from tasks.passthrough.figures import add_values, figures_key, read_figures
+from tasks.passthrough.shares import sum_in_shares
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key
 from tasks.store.store import Artifact, Store
+
+FEW = 8
+"""Chunks whose values one task of a cluster sums up."""
+OWN = 4
+"""How often a value of a text occurs on average, at most, where a dictionary costs more than it saves."""
 
 
 def check_published(run: Run, source: Source) -> None:
@@ -53,8 +60,7 @@ def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Sou
         return values_key(source.columns, names, chunk)
 
     parts = map_groups(run, "values", _count_values, source.chunks, key, source.columns, names, run.store)
-    call = Call(figures_key(names, person, parts), "look at columns", (run.job, names, person, parts, run.store, run.spill))
-    figures = read_figures(run_step(run, "passthrough", add_values, call), run.store)
+    figures = read_figures(_figures(run, names, person, parts), run.store)
     found = {name: figures.columns[name] for name in untreated}
     if columns.insensitive == REST:
         refused = {name: one.reasons for name, one in found.items() if one.reasons and name not in columns.sensitive}
@@ -62,7 +68,17 @@ def look_through(run: Run, source: Source) -> tuple[dict[str, PassedColumn], Sou
             raise PassthroughError.not_of_the_rest(refused)
     # Of all records, published or not, so that the files of a release are cut alike whatever is suppressed.
     lengths = {name: -(-figures.bytes[name] // source.records) for name in untreated}
-    return found, source.model_copy(update={"text_bytes": lengths})
+    own = tuple(name for name in untreated if lengths[name] and OWN * found[name].distinct >= found[name].values)
+    return found, source.model_copy(update={"text_bytes": lengths, "own_texts": own})
+
+
+def _figures(run: Run, names: Sequence[str], person: str | None, parts: Sequence[Artifact]) -> Artifact:
+    """Adds the values of all chunks up; on a cluster tasks do it, and the flow gets the figures."""
+    key, job, elsewhere = figures_key(names, person, parts), run.job, workers_elsewhere() > 0
+    arguments: tuple[Any, ...] = (job.in_task() if elsewhere else job, names, person, parts, run.store, run.spill)
+    if elsewhere and len(parts) > FEW and run.store.find("passthrough", key) is None:
+        arguments = (*arguments, sum_in_shares(run, len(names), parts))
+    return run_step(run, "passthrough", add_values, Call(key, "look at columns", arguments, elsewhere))
 
 
 def untreated_columns(run: Run, source: Source) -> list[str]:

@@ -7,7 +7,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from tasks.planning.profiles import MOST_RECORDS, planning_connection, read_form
 from tasks.planning.samples import Sample, parquet_sample
 from tasks.source.extracts import asked_once
 from tasks.source.locations import located
-from tasks.source.objects.copies import on_this_machine
+from tasks.source.objects.copies import forget_copies, on_this_machine
 from tasks.source.sources import as_parquet
 from tasks.store.files import locked, owner_only, private_folder
 from tasks.store.store import Store
@@ -76,7 +76,7 @@ def front_of(given: Given, out: Path) -> Iterator[Front]:
     """Opens a source.
 
     What is no Parquet or CSV file of this machine becomes Parquet as its run would make it, in the work folder of the job that is
-    drafted, so that the run finds it there.
+    drafted, so that the run finds it there. Copies of objects, which a run reads where they are, are gone in the end, whatever happens.
 
     Args:
         given: What the user names.
@@ -87,7 +87,7 @@ def front_of(given: Given, out: Path) -> Iterator[Front]:
         JobError: an address that holds a password, or a database without a table or query.
         StorageError: the work folder cannot be written, or a run is at work in it.
     """
-    connection = planning_connection()
+    connection, ending = planning_connection(), ExitStack()
     source, files, where, kind = _said(given, out.parent), [], " ".join(given.names) or "the database", "parquet"
     try:
         if _is_plain(given):
@@ -97,7 +97,7 @@ def front_of(given: Given, out: Path) -> Iterator[Front]:
         if entry and entry.sample:
             sample: Sample = entry.sample(connection, files)
         else:
-            sample = _as_a_run_reads(connection, source, job_name(out), out.parent)
+            sample = _as_a_run_reads(connection, ending, source, job_name(out), out.parent)
         connection.execute(f"CREATE TEMP VIEW everything AS SELECT * FROM {sample.relation}")
         connection.execute(f"CREATE TEMP VIEW source AS SELECT * FROM everything LIMIT {MOST_RECORDS}")
         yield Front(connection, {**source, **sample.keys}, sample.texts, where, kind, tuple(files))
@@ -108,6 +108,7 @@ def front_of(given: Given, out: Path) -> Iterator[Front]:
         raise SourceError.unreadable(where, kind) from None
     finally:
         connection.close()
+        ending.close()
 
 
 def _is_plain(given: Given) -> bool:
@@ -157,13 +158,14 @@ def _said(given: Given, folder: Path) -> dict[str, Any]:
     return {"path": named, **({"hive": True} if hive else {}), **rows}
 
 
-def _as_a_run_reads(connection: duckdb.DuckDBPyConnection, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
+def _as_a_run_reads(connection: duckdb.DuckDBPyConnection, ending: ExitStack, source: Mapping[str, Any], name: str, folder: Path) -> Sample:
     job = _stand_in(source, name, folder)
     owner_only()
     work = claim(job)
     entry = FORMATS[job.source.format]
     with locked(work / LOCK, fcntl.LOCK_EX | fcntl.LOCK_NB):
         store, spill = Store.at(work), private_folder(work / "spill")
+        ending.callback(forget_copies, store)
         with asked_once(job, store, goes_on=False):
             found = [on_this_machine(one, store) for one in located(job, store)]
             if entry.sample and not job.source.hive:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.lattice.roots import most_cells
+from core.mondrian.recoding import Codes
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
 from tasks.counting.coding import Coding
@@ -16,6 +19,7 @@ from tasks.mondrian import fragments
 from tasks.mondrian import phases as mondrian_phases
 from tasks.records import coding as records
 from tasks.records import fragments as record_fragments
+from tasks.report.advice import kept_whole
 from tasks.source.chunks import Source
 from tasks.store.store import Artifact
 
@@ -36,6 +40,7 @@ class LocalPlan(BaseModel):
         reason: Why there are several, or one.
         most_records: Records that a fragment may hold.
         needed: Bytes that all rows at once would take, about.
+        advice: What to write where classes of the sampled records stay whole because l or t refuse cuts; None if none stay so.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,6 +55,7 @@ class LocalPlan(BaseModel):
     reason: str
     most_records: int
     needed: int
+    advice: str | None = None
 
 
 def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) -> LocalPlan:
@@ -66,12 +72,12 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
     telling = min(max(share, ENOUGH / coding.records), 1.0)
     # Asked before they are drawn, after which none would be missing.
     undrawn = sum(not fragments.is_sampled(job, coding, telling, chunk, run.store) for chunk in source.chunks)
-    _, counts = fragments.gather_samples(coding, mondrian_phases.draw_samples(run, source, domain, telling), run.store)
+    codes, counts = fragments.gather_samples(coding, mondrian_phases.draw_samples(run, source, domain, telling), run.store)
     most, leaves = fragments.most_records(job, coding, source), 1
     if parted:
         # The sample that the run would draw, and its cuts.
         samples = mondrian_phases.draw_samples(run, source, domain, share)
-        leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).leaves
+        leaves = fragments.plant(job, coding, samples, share, 0, most, run.store).tree.leaves
     sampled = int(counts.sum())
     rows = most_cells(coding.axes, coding.finest, coding.records) if mondrian.on_cells(job) else coding.records
     of_rows = isinstance(job.method, MondrianMethod)
@@ -87,7 +93,30 @@ def make_local_plan(run: Run, source: Source, domain: Artifact, coding: Coding) 
         reason=_reason(job, needed) if parted else "all fit the memory at once",
         most_records=most if parted else coding.records,
         needed=needed,
+        advice=_advised(job, coding, codes, counts),
     )
+
+
+def _advised(job: Job, coding: Coding, codes: Codes, counts: NDArray[np.int64]) -> str | None:
+    """Cuts the sample as the run will cut all, and returns what to write where classes stay far larger than k; None if they do not.
+
+    Not where persons are named or records cut: then a sample of cells does not tell what is refused.
+
+    Args:
+        job: The job.
+        coding: Of the run.
+        codes: Shape (cells, QIDs and sensitive columns), of the sample.
+        counts: Shape (cells,), the records of each.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    guarded = job.privacy.l or job.privacy.t
+    if not guarded or job.columns.person or not mondrian.on_cells(job) or mondrian.method_of(job).refused == "next" or not len(counts):
+        return None
+    made = mondrian.cutting_of(job, coding).cut(codes, counts)
+    sizes = np.add.reduceat(counts[made.order], made.starts[:-1]).astype(np.float64)
+    return kept_whole(float((sizes**2).sum() / sizes.sum()), job.privacy.k, int(sizes.sum()))
 
 
 def _needs_fragments(job: Job, coding: Coding) -> bool:

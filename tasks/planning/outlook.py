@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import Words
+from core.histograms.cells import packing_of, roll_up
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.rollups import packing_of, roll_up
 from core.lattice.branch_and_bound import Branching
 from core.lattice.lattice import LARGEST, Lattice
 from core.lattice.objectives import prices_of
@@ -141,7 +141,7 @@ def expected_gcp(job: Job, coding: Coding, way: Way, sample: Histogram) -> float
     if way in {"least DM*", "least GCP"}:
         return _of_node(job, coding, "dm_star" if way == "least DM*" else "gcp", sample)
     score: Score = "ncp" if way == "mondrian, score: ncp" else "representativity"
-    plain = replace(cutting_of(job, coding), rules=Rules(job.privacy.k), score=score)
+    plain = replace(cutting_of(job, coding, score), rules=Rules(job.privacy.k))
     published = recode_cells(plain, sample)[1]
     return float(total_losses([published.losses], len(coding.hierarchies), job.privacy.k, sample.records)["gcp"])
 

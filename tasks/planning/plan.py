@@ -155,7 +155,7 @@ def published_already(job: Job) -> Manifest | None:
     with open_run(job, goes_on=True) as run:
         source = with_keys(job, read_source(run))
         check_published(run, source)
-        found = recall(job, release_id(job, source), run.work.check)
+        found = recall(job, release_id(job, source), run.work)
         if found:
             forget_extract(job, run.store)
             run.published()

@@ -100,8 +100,15 @@ def _values(source: Source, names: Sequence[str]) -> Iterator[pa.Array]:
                 yield texts(pc.unique(_plain(column).drop_null()))
 
 
-def read_published(job: Job, source: Source, chunk: Chunk, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_published(job: Job, source: Source, chunk: Chunk, columns: Sequence[str], plain: Sequence[str] = ()) -> Iterator[pa.RecordBatch]:
     """Yields the rows of a chunk as ``read_chunk`` does, with pseudonyms in the place of the identifiers that are published.
+
+    Args:
+        job: Says how identifiers are treated.
+        source: Knows the keys.
+        chunk: What is read.
+        columns: Which of its columns.
+        plain: Those whose text comes plain.
 
     Raises:
         SourceError: the file cannot be read to its end.
@@ -110,20 +117,20 @@ def read_published(job: Job, source: Source, chunk: Chunk, columns: Sequence[str
     """
     treated = [one for one in job.columns.pseudonyms if one.name in columns]
     if not treated:
-        yield from read_chunk(chunk, columns)
+        yield from read_chunk(chunk, columns, plain=plain)
         return
     made = _pseudonyms(job, source, chunk, treated)
     others = [name for name in columns if name not in made]
     first = 0
-    for rows, batch in _others(chunk, others):
+    for rows, batch in _others(chunk, others, plain):
         arrays = [made[name].slice(first, rows) if name in made else batch.column(name) for name in columns]
         yield pa.RecordBatch.from_arrays(arrays, names=list(columns))
         first += rows
 
 
-def _others(chunk: Chunk, names: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _others(chunk: Chunk, names: Sequence[str], plain: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
     if names:
-        yield from ((batch.num_rows, batch) for batch in read_chunk(chunk, names))
+        yield from ((batch.num_rows, batch) for batch in read_chunk(chunk, names, plain=plain))
         return
     empty = pa.RecordBatch.from_arrays([], names=[])
     yield from ((min(BATCH_ROWS, chunk.rows - first), empty) for first in range(0, chunk.rows, BATCH_ROWS))

@@ -152,6 +152,7 @@ def _manifest(
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
         one_value=_one_value(recount),
+        unread=recount.unread,
         population=_population(recount),
         endpoints=endpoints_of(job, _numerical(job, source), own["node"], recount.nothing_but_stars),
         **own,

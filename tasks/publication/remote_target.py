@@ -12,20 +12,22 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from math import inf
 from pathlib import Path
 from tempfile import gettempdir
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 
 from schemas.errors.base import SkaldError, StorageError
-from schemas.errors.storage import ObjectStoreError
+from schemas.errors.storage import ObjectStoreError, PointerError
 from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
+from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
-from tasks.publication.objects import create_object, fetch_object, put_object
+from tasks.publication.objects import create_object, fetch_object, put_object, replace_object, unpublished
 from tasks.publication.staging import published
 from tasks.release.names import check_names
 from tasks.store.files import file_digest
@@ -33,9 +35,26 @@ from tasks.store.keys import fingerprint_of
 from tasks.store.object_stores import file_system, told
 from tasks.store.passing import clear_passed, passing
 
-MANIFEST, CURRENT = "manifest.json", "CURRENT"
+CURRENT = "CURRENT"
+TRIES = 100
+"""How often the pointer is put over what was read, while others put theirs."""
 COPIED = re.compile(r"skald-release-[0-9a-f]{16}")
 """A copy of a release that is looked at, in the folder of temporary files."""
+
+
+class Held(Protocol):
+    """Work while it is held, in a folder or in a bucket."""
+
+    @property
+    def generation(self) -> int:
+        """How often it was taken over."""
+
+    def check(self) -> None:
+        """Makes sure that no other run has taken over.
+
+        Raises:
+            StorageError: another has, or may have.
+        """
 
 
 def any_release(job: Job) -> bool:
@@ -65,13 +84,13 @@ def is_published(job: Job, release: str) -> bool:
     return _remote_manifest(job, release) is not None if job.target_address else (job.target_path / release).is_dir()
 
 
-def recall(job: Job, release: str, check: Callable[[], None]) -> Manifest | None:
+def recall(job: Job, release: str, work: Held) -> Manifest | None:
     """Returns the manifest of a release if it is published, and names it in ``CURRENT``.
 
     Args:
         job: Names the target.
         release: Its id.
-        check: Raises where another run has taken over.
+        work: The work, while it is held.
 
     Raises:
         StorageError: it was published, but files are missing, or the store cannot be read or written.
@@ -85,34 +104,38 @@ def recall(job: Job, release: str, check: Callable[[], None]) -> Manifest | None
         there = set(system.find(f"{root}/{release}"))
         if lost := sum(f"{root}/{release}/{name}" not in there for name in manifest.listed):
             raise StorageError.altered(release, lost)
-        _finish(job, system, root, release, check)
+        _finish(job, system, root, release, work)
     return manifest
 
 
-def lay_mark(job: Job, release: str) -> None:
+def lay_mark(job: Job, release: str, generation: int) -> None:
     """Lets whatever a kill leaves of a release from here on be known as this job's, and be taken away.
+
+    Args:
+        job: Names the target.
+        release: Its id.
+        generation: Of the work's lease, so that a run that was taken over takes nothing away that its heir puts there.
 
     Raises:
         ObjectStoreError: the store cannot be written, or has the release by now.
     """
-    system, root = file_system(str(job.target_address))
+    system, root = unpublished(job, release)
     with told(job.place_of(release)):
-        if system.exists(f"{root}/{release}/{MANIFEST}"):
-            raise ObjectStoreError.exists(job.place_of(release))
-        system.pipe_file(f"{root}/{release}/{_mark(job)}", b"")
+        system.pipe_file(f"{root}/{release}/{_mark(job)}", str(generation).encode())
 
 
-def deliver(job: Job, staging: Path, release: str, check: Callable[[], None]) -> None:
+def deliver(job: Job, staging: Path, release: str, work: Held) -> None:
     """Puts what stands beside the data of a release into the store, the manifest last; from then on there is a release.
 
     Args:
         job: Names the target.
         staging: Has report, manifest and, where there is a key, signature.
         release: Its data files are in the store, and verified.
-        check: Raises where another run has taken over; asked before the manifest is put.
+        work: The work, while it is held; asked whether it is before the manifest is put.
 
     Raises:
         ObjectStoreError: the store cannot be written, reads back otherwise, or has the release by now.
+        PointerError: the release is there, and ``CURRENT`` does not name it.
     """
     place = job.place_of(release)
     system, root = file_system(str(job.target_address))
@@ -123,16 +146,16 @@ def deliver(job: Job, staging: Path, release: str, check: Callable[[], None]) ->
         # Read back whole: what a store says it has taken is not yet what it gives.
         if wrong := sum(fetch_object(system, f"{root}/{release}/{path.name}") != file_digest(path) for path in files):
             raise ObjectStoreError.differs(place, wrong)
-        check()
+        work.check()
         try:
             create_object(system, staging / MANIFEST, f"{root}/{release}/{MANIFEST}")
         except FileExistsError:
             raise ObjectStoreError.exists(place) from None
-        _finish(job, system, root, release, check)
+        _finish(job, system, root, release, work)
 
 
 @contextmanager
-def withdrawn_if_refused(job: Job, release: str, check: Callable[[], None]) -> Iterator[None]:
+def withdrawn_if_refused(job: Job, release: str, work: Held) -> Iterator[None]:
     """Takes away what was put into the store of a release that is refused inside the block: nobody has verified it.
 
     What is only interrupted, by a full disk or a network that is down, stays for the run that goes on.
@@ -140,7 +163,7 @@ def withdrawn_if_refused(job: Job, release: str, check: Callable[[], None]) -> I
     Args:
         job: Names the target.
         release: Its id.
-        check: Raises where another run has taken over, whose files these may be by now: they stay.
+        work: The work, while it is held. Where another run has taken over, these may be its files by now: they stay.
 
     Raises:
         SkaldError: whatever the block raises.
@@ -153,42 +176,52 @@ def withdrawn_if_refused(job: Job, release: str, check: Callable[[], None]) -> I
         if job.target_address:
             # What the release was refused for is to be told; what is left here carries the mark.
             with suppress(StorageError):
-                check()
-                _withdraw(job, release)
+                work.check()
+                _withdraw(job, release, work.generation)
         raise
 
 
-def _withdraw(job: Job, release: str) -> None:
+def _withdraw(job: Job, release: str, generation: int) -> None:
     system, root = file_system(str(job.target_address))
     with told(job.place_of(release)):
-        if not system.exists(f"{root}/{release}/{MANIFEST}") and system.exists(f"{root}/{release}/{_mark(job)}"):
+        if not system.exists(f"{root}/{release}/{MANIFEST}") and _generation(system, f"{root}/{release}/{_mark(job)}") <= generation:
             system.rm(f"{root}/{release}", recursive=True)
 
 
-def _finish(job: Job, system: Any, root: str, release: str, check: Callable[[], None]) -> None:
+def _finish(job: Job, system: Any, root: str, release: str, work: Held) -> None:
     """Names the release in ``CURRENT``, and takes away what this job's runs left: marks, releases without manifest, local copies.
 
     Raises:
         StorageError: another run has taken over; it names its own.
+        PointerError: others name theirs each time that this one looks, or the store says so.
     """
-    check()
-    line = f"{release}\n".encode()
-    try:
-        named = system.cat_file(f"{root}/{CURRENT}")
-    except FileNotFoundError:
-        named = b""
-    if named != line:
-        system.pipe_file(f"{root}/{CURRENT}", line)
+    work.check()
+    for _ in range(TRIES):
+        if replace_object(system, f"{root}/{CURRENT}", f"{release}\n".encode()):
+            break
+        # Another run named its own meanwhile: that of another job, or one that has taken over, and then this one names none.
+        work.check()
+    else:
+        raise PointerError.not_named(release, str(job.target_address))
     for mark in system.glob(f"{root}/{job.name}-{'[0-9a-f]' * 16}/{_mark(job)}"):
         left = mark.rsplit("/", 1)[0]
         if system.exists(f"{left}/{MANIFEST}"):
             system.rm_file(mark)
-        else:
+        elif _generation(system, mark) <= work.generation:
             # What another run is putting there by now has no manifest yet, either.
-            check()
+            work.check()
             system.rm(left, recursive=True)
     for folder in job.target_path.glob(f"{job.name}-{'[0-9a-f]' * 16}"):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _generation(system: Any, mark: str) -> float:
+    """Returns the generation of the lease under which a mark was laid; one that is not there is later than any."""
+    try:
+        # One that is empty is of before marks said so.
+        return int(system.cat_file(mark) or 0)
+    except (FileNotFoundError, ValueError):
+        return inf
 
 
 def _mark(job: Job) -> str:

@@ -9,12 +9,13 @@ from pathlib import Path
 from core.recount.classes import Recount
 from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
+from schemas.errors.storage import PeopleLostError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
 from schemas.release.report import Example
 from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords
-from tasks.composition.ledger import forget_older, people_files, write_entry
+from tasks.composition.ledger import forget_older, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.registry import Registry, open_registry
 from tasks.counting.phases import find_repeats
@@ -26,15 +27,15 @@ from tasks.lattice.replay import replayed
 from tasks.lineage.addresses import lineage_of
 from tasks.passthrough.phases import check_published, look_through
 from tasks.pseudonyms.pseudonyms import give_tokens, with_keys
-from tasks.publication.deliveries import deliver_files, examples_delivered, recount_delivered
+from tasks.publication.afterwards import Publication, true_of
+from tasks.publication.deliveries import deliver_files, examples_delivered
 from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
+from tasks.publication.recount_calls import Kept, Written
+from tasks.publication.recounts import recount_written
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
 from tasks.publication.staged_files import numbered
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
-from tasks.recount.original import Original
-from tasks.recount.people import PeopleFiles
-from tasks.recount.recount import recount
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files
 from tasks.release.keyed import keyed_hierarchies
@@ -42,6 +43,8 @@ from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
 from tasks.store.store import Artifact
 from tasks.writing.people import NONE_KEPT, KeptPeople
+
+LEFT_OVER = "artefacts that it needs no more could not be removed, which the same command does"
 
 
 @dataclass(frozen=True)
@@ -68,11 +71,13 @@ def read_or_recall(run: Run) -> tuple[Source, Published | None]:
         check_published(run, source)
         check_output(run.job, source)
         release = release_id(run.job, source)
-        manifest = recall(run.job, release, run.work.check)
+        manifest = recall(run.job, release, run.work)
         if manifest is None:
             run.increment = increment_of(run, source)
         else:
-            run.published()
+            with true_of(release) as publication:
+                publication.undone = LEFT_OVER
+                run.published()
     if manifest is None:
         with run.phase("columns"):
             run.passthrough, source = look_through(run, source)
@@ -101,12 +106,14 @@ def verify_and_publish(
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
+        PeopleLostError: what was kept of people is gone or altered.
         LinkedError: pseudonyms show people's records to whom fewer than k are like.
         OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
         SkaldError: the source changed, or the target cannot be written.
     """
-    with withdrawn_if_refused(run.job, release_id(run.job, source), run.work.check):
-        return _verified_and_published(run, source, files, describe, people)
+    release = release_id(run.job, source)
+    with withdrawn_if_refused(run.job, release, run.work), true_of(release) as publication:
+        return _verified_and_published(run, source, files, describe, people, publication)
 
 
 def _verified_and_published(
@@ -115,6 +122,7 @@ def _verified_and_published(
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
     people: KeptPeople,
+    publication: Publication,
 ) -> Published:
     job, release = run.job, release_id(run.job, source)
     with run.phase("identifiers"):
@@ -123,9 +131,8 @@ def _verified_and_published(
         known.look()
     with run.phase("verify"):
         staging = staging_folder(job, release)
-        whose = people_files(people, run.store)
         try:
-            staged, layout, counted = _written(run, source, files, release, staging, whose)
+            staged, layout, counted = _written(run, source, files, release, staging, people)
         except Exception:
             # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
             check_unchanged(source)
@@ -147,26 +154,31 @@ def _verified_and_published(
     # Until the release is there, so that of two runs at once one knows of the other.
     with open_registry(job) as registry:
         with run.phase("overlaps"):
-            related = overlaps_of(known, release, registry) if registry else {}
+            related = overlaps_of(known, release, registry)
         manifest = describe(staged, counted).model_copy(update=own | related)
-        manifest = _finished(known, staging, manifest, counted, people, registry, staged)
+        manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication)
+    publication.undone = LEFT_OVER
     run.published(forget_older(run.store))
+    publication.undone = "Prefect's server could not be told of it"
     return _told(Published(manifest, job.target_path / release, new=True))
 
 
 def _written(
-    run: Run, source: Source, files: Sequence[Artifact], release: str, staging: Path, whose: PeopleFiles | None
+    run: Run, source: Source, files: Sequence[Artifact], release: str, staging: Path, people: KeptPeople
 ) -> tuple[list[PublishedFile], Csv, Recount]:
     """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
     job = run.job
     if job.target_address:
-        lay_mark(job, release)
+        lay_mark(job, release, run.work.generation)
         staged, layout = deliver_files(run, files, release)
-        return staged, layout, recount_delivered(run, release, staged, source, layout, whose)
-    staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
-    written, original = [staging / file.path for file in staged], Original(source.relation, source.columns)
-    recounted = (job, written, run.spill, f"release '{release}'", original, layout, "", whose)
-    return staged, layout, step_here("verify", "recount", lambda: recount(*recounted))
+        written = Written(release, tuple(staged), layout)
+    else:
+        staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
+        written = Written(release, tuple(staged), layout, staging)
+    # Records in the place of people would be a promise that nobody asked for.
+    if lost := sum(not run.store.whole(one) for one in (*people.people, *people.classes)):
+        raise PeopleLostError.of_run(lost)
+    return staged, layout, recount_written(run, written, source, Kept(people.people, people.classes))
 
 
 def _finished(
@@ -177,6 +189,7 @@ def _finished(
     people: KeptPeople,
     registry: Registry | None,
     staged: Sequence[PublishedFile],
+    publication: Publication,
 ) -> Manifest:
     """Writes report and manifest, and publishes the release with one rename; returns the manifest as it is published."""
     run, source = known.run, known.source
@@ -196,11 +209,13 @@ def _finished(
         run.work.keep()
         run.work.check()
         if job.target_address:
-            deliver(job, staging, whole.release, run.work.check)
+            deliver(job, staging, whole.release, run.work)
         else:
             publish(job, staging, whole.release)
+        publication.undone = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
         if registry and entry:
             registry.believe(entry)
+        publication.undone = "its run could not be ended"
         return whole
 
     return step_here("publish", "publish", finish, lineage_of(job, manifest))

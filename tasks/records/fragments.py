@@ -51,6 +51,9 @@ def published_fragment(
 
     Returns:
         What is published, with losses that add up over fragments, and the class of each record, shape (records,).
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
     """
     # A promise that asks for the persons of the whole source is kept only where one fragment holds them all.
     wholes = None if digests is not None else tuple(whole_counts(coding, position) for position in range(len(coding.sensitive)))

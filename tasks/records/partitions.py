@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,11 @@ from core.clustering.outlier_step import Cut, Handled, OutlierStep, handle_outli
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.numbers import is_numerical
-from core.kmember.partition import Effort, Members
-from core.kmember.prices import Labels
-from core.mondrian.axes import axis_of
+from core.kmember.partition import FEW, Effort, Members
+from core.mondrian.axes import Order, axis_of
+from core.mondrian.partition import Axis
 from core.persons.crowd import RECORDS, Crowd
+from core.recoding.prices import Labels
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from schemas.job.method import METHODS
@@ -28,6 +29,10 @@ from tasks.counting.coding import Coding
 from tasks.counting.endpoints import ends_of
 
 Codes = NDArray[np.unsignedinteger]
+FAR_LARGER = 4
+"""Times k, or the records of the class in the middle by size, from which on a class is far larger than others."""
+MANY_EXCHANGED = 1_000
+"""Records of a block of finished classes where there are many."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +61,7 @@ def partition(job: Job, codes: Codes, coding: Coding, crowd: Crowd = RECORDS) ->
 
     Raises:
         SourceError: CANON was asked for, and no QID is numerical.
+        HierarchyError: the hierarchy's file cannot be read.
     """
     entry = METHODS[job.method.name]
     by = entry.partition
@@ -64,7 +70,65 @@ def partition(job: Job, codes: Codes, coding: Coding, crowd: Crowd = RECORDS) ->
         msg = f"method '{job.method.name}' does not recode single records"
         raise TypeError(msg)
     made: Partitioned = by(job, codes, coding, crowd) if entry.counts_persons else by(job, codes, coding)
-    return made
+    return _exchanged(job, codes, coding, crowd, made) if getattr(job.method, "exchange", False) else made
+
+
+def _exchanged(job: Job, codes: Codes, coding: Coding, crowd: Crowd, made: Partitioned) -> Partitioned:
+    """Lets records of finished classes move and change places as long as what is published costs less; who is suppressed stays so.
+
+    Classes far larger than others stay as they are: they hold equal records, or one person's, and looking at them costs by their square.
+
+    Args:
+        job: The job.
+        codes: Shape (n, QIDs).
+        coding: Domains and hierarchies.
+        crowd: Whose the records are.
+        made: The classes.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    published = made.classes[made.classes >= 0]
+    sizes = np.bincount(published)
+    small = sizes <= FAR_LARGER * max(job.privacy.k, float(np.median(sizes[sizes > 0]))) if len(published) else sizes > 0
+    rows = np.flatnonzero((made.classes >= 0) & np.append(small, False)[made.classes])
+    if not len(rows):
+        return made
+    as_set = getattr(job.method, "generalisation", "hierarchy") == "set"
+    ways: list[Generalisation | None] = [
+        "set" if as_set and not is_numerical(domain) and not hierarchy.least else None
+        for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
+    ]
+    members = Members(codes[rows], _axes(job, coding), _labels(job, coding, ways), job.privacy.k, crowd.take(rows))
+    numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
+    effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
+    found, steps = members.bettered(numbers, effort)
+    # Those that stay come after those that were bettered.
+    count = int(found.max()) + 1
+    classes = np.append(count + np.cumsum(~small) - 1, -1)[made.classes].astype(made.classes.dtype)
+    classes[rows] = found
+    return Partitioned(classes, {**made.figures, "partitions": count + int(np.count_nonzero(sizes[~small])), **steps})
+
+
+def _axes(job: Job, coding: Coding, order: Order = "listed") -> list[Axis]:
+    """Returns how each QID is cut into blocks.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        order: Of siblings, where it is free.
+
+    Raises:
+        HierarchyError: the hierarchy's file cannot be read.
+    """
+    qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
+    return [axis_of(*qid, job.folder, order) for qid in qids]
+
+
+def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> list[Labels]:
+    """Returns what classes publish, QID by QID."""
+    ends = ends_of(job, coding) or (None,) * len(ways)
+    return [Labels(*label) for label in zip(ways, coding.domains, coding.hierarchies, ends, strict=True)]
 
 
 def partition_by_rayden(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -> Partitioned:
@@ -123,12 +187,10 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -
     Raises:
         HierarchyError: the hierarchy's file cannot be read.
     """
-    method, qids = job.method, job.columns.quasi_identifiers
+    method = job.method
     assert isinstance(method, KMemberMethod)
-    axes = [axis_of(*qid, job.folder) for qid in zip(qids, coding.domains, coding.hierarchies, strict=True)]
-    ends = ends_of(job, coding) or (None,) * len(qids)
-    labels = [Labels(*label) for label in zip(ways_of(job), coding.domains, coding.hierarchies, ends, strict=True)]
-    members = Members(codes, axes, labels, job.privacy.k, crowd)
+    # In the order that cuts learn: they are what it is measured by.
+    members = Members(codes, _axes(job, coding, "ends"), _labels(job, coding, ways_of(job)), job.privacy.k, crowd)
     classes, figures = members.clustered(Effort.of(len(codes), job.privacy.k, method.effort, method.block))
     return _counted(classes, figures)
 

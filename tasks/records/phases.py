@@ -9,7 +9,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import load_coding
 from tasks.engine.calls import Call
 from tasks.engine.runs import Run
-from tasks.engine.steps import map_groups, run_step
+from tasks.engine.steps import map_groups, run_step, takes_wholes
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.records import coding as records
 from tasks.records import recodings as record_recodings
@@ -18,7 +18,8 @@ from tasks.records.rewriting import Place
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing.classes import file_keys, write_file
-from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.lost import make_lost
+from tasks.writing.people import NONE_KEPT, KeptPeople, people_key
 from tasks.writing.shelves import Shelves, set_on_shelves
 
 Artifacts = list[Artifact]
@@ -50,7 +51,9 @@ def recode_records(run: Run, domain: Artifact, parts: Artifacts) -> RecodingArti
         SkaldError: whatever a step raises.
     """
     key = record_recodings.recoding_key(run.job, load_coding(run.job, domain, run.store), parts)
-    return run_step(run, "recode", record_recodings.recode_all, Call(key, run.job.method.name, (run.job, domain, parts, run.store)))
+    arguments = (run.job, domain, parts, run.store)
+    call = Call(key, run.job.method.name, arguments, elsewhere=takes_wholes(run), whole=True)
+    return run_step(run, "recode", record_recodings.recode_all, call)
 
 
 def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> Artifacts:
@@ -61,6 +64,8 @@ def rewrite_records(run: Run, source: Source, domain: Artifact, recoding: Recodi
     """
     key = partial(record_releases.record_run_key, run.job, source, recoding)
     runs = map_groups(run, "rewrite", _rewrite, _places(source), key, run.job, domain, recoding, source, run.store)
+    arguments = (run.job, domain, recoding, source, run.store)
+    make_lost(run, "members", _members_again, _places(source), partial(record_releases.record_members_key, recoding), *arguments)
     run.members = [record_releases.members_of_place(recoding, place, run.store) for place in _places(source)]
     return runs
 
@@ -78,12 +83,29 @@ def keep_record_people(run: Run, source: Source, domain: Artifact, recoding: Rec
         SourceError: a file changed since it was coded.
         PseudonymError: a key is missing or not that of the run, or values do not fit their treatment.
         StorageError: an artefact is not what its step promises.
+        SkaldError: whatever else a step raises.
     """
     if not run.job.columns.person:
         return NONE_KEPT
     coding = load_coding(run.job, domain, run.store)
+    key = partial(record_releases.record_run_key, run.job, source, recoding)
+    arguments = (run.job, domain, recoding, source, run.store)
+    make_lost(run, "people", _people_again, _places(source), lambda place: people_key(run.job, key(place)), *arguments)
     kept = [record_releases.people_of_place(run.job, coding, recoding, source, place, run.store) for place in _places(source)]
     return KeptPeople(tuple(kept), (recoding.classes,))
+
+
+def _members_again(
+    job: Job, _domain: Artifact, recoding: RecodingArtifacts, _source: Source, store: Store, places: Sequence[Place]
+) -> Artifacts:
+    return [record_releases.members_of_place(recoding, place, store).members for place in places]
+
+
+def _people_again(
+    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, places: Sequence[Place]
+) -> Artifacts:
+    coding = load_coding(job, domain, store)
+    return [record_releases.people_of_place(job, coding, recoding, source, place, store) for place in places]
 
 
 def _rewrite(job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, places: Sequence[Place]) -> Artifacts:

@@ -125,6 +125,7 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
     Raises:
         PrivacyError: no class is left.
         SourceError: CANON was asked for, and no QID is numerical.
+        HierarchyError: the hierarchy's file cannot be read.
     """
     criteria, crowd = _criteria(job, coding, records), records.crowd
     found = accepted(partition(job, records.codes, coding, crowd), records, coding, criteria)

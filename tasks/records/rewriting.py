@@ -86,13 +86,18 @@ def people_of_place(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
     return keep_people(job, place.chunk, record_run_key(job, source, artifacts, place), linked, store)
 
 
+def record_members_key(artifacts: RecodingArtifacts, place: Place) -> Key:
+    """Returns the key of the classes of a chunk's records."""
+    return MEMBERS.key(place.chunk.key, place.number, artifacts.digests)
+
+
 def members_of_place(artifacts: RecodingArtifacts, place: Place, store: Store) -> Part:
     """Keeps the class of each record of a chunk.
 
     Raises:
         StorageError: the disk is full, or more memory is needed than there is.
     """
-    key = MEMBERS.key(place.chunk.key, place.number, artifacts.digests)
+    key = record_members_key(artifacts, place)
     return keep_members(place.chunk, key, lambda: assigned(artifacts, place.number, store), store)
 
 

@@ -6,6 +6,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from core.recount.groups import Groups
 from core.recount.labels.group_levels import group_levels, places
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
@@ -14,17 +15,30 @@ from tasks.recount.reading import as_given, fetched
 from tasks.store.database import quote
 
 
-def make_whole(job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original) -> int:
-    """Makes the table ``whole`` of all values with their shares, places and groups; returns the number of levels of the groups.
+def whole_groups(source: str, column: str) -> Groups:
+    """Returns how the records of each value of a sensitive column are counted: ``value``, ``records``."""
+    return Groups(source, ((quote(column), "value"),))
+
+
+def make_whole(
+    job: Job, connection: duckdb.DuckDBPyConnection, column: str, along: HierarchySpec | None, original: Original, counted: str
+) -> int:
+    """Makes the table ``whole`` of all values with their records, places and groups; returns the number of levels of the groups.
+
+    Args:
+        job: Says where files of hierarchies are.
+        connection: The database.
+        column: The sensitive column.
+        along: The hierarchy of the distance, if it has one.
+        original: Has the column's type.
+        counted: What the database reads the column's values with their records as.
 
     Raises:
         HierarchyError: the hierarchy of the distance cannot be read, or lacks values.
     """
-    name = quote(column)
     # A null last, where the ordered distance has it.
-    rows = fetched(connection, f"SELECT {name} AS value, count(*) AS records FROM {original.relation} GROUP BY ALL ORDER BY 1 NULLS LAST")
-    counts = rows["records"].to_numpy()
-    columns = {"value": rows["value"], "share": counts / max(counts.sum(), 1), "place": np.arange(len(counts))}
+    rows = fetched(connection, f"SELECT value, records FROM {counted} ORDER BY 1 NULLS LAST")
+    columns = {"value": rows["value"], "records": rows["records"], "place": np.arange(len(rows["value"]))}
     levels = 0
     if along is not None:
         groups = group_levels(column, along, as_given(rows["value"], original, column), job.folder)

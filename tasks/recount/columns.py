@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,35 @@ from schemas.release.manifest import published_payload, published_qids
 from tasks.release.files import partition_of
 
 STRANGE = "a data file's columns are not those of the job, in its order and types"
+
+HELD, BUFFERS = 5, 1 << 18
+"""Row groups that DuckDB may hold of a file for each thread, on its way from pages to hashes, and bytes of buffers for each column."""
+
+
+def are_wide(job: Job, files: Sequence[Path]) -> bool:
+    """Tells whether the threads of a recount cannot all read whole records within the job's memory.
+
+    Args:
+        job: Gives memory and threads.
+        files: The data files, of which one has row groups like another.
+    """
+    if files[0].suffix != ".parquet":
+        return False
+    footer = pq.read_metadata(files[0])
+    largest = max((footer.row_group(number).total_byte_size for number in range(footer.num_row_groups)), default=0)
+    return takes_much(job, largest, footer.num_columns)
+
+
+def takes_much(job: Job, largest: int, columns: int) -> bool:
+    """Tells whether threads that read whole records take more than there is for them.
+
+    Args:
+        job: Gives memory and threads.
+        largest: Bytes of the largest row group.
+        columns: How many it has.
+    """
+    threads = job.threads or len(os.sched_getaffinity(0))
+    return bool(threads * (HELD * largest + BUFFERS * columns) > job.memory // 2)
 
 
 def column_faults_of(job: Job, files: Sequence[Path]) -> list[str]:

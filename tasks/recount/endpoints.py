@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
@@ -13,6 +12,7 @@ from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import value_scale
 from core.recount.labels.value_texts import written
 from core.recount.shared_ends import strange_ends
+from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
@@ -20,18 +20,16 @@ from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original
 from tasks.recount.reading import as_given, fetched
+from tasks.recount.rows import Rows
 from tasks.store.database import quote
 
 
-def endpoint_faults(
-    job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original | None, shared_by: int = 0
-) -> list[str]:
+def endpoint_faults(job: Job, rows: Rows, original: Original | None, shared_by: int = 0) -> list[str]:
     """Counts the labels of ranges whose ends are not shared by k people; nothing without the source, or where these may be observed.
 
     Args:
         job: Says where ranges end.
-        connection: The database.
-        release: What it reads the data files as.
+        rows: Of the release and of the source.
         original: The source.
         shared_by: How many people the release says that its ends are shared by. If that is more than k, k share them a fortiori, though
             not at the places that k would have.
@@ -45,41 +43,41 @@ def endpoint_faults(
     for qid in job.columns.quasi_identifiers:
         if not in_ranges(job, qid) or qid.name not in original.columns.names:
             continue
-        values, people = _values(job, connection, original, qid.name)
+        values, people = _values(job, rows, original, qid.name)
         if not len(values) or value_scale(values) is None:
             continue
-        if strange := strange_ends(values, people, qid.hierarchy, k, _labels(job, connection, release, original, qid)):
+        if strange := strange_ends(values, people, qid.hierarchy, k, _labels(job, rows, original, qid)):
             end = "ends" if strange == 1 else "end"
             faults.append(f"{counted(strange, 'range')} of '{qid.name}' {end} where fewer than {k:,} people do")
     return faults
 
 
-def _labels(
-    job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original, qid: QuasiIdentifier
-) -> Sequence[str | None]:
+def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> Sequence[str | None]:
     """Returns the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds."""
     names = published_columns(job, qid)
-    columns = fetched(connection, f"SELECT DISTINCT {', '.join(f'{quote(name)} AS {quote(name)}' for name in names)} FROM {release}")
+    columns = fetched(
+        rows.connection, f"FROM {rows.grouped('release', distinct_groups(rows.alike(rows.release), list(map(quote, names))))}"
+    )
     texts = []
-    for name in names:
-        column = as_given(columns[name], original, qid.name)
+    for number in range(len(names)):
+        column = as_given(columns[f"label_{number}"], original, qid.name)
         known = iter(written(column.drop_null()))
         texts.append([next(known)[-1] if there else None for there in column.is_valid().to_pylist()])
     return texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
 
 
-def _values(job: Job, connection: duckdb.DuckDBPyConnection, original: Original, name: str) -> tuple[pa.Array, list[int]]:
+def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Array, list[int]]:
     """Returns the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
     column, persons = quote(name), [quote(person) for person in job.columns.person]
-    every = f"SELECT {column} AS value, 1 AS person FROM {original.relation}"
     if persons:
         known = " AND ".join(f"{person} IS NOT NULL{_no_nan(original, person)}" for person in persons)
-        every = f"SELECT min({column}) AS value, 1 AS person FROM {original.relation} WHERE {known} GROUP BY {', '.join(persons)}"
+        every = f"SELECT min({column}) AS value, 1 AS person FROM {rows.source} WHERE {known} GROUP BY {', '.join(persons)}"
         # A value that nobody has for the least of theirs is a value all the same.
-        every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {original.relation}"
-    found = fetched(
-        connection, f"SELECT value, sum(person)::BIGINT AS people FROM ({every}) WHERE value IS NOT NULL GROUP BY value ORDER BY value"
-    )
+        every += f" UNION ALL SELECT DISTINCT {column}, 0 FROM {rows.source}"
+        counted = rows.counted(f"SELECT value, sum(person)::BIGINT AS records FROM ({every}) GROUP BY value", "source")
+    else:
+        counted = rows.grouped("source", value_groups(rows.source, column))
+    found = fetched(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
     values, people = as_given(found["value"], original, name), found["people"].to_numpy()
     order = np.argsort(np.asarray(values.cast(pa.int64())), kind="stable") if pt.is_timestamp(values.type) else np.arange(len(values))
     return values.take(pa.array(order)), people[order].tolist()

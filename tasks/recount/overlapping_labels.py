@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.recount.coverage import unmatched
-from core.recount.sampled_classes import MOST, covered_sql, masked_sql, masks_sql, numbers_sql, sample_faults, sample_sql
-from core.recount.truth import beside_faults, part_of, released_counts_sql, source_counts_sql
+from core.recount.groups import Groups
+from core.recount.sampled_classes import (
+    MOST,
+    covered_groups,
+    least_digests,
+    masked_sql,
+    masks_sql,
+    numbers_sql,
+    sample_faults,
+    sample_groups,
+    sample_sql,
+)
+from core.recount.truth import beside_faults, part_of, released_parts, released_parts_sql, source_parts, source_parts_sql
 from tasks.recount.published_labels import Labels
 from tasks.recount.reading import fetched
 from tasks.recount.sides import Sides
@@ -22,33 +35,54 @@ JOINS = 16
 """Quasi-identifiers that one statement looks up: each join wants memory for every thread, and there may be hundreds of them."""
 
 
-def faults_beside(sides: Sides, one: Labels) -> list[str]:
-    """Returns whether the labels of a quasi-identifier cover its values in the records with equal values in the other columns."""
+def faults_beside(sides: Sides, some: Sequence[Labels]) -> list[str]:
+    """Returns whether labels of quasi-identifiers cover their values in the records with equal values in the other columns."""
+    looked = [(one, parts) for one in some if (parts := _parts_of(one)) >= 2 and sides.names]
+    sides.rows.expect("release", [_released(sides, one, parts) for one, parts in looked])
+    sides.rows.expect("source", [_valued(sides, one, parts) for one, parts in looked])
+    return [fault for one, parts in looked for fault in _faults_beside(sides, one, parts)]
+
+
+def _parts_of(one: Labels) -> int:
     parts = PARTS
     # Fewer parts tell less, but the table of counts must not grow with the source.
     while parts * (len(one.source) + len(one.released) + one.spans.members) > MOST_COUNTS:
         parts //= 2
-    if parts < 2 or not sides.names:
-        return []
-    found = _numbers(sides, released_counts_sql(sides.unmasked, one.columns, one.labels_table, parts, sides.beside))
-    given = _numbers(sides, source_counts_sql(sides.source, quote(one.name), one.values_table, parts, sides.beside))
+    return parts
+
+
+def _released(sides: Sides, one: Labels, parts: int) -> Groups:
+    return released_parts(sides.unmasked, one.columns, parts, sides.beside)
+
+
+def _valued(sides: Sides, one: Labels, parts: int) -> Groups:
+    return source_parts(sides.source, quote(one.name), parts, sides.beside)
+
+
+def _faults_beside(sides: Sides, one: Labels, parts: int) -> list[str]:
+    labelled = sides.rows.grouped("release", _released(sides, one, parts))
+    found = _numbers(sides, released_parts_sql(labelled, len(one.columns), one.labels_table))
+    valued = sides.rows.grouped("source", _valued(sides, one, parts))
+    given = _numbers(sides, source_parts_sql(valued, one.values_table))
     released, source = np.zeros((parts, len(one.released)), np.int64), np.zeros((parts, len(one.source)), np.int64)
     released[found["part"], found["place"]] = found["records"]
     source[given["part"], one.order[given["place"]]] = given["records"]
     return beside_faults(one.name, unmatched(one.spans, released, source), sides.names)
 
 
-def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
-    """Returns whether the labels of some classes stand together as values of the source do.
+def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> tuple[list[str], int]:
+    """Returns whether the labels of some classes stand together as values of the source do, and how many classes these are.
 
     Args:
         sides: Release and source.
         labels: Of all quasi-identifiers.
     """
-    # Each of the joins wants memory for every thread; afterwards there are as many as the job asked for.
-    [(threads,)] = sides.connection.execute("SELECT current_setting('threads')").fetchall()
-    sides.connection.execute("SET threads = 1")
-    sides.connection.execute(sample_sql(sides.unmasked, [one.columns for one in labels], PARTS, sides.beside, "sampled"))
+    columns, rows, drawn = [one.columns for one in labels], sides.rows, drawn_number()
+    [(most,)] = sides.connection.execute(
+        f"SELECT coalesce(max(digest), 0) FROM {rows.grouped('release', least_digests(sides.unmasked, columns, drawn))}"
+    ).fetchall()
+    sample = sample_groups(sides.unmasked, columns, PARTS, sides.beside, most, drawn)
+    sides.connection.execute(sample_sql(rows.grouped("release", sample), "sampled"))
     of_labels = [fetched(sides.connection, numbers_sql("sampled", *_named(one))) for one in labels]
     numbers = np.stack([found["number"].to_numpy() for found in of_labels], axis=1).astype(np.int64)
     sampled, of_class = np.unique(numbers, axis=0, return_inverse=True)
@@ -56,34 +90,38 @@ def faults_of_sample(sides: Sides, labels: Sequence[Labels]) -> list[str]:
     released, covered = np.zeros((MOST, PARTS), np.int64), np.zeros((MOST, PARTS), np.int64)
     taken = of_class < MOST
     np.add.at(released, (of_class[taken], found["part"][taken]), found["records"][taken])
-    given = fetched(sides.connection, covered_sql(_covered(sides, labels, sampled)))
-    sides.connection.execute(f"SET threads = {threads:d}")
+    given = fetched(sides.connection, f"FROM {rows.grouped('source', _covered(sides, labels, sampled))}")
     mask, part, records = (given[name].to_numpy() for name in ("mask", "part", "records"))
     for number in range(len(sampled)):
         here = (mask >> np.uint64(number)) & np.uint64(1) == 1
         # A part comes once for every mask that has the bit.
         np.add.at(covered[number], part[here], records[here])
     wrong = np.maximum(released - covered, 0).sum(axis=1)
-    return sample_faults(int(wrong.sum()), int(np.count_nonzero(wrong)), len(sampled))
+    return sample_faults(int(wrong.sum()), int(np.count_nonzero(wrong)), len(sampled)), len(sampled)
+
+
+def drawn_number() -> int:
+    """Returns the number by which a recount chooses classes: one for all its parts, and another for the next recount."""
+    return secrets.randbits(64)
 
 
 def _named(one: Labels) -> tuple[int, int, str]:
     return one.number, len(one.columns), one.labels_table
 
 
-def _covered(sides: Sides, labels: Sequence[Labels], sampled: NDArray[np.int64]) -> str:
-    """Makes the table of the source's records with the bits of the classes that cover them, some columns at a time; returns its name."""
+def _covered(sides: Sides, labels: Sequence[Labels], sampled: NDArray[np.int64]) -> Groups:
+    """Returns how the source's records are counted by the bits of the classes that cover them, looked up some columns at a time."""
     masks = [_masks(sides, one, sampled[:, number]) for number, one in enumerate(labels)]
     columns, source = [quote(one.name) for one in labels], sides.source
-    known = [part_of([one.source for one in sides.beside], PARTS)]
+    known, before = [part_of([one.source for one in sides.beside], PARTS)], []
     for first in range(0, len(labels), JOINS):
         here, later = columns[:JOINS], columns[JOINS:]
         table = f"covered_{first}"
-        sides.connection.execute(masked_sql(source, here, masks[first : first + JOINS], known, later, table))
-        if first:
-            sides.connection.execute(f"DROP TABLE {source}")
+        before.append(masked_sql(source, here, masks[first : first + JOINS], known, later, table))
+        before += [f"DROP TABLE {source}"] if first else []
         columns, source, known = [f"later_{number}" for number in range(len(later))], table, ["s.part", "s.mask"]
-    return source
+    # Each of the joins wants memory for every thread.
+    return replace(covered_groups(source), tables=tuple(masks), before=tuple(before), alone=True)
 
 
 def _masks(sides: Sides, one: Labels, sampled: NDArray[np.int64]) -> str:

@@ -45,7 +45,7 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
         files: Where the persons are.
     """
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
-    connection.execute(held_sql(COMBINATIONS, *_read(files), len(qids), len(job.privacy.columns), HELD))
+    connection.execute(held_sql(COMBINATIONS, *read_people(files), len(qids), len(job.privacy.columns), HELD))
     [row] = connection.execute(people_sql(COMBINATIONS, HELD, len(job.privacy.columns), job.privacy.k)).fetchall()
     return PersonCount(*row)
 
@@ -67,14 +67,14 @@ def count_linked(
         connection.execute(combinations_sql(source, qids, COMBINATIONS))
     counted = []
     for one in columns.links:
-        owners = owners_sql(COMBINATIONS, *_read(known), len(qids), [columns.linking.index(name) for name in one]) if known else ""
+        owners = owners_sql(COMBINATIONS, *read_people(known), len(qids), [columns.linking.index(name) for name in one]) if known else ""
         statement = linked_sql(source, qids, COMBINATIONS, [quote(name) for name in one], job.privacy.k, owners, records=not columns.person)
         [row] = connection.execute(statement).fetchall()
         counted.append(LinkCount(one, known is not None or tells_people(job, one), *row))
     return tuple(counted)
 
 
-def _read(files: PeopleFiles) -> tuple[str, str]:
+def read_people(files: PeopleFiles) -> tuple[str, str]:
     """Returns what DuckDB reads the classes as, and the persons."""
     kept, labels = files
     parts = f"[{', '.join(literal(str(path)) for path in labels)}]"

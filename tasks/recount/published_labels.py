@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.recount.labels.label_readers import Axis, label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_texts import written
-from core.recount.truth import labels_sql, values_sql
+from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
@@ -62,16 +62,29 @@ class Labels:
         return f"labels_{self.number}"
 
 
+def expect_labels(job: Job, sides: Sides) -> None:
+    """Has the values and labels of all quasi-identifiers counted in one reading, where each costs.
+
+    Raises:
+        duckdb.Error: the files or the source cannot be read.
+        SkaldError: whatever a task raises.
+    """
+    qids = job.columns.quasi_identifiers
+    sides.rows.expect("source", [value_groups(sides.source, quote(qid.name)) for qid in qids])
+    unmasked = sides.rows.alike(sides.unmasked)
+    sides.rows.expect("release", [label_groups(unmasked, tuple(map(quote, published_columns(job, qid)))) for qid in qids])
+
+
 def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
     """Reads the labels of the quasi-identifier at a position of the job, and makes the tables of its values and its labels.
 
     Raises:
         HierarchyError: the file of its hierarchy cannot be read.
     """
-    qid, connection = job.columns.quasi_identifiers[number], sides.connection
+    qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.connection
     columns = tuple(map(quote, published_columns(job, qid)))
-    connection.execute(values_sql(sides.source, quote(qid.name), f"values_{number}"))
-    connection.execute(labels_sql(sides.unmasked, columns, f"labels_{number}"))
+    connection.execute(values_sql(rows.grouped("source", value_groups(sides.source, quote(qid.name))), f"values_{number}"))
+    connection.execute(labels_sql(rows.grouped("release", label_groups(rows.alike(sides.unmasked), columns)), f"labels_{number}"))
     values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
     held = as_given(values["value"], sides.original, qid.name)

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 
-from core.recount.classes import Recount, manifest_faults, promise_faults, recount_sql
-from core.recount.labels.allowed_labels import telling_labels, telling_pairs
-from core.recount.linked import link_faults, strange_links
+from core.recount.classes import Recount, manifest_faults, recount_sql
+from core.recount.groups import Alike
+from core.recount.linked import link_faults
 from core.recount.people import PersonCount
-from core.recount.pseudonyms import forms_sql, is_compared, pseudonym_faults, shared_sql
 from core.recount.risk import risk_of_files
-from schemas.errors.base import VerificationError, counted, listed
+from core.recount.shares import Classes
+from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, published_columns, published_qids
-from tasks.recount.columns import column_faults_of, read_faults
-from tasks.recount.endpoints import endpoint_faults
+from schemas.release.manifest import Manifest, published_qids
+from tasks.recount.columns import are_wide, column_faults_of, read_faults
+from tasks.recount.judgement import Beside, judged
 from tasks.recount.original import Original, original_of, unproved_reason
-from tasks.recount.people import PeopleFiles, count_linked, count_people, not_counted
+from tasks.recount.people import PeopleFiles, count_linked, count_people
 from tasks.recount.population import count_in_population
-from tasks.recount.spreads import count_one_value, spread_faults
-from tasks.recount.truth import records_of, truth_faults
+from tasks.recount.rows import RowsHere
+from tasks.recount.spreads import count_one_value, count_spreads, whole_of
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
+from tasks.release.told_of_files import told_of_files
 from tasks.source.objects.for_duckdb import let_read
-from tasks.store.database import connect, is_short_of_files, quote
+from tasks.store.database import connect, quote
 from tasks.store.files import file_digest
 from tasks.store.work_folder import passing_folder
 
@@ -65,40 +66,64 @@ def recount(
     """
     if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
         raise VerificationError(what, faults)
-    qids = [quote(name) for name in published_qids(job)]
-    with connect(job, spill, last=True) as connection:
+    with connect(job, spill, last=True) as connection, told_of_files(what):
         if original:
             let_read(connection, original.relation)
-        try:
-            source = _read_once(connection, files, layout)
-            if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
-                raise VerificationError(what, faults)
-            classes = count_classes(connection, source, published_qids(job), job.privacy.k, by_qid=True)
-            if people and job.columns.person:
-                classes = by_person(classes, count_people(connection, job, source, qids, people))
-            classes = replace(
-                classes, one_value=count_one_value(job, connection, source, qids), population=count_in_population(job, connection, source)
-            )
-            linked = count_linked(job, connection, source, qids, people)
-            # Whoever is not counted has values that are not: then only which there are is known.
-            spread, measured, unspread = spread_faults(job, connection, source, qids, original, by_people=bool(classes.persons))
-            hidden = _hidden_faults(job, connection, source)
-            hidden += [] if unproved else endpoint_faults(job, connection, source, original, shared_by)
-            hidden += _pseudonym_faults(job, connection, source, qids, original.relation if original else "")
-            records, untrue, unread = (None, [], []) if unproved else _truth(job, connection, source, original, classes.records)
-        # Says nothing of the files; where the database was opened it becomes an error of storage.
-        except duckdb.OutOfMemoryException:
-            raise
-        except duckdb.Error as error:
-            if is_short_of_files(error):
-                raise
-            # The kind alone, because DuckDB's words hold values.
-            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    unread_too = [*_unproved(unproved, unread), *(not_counted(unspread) if job.columns.person and not classes.persons else [])]
-    found = replace(classes, measured=measured, source=records, unproved=tuple(unread_too), linked=linked)
-    if faults := promise_faults(job, found) + strange_links(linked) + spread + hidden + untrue:
+        source = read_once(connection, files, layout)
+        if faults := read_faults(job, connection, source) if files[0].suffix != ".parquet" else []:
+            raise VerificationError(what, faults)
+        rows = RowsHere(connection, source, original.relation if original else "", wide=are_wide(job, files))
+        if files[0].suffix == ".parquet":
+            some = dict.fromkeys([files[0], files[len(files) // 2], files[-1]])
+            rows.put_together([relation_of(connection, [file]) for file in some])
+        qids, by_people = [quote(name) for name in published_qids(job)], bool(people and job.columns.person)
+        classes = count_in_classes(
+            job,
+            connection,
+            source,
+            people,
+            original,
+            lambda column: whole_of(job, rows, column, original, by_people=by_people),
+            rows.alike(source),
+        )
+        beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source))
+        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by)
+    if faults:
         raise VerificationError(what, faults)
     return found
+
+
+def count_in_classes(
+    job: Job,
+    connection: duckdb.DuckDBPyConnection,
+    source: str,
+    people: PeopleFiles | None,
+    original: Original | None,
+    whole_of: Callable[[str], str],
+    alike: Alike | None = None,
+) -> Classes:
+    """Counts whatever is counted in each class by itself.
+
+    Args:
+        job: The job.
+        connection: The database.
+        source: What it reads the data files as, or a share of their records.
+        people: Where the persons of the classes are, or of these.
+        original: Has the types of the source's columns.
+        whole_of: As for ``count_spreads``.
+        alike: The same records, equal ones together, where they were put together.
+
+    Raises:
+        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
+    """
+    qids, records = [quote(name) for name in published_qids(job)], alike or Alike(source)
+    counts = count_classes(connection, records, published_qids(job), job.privacy.k, by_qid=True)
+    if people and job.columns.person:
+        counts = by_person(counts, count_people(connection, job, source, qids, people))
+    counts = replace(counts, one_value=count_one_value(job, connection, records, qids))
+    # Whoever is not counted has values that are not: then only which there are is known.
+    spreads, strange = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
+    return Classes(counts, spreads, strange)
 
 
 def by_person(classes: Recount, persons: PersonCount) -> Recount:
@@ -106,8 +131,12 @@ def by_person(classes: Recount, persons: PersonCount) -> Recount:
     return replace(classes, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
 
 
-def _read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv) -> str:
-    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large."""
+def read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layout: Csv) -> str:
+    """Returns what DuckDB reads data files as; text is taken apart once, into a table that is spilled where it is large.
+
+    Raises:
+        VerificationError: a DuckDB file holds no plain table.
+    """
     relation = relation_of(connection, files, layout)
     if files[0].suffix != ".csv":
         return relation
@@ -115,7 +144,7 @@ def _read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], lay
     return "parsed"
 
 
-def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: Sequence[str], k: int, *, by_qid: bool = False) -> Recount:
+def count_classes(connection: duckdb.DuckDBPyConnection, source: Alike, columns: Sequence[str], k: int, *, by_qid: bool = False) -> Recount:
     """Counts the classes of data files.
 
     Args:
@@ -125,55 +154,9 @@ def count_classes(connection: duckdb.DuckDBPyConnection, source: str, columns: S
         k: What a class must reach.
         by_qid: Whether the records with ``*`` are counted for each column too.
     """
-    statement = recount_sql(source, [quote(name) for name in columns], k, by_qid=by_qid)
+    statement = recount_sql(source.relation, [quote(name) for name in columns], k, by_qid=by_qid, records=source.counted)
     [(*numbers, sizes, withheld)] = [row if by_qid else (*row, ()) for row in connection.execute(statement).fetchall()]
     return replace(Recount(*numbers), sizes=sizes, withheld=dict(zip(columns, withheld, strict=False)))
-
-
-def _hidden_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str) -> list[str]:
-    """Counts the labels that tell values which the job hides."""
-    faults = []
-    for qid in job.columns.quasi_identifiers:
-        if not qid.hides:
-            continue
-        names = published_columns(job, qid)
-        labels = connection.execute(f"SELECT DISTINCT {', '.join(map(quote, names))} FROM {source}").fetchall()
-        told = telling_labels(qid, (label for (label,) in labels), job.folder) if len(names) == 1 else telling_pairs(qid, labels)
-        if told:
-            faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")
-    return faults
-
-
-def _truth(
-    job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original | None, released: int
-) -> tuple[int | None, list[str], list[str]]:
-    """Counts the source, and holds the files against it; returns its records, the faults and what cannot be read, nothing without it."""
-    if original is None:
-        return None, [], []
-    records = records_of(connection, original.relation)
-    if released > records:
-        return records, [f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"], []
-    return records, *truth_faults(job, connection, release, original)
-
-
-def _unproved(reason: str, unread: Sequence[str]) -> list[str]:
-    """Returns what could not be checked, in sentences."""
-    labels = f"The labels of {listed(unread)} were not held against the source: the recount cannot read hierarchies of their kind."
-    records = f"Whether the records are those of the source was not checked: {reason}."
-    return [sentence for sentence, said in ((records, reason), (labels, unread)) if said]
-
-
-def _pseudonym_faults(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], reference: str) -> list[str]:
-    """Counts pseudonyms of another form, in masked records, or equal to values of the source."""
-    faults, masks = [], job.suppression.masks
-    for one in job.columns.pseudonyms:
-        column = quote(one.name)
-        [counts] = connection.execute(forms_sql(source, qids, column, one)).fetchall()
-        shared = None
-        if is_compared(one) and reference:
-            [shared] = connection.execute(shared_sql(source, reference, column)).fetchall()
-        faults += pseudonym_faults(one, masks, counts, shared)
-    return faults
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:

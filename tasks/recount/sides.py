@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import duckdb
 
+from core.recount.groups import RECORDS, Groups
 from core.recount.truth import Part
 from schemas.errors.base import listed
 from schemas.job.job import Job
 from schemas.release.manifest import MASK, published_qids
 from tasks.recount.original import Original
+from tasks.recount.rows import Rows
 from tasks.store.database import quote
 
 
@@ -20,17 +22,16 @@ class Sides:
     """What is held against what.
 
     Attributes:
-        connection: The database.
-        release: What it reads the data files as.
-        unmasked: The same without the records that publish ``*`` in every quasi-identifier; ``release`` where none is so or all are.
+        rows: Of the release and of the source.
+        unmasked: What the release is read as without the records that publish ``*`` in every quasi-identifier; ``release`` where none is so
+            or all are.
         original: The source.
         types: DuckDB's types of the source's columns.
         published: Those of the release's columns.
         names: The columns that are published as they are.
     """
 
-    connection: duckdb.DuckDBPyConnection
-    release: str
+    rows: Rows
     unmasked: str
     original: Original
     types: dict[str, str]
@@ -38,9 +39,19 @@ class Sides:
     names: Sequence[str]
 
     @property
+    def connection(self) -> duckdb.DuckDBPyConnection:
+        """The database of what was counted."""
+        return self.rows.connection
+
+    @property
+    def release(self) -> str:
+        """What the release is read as."""
+        return self.rows.release
+
+    @property
     def source(self) -> str:
         """What the source is read as."""
-        return self.original.relation
+        return self.rows.source
 
     @property
     def beside(self) -> list[Part]:
@@ -60,22 +71,24 @@ class Sides:
         return [f"the source has no {listed(absent)}"] if absent else []
 
 
-def sides_of(job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original) -> Sides:
-    """Looks at the columns of both, and for masked records."""
-    types, published = (_types(connection, relation) for relation in (original.relation, release))
+def sides_of(job: Job, rows: Rows, original: Original) -> Sides:
+    """Looks at the columns of both, and for masked records.
+
+    Raises:
+        duckdb.Error: the files or the source cannot be read.
+    """
+    types, published = rows.types("source"), rows.types("release")
     others = {*published_qids(job), *(one.name for one in job.columns.pseudonyms)}
     names = [name for name in published if name not in others]
-    return Sides(connection, release, _unmasked(job, connection, release), original, types, published, names)
+    return Sides(rows, _unmasked(job, rows), original, types, published, names)
 
 
-def _types(connection: duckdb.DuckDBPyConnection, relation: str) -> dict[str, str]:
-    return {str(name): str(dtype) for name, dtype, *_ in connection.execute(f"DESCRIBE SELECT * FROM {relation}").fetchall()}
-
-
-def _unmasked(job: Job, connection: duckdb.DuckDBPyConnection, release: str) -> str:
+def _unmasked(job: Job, rows: Rows) -> str:
     """Returns the records that are not masked; all of them where all look so, because that is what their levels publish."""
+    release = rows.release
     if not job.suppression.masks:
         return release
     starred = " AND ".join(f"r.{quote(name)}::VARCHAR IS NOT DISTINCT FROM '{MASK}'" for name in published_qids(job))
-    [(masked, records)] = connection.execute(f"SELECT count(*) FILTER ({starred}), count(*) FROM {release} AS r").fetchall()
+    counts = Groups(f"{release} AS r", counts=((f"count(*) FILTER ({starred})", "masked"), *RECORDS))
+    [(masked, records)] = rows.connection.execute(f"FROM {rows.grouped('release', counts)}").fetchall()
     return f"(SELECT * FROM {release} AS r WHERE NOT ({starred}))" if 0 < masked < records else release

@@ -18,6 +18,7 @@ from schemas.release.manifest import Manifest, published_columns
 from tasks.recount.original import Original
 from tasks.recount.published_labels import Labels, qid_labels
 from tasks.recount.reading import as_given, fetched
+from tasks.recount.rows import RowsHere
 from tasks.recount.sides import Sides, sides_of
 from tasks.release.files import Csv, relation_of
 from tasks.store.database import connect, quote
@@ -58,7 +59,7 @@ def source_figures(job: Job, manifest: Manifest, files: Sequence[Path], layout: 
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)
         grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"
         [(sizes,)] = connection.execute(f"SELECT coalesce(histogram(records), MAP {{}}) FROM {grouped}").fetchall()
-        sides = sides_of(job, connection, relation_of(connection, files, layout), original)
+        sides = sides_of(job, RowsHere(connection, relation_of(connection, files, layout), original.relation), original)
         faults = []
         if retyped := _wrong_types(job, sides):
             faults.append(f"{listed(retyped)} is of another type than in the source")

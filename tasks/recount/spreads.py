@@ -2,67 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isfinite
+from typing import Any
 
 import duckdb
 import pyarrow as pa
 
+from core.recount.groups import Alike
+from core.recount.shares import Classes, Spread
 from core.recount.spreads import one_value_sql
 from schemas.job.job import Job
-from tasks.recount.closeness import make_whole
+from schemas.privacy.kinds import PrivacyKind
+from tasks.recount.closeness import make_whole, whole_groups
 from tasks.recount.original import Original
 from tasks.recount.people import strange_values, values_of_people, whole_of_people
+from tasks.recount.rows import Rows
 from tasks.store.database import quote
 
 
-def spread_faults(
-    job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str], original: Original | None, *, by_people: bool
-) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
-    """Counts the classes that break a promise on sensitive values.
+def models_counted(job: Job, *, by_people: bool) -> list[tuple[PrivacyKind, str, Any]]:
+    """Returns the promises on sensitive values that can be counted: without the people of the classes, only which values there are."""
+    return [(kind, column, spec) for kind, column, spec in job.privacy.models if by_people or not job.columns.person or kind.of_presence]
+
+
+def count_spreads(
+    job: Job,
+    connection: duckdb.DuckDBPyConnection,
+    source: str,
+    qids: Sequence[str],
+    original: Original | None,
+    whole_of: Callable[[str], str],
+    *,
+    by_people: bool,
+) -> tuple[tuple[Spread, ...], dict[str, int]]:
+    """Counts the classes that break a promise on sensitive values, and those whose values are not of the people who were counted.
 
     Args:
         job: Says what is promised.
         connection: The database.
         source: What DuckDB reads the data files as.
         qids: Quoted names of the published QID columns.
-        original: The source, of which t-closeness is measured.
-        by_people: Whether the people of the classes were counted, so that each counts once for each of their values. Where the job names
-            persons and they were not, only which values there are can be counted.
-
-    Returns:
-        The faults, the worst class by promise and column, and the columns of which nothing was counted.
+        original: Has the types of the source's columns.
+        whole_of: Returns what the database reads the values of a column with their records as, of all that classes are compared with.
+        by_people: Whether the people of the classes were counted, so that each counts once for each of their values.
 
     Raises:
         HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
-    faults: list[str] = []
-    measured: dict[str, dict[str, float]] = {}
-    unread: list[str] = []
+    strange = {column: strange_values(connection, job, source, qids, column) for column in job.privacy.columns} if by_people else {}
+    spreads = []
+    for kind, column, spec in models_counted(job, by_people=by_people):
+        relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
+        types = original or Original("", pa.schema([]))
+        levels = make_whole(job, connection, column, spec.hierarchy, types, whole_of(column)) if kind.of_whole else 0
+        spreads.append(_counts(connection, kind.statement(relation, classed, value, spec, levels)))
+    return tuple(spreads), strange
+
+
+def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by_people: bool) -> str:
+    """Returns what the database reads the values of a column as, each with its records, or its people where these are counted.
+
+    Args:
+        job: The job.
+        rows: Of the release and of its source.
+        column: The sensitive column.
+        original: The source; without it, or if it is not what the release was made of, the release stands for it.
+        by_people: Whether the people of the classes were counted.
+    """
     whole = original if original and original.is_whole else None
     if by_people:
-        for column in job.privacy.columns:
-            if strange := strange_values(connection, job, source, qids, column):
-                faults.append(
-                    f"in {strange:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
-                )
-    for kind, column, spec in job.privacy.models:
-        if job.columns.person and not by_people and not kind.of_presence:
-            unread.append(column)
-            continue
-        relation, classed, value, among = source, list(qids), quote(column), whole or Original(source, pa.schema([]))
-        if by_people:
-            relation, classed, value = values_of_people(job, column)
-            among = whole_of_people(job, column, whole)
-        levels = make_whole(job, connection, column, spec.hierarchy, among) if kind.of_whole else 0
-        failing, classes, worst = _counts(connection, kind.statement(relation, classed, value, spec, levels))
-        measured.setdefault(kind.section, {})[column] = worst
-        if failing:
-            faults.append(f"{failing:,} of {classes:,} classes {kind.broken(column, spec)}")
+        people = whole_of_people(job, column, whole._replace(relation=rows.source) if whole else None).relation
+        return rows.counted(f"SELECT {quote(column)} AS value, count(*) AS records FROM {people} GROUP BY ALL", "source")
+    return rows.grouped("source" if whole else "release", whole_groups(rows.source if whole else rows.release, column))
+
+
+def spread_faults(job: Job, classes: Classes, *, by_people: bool) -> tuple[list[str], dict[str, dict[str, float]], list[str]]:
+    """Returns what classes break, the worst of them by promise and column, and the columns of which nothing was counted."""
+    faults = [
+        f"in {strange:,} of the classes the values of '{column}' are not those of the people whom the run folder keeps"
+        for column, strange in classes.strange.items()
+        if strange
+    ]
+    measured: dict[str, dict[str, float]] = {}
+    counted = models_counted(job, by_people=by_people)
+    for (kind, column, spec), one in zip(counted, classes.spreads, strict=True):
+        measured.setdefault(kind.section, {})[column] = one.worst if one.worst is not None and isfinite(one.worst) else 0.0
+        if one.failing:
+            faults.append(f"{one.failing:,} of {one.classes:,} classes {kind.broken(column, spec)}")
+    unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in counted]
     return faults, measured, list(dict.fromkeys(unread))
 
 
-def count_one_value(job: Job, connection: duckdb.DuckDBPyConnection, source: str, qids: Sequence[str]) -> dict[str, tuple[int, int]]:
+def count_one_value(job: Job, connection: duckdb.DuckDBPyConnection, source: Alike, qids: Sequence[str]) -> dict[str, tuple[int, int]]:
     """Counts the classes in which all who have a value have the same, and their records, by sensitive column, whatever was promised.
 
     Args:
@@ -74,10 +106,10 @@ def count_one_value(job: Job, connection: duckdb.DuckDBPyConnection, source: str
     columns = job.columns.sensitive
     if not columns:
         return {}
-    [row] = connection.execute(one_value_sql(source, qids, [quote(column) for column in columns])).fetchall()
+    [row] = connection.execute(one_value_sql(source.relation, qids, [quote(column) for column in columns], source.counted)).fetchall()
     return {column: (int(row[2 * place]), int(row[2 * place + 1])) for place, column in enumerate(columns)}
 
 
-def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> tuple[int, int, float]:
+def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> Spread:
     [(failing, classes, worst)] = connection.execute(statement).fetchall()
-    return int(failing), int(classes), float(worst) if worst is not None and isfinite(worst) else 0.0
+    return Spread(int(failing), int(classes), None if worst is None else float(worst))

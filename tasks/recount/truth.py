@@ -3,51 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
 from core.recount.coverage import unmatched
-from core.recount.truth import Part, digests_sql, hashed, joint_faults, joint_sql, label_digest, label_faults, looked_up_sql, marginal_sql
+from core.recount.truth import (
+    Part,
+    digests_sql,
+    hashed,
+    joint_faults,
+    joint_sql,
+    label_digest,
+    label_faults,
+    looked_up_sql,
+    marginal_groups,
+    marginal_sql,
+    released_digests,
+    source_digests,
+)
 from schemas.job.job import Job
 from tasks.recount.original import Original
 from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sample
-from tasks.recount.published_labels import Labels, qid_labels
+from tasks.recount.published_labels import Labels, expect_labels, qid_labels
+from tasks.recount.rows import Rows
 from tasks.recount.sides import Sides, sides_of
 from tasks.store.database import quote
 
 
-def truth_faults(job: Job, connection: duckdb.DuckDBPyConnection, release: str, original: Original) -> tuple[list[str], list[str]]:
-    """Returns what the files publish that the source does not bear out, in counts, and the quasi-identifiers whose labels it cannot read.
+class Truth(NamedTuple):
+    """What came of holding files against their source.
+
+    Attributes:
+        faults: What they publish that it does not bear out, in counts.
+        unread: Quasi-identifiers whose labels cannot be read.
+        sampled: Classes in which whole records were looked at, where labels overlap; None where all records were.
+    """
+
+    faults: list[str]
+    unread: Sequence[str] = ()
+    sampled: int | None = None
+
+
+def truth_of(job: Job, rows: Rows, original: Original) -> Truth:
+    """Holds what the files publish against the source.
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
-        connection: The database.
-        release: What it reads the data files as.
+        rows: Of the release and of the source.
         original: The source.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
         duckdb.Error: the files or the source cannot be read.
     """
-    sides = sides_of(job, connection, release, original)
+    sides = sides_of(job, rows, original)
     if lacking := sides.lacking(job):
-        return lacking, []
+        return Truth(lacking)
+    expect_labels(job, sides)
     labels = [qid_labels(job, sides, number) for number in range(len(job.columns.quasi_identifiers))]
     # Each look is dearer than the one before, and tells nothing where that has found something.
     faults = [fault for one in labels for fault in _label_faults(one)]
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])
+    sampled: int | None = None
     if overlapping := [one for one in labels if one.owners is None]:
-        faults = faults or [fault for one in overlapping for fault in faults_beside(sides, one)]
-        faults = faults or faults_of_sample(sides, labels)
-    return faults, [one.name for one in labels if not one.axis.known]
-
-
-def records_of(connection: duckdb.DuckDBPyConnection, relation: str) -> int:
-    """Returns how many records DuckDB reads."""
-    [(records,)] = connection.execute(f"SELECT count(*) FROM {relation}").fetchall()
-    return int(records)
+        faults = faults or faults_beside(sides, overlapping)
+        if not faults:
+            faults, sampled = faults_of_sample(sides, labels)
+    return Truth(faults, [one.name for one in labels if not one.axis.known], sampled)
 
 
 def _label_faults(one: Labels) -> list[str]:
@@ -61,34 +86,32 @@ def _record_faults(sides: Sides, disjoint: Sequence[Labels]) -> list[str]:
     # A column of one label tells no records apart.
     told = [one for one in disjoint if len(one.released) > 1]
     parts = [*sides.beside, *(_part(sides, one) for one in told)]
-    source, looked_up = _looked_up(sides, parts)
-    faults = _joint_faults(sides, (sides.unmasked, source), looked_up, [*sides.names, *(one.name for one in told)])
+    faults = _joint_faults(sides, sides.unmasked, parts, [*sides.names, *(one.name for one in told)])
     if sides.unmasked != sides.release and not faults:
-        faults = _joint_faults(sides, (sides.release, sides.source), sides.beside, sides.names)
+        faults = _joint_faults(sides, sides.release, sides.beside, sides.names)
     return faults
 
 
-def _looked_up(sides: Sides, parts: Sequence[Part]) -> tuple[str, Sequence[Part]]:
-    """Returns the source and the parts of a record's digest, with no more of them to look up than one statement may.
+def _looked_up(source: str, parts: Sequence[Part]) -> tuple[str, Sequence[Part], list[str]]:
+    """Returns the source and the parts of a record's digest, no more of them to look up than one statement may, and statements before.
 
     Of more, the digests are taken some at a time, and the digest of a record is one of these.
     """
     plain, wanted = [part for part in parts if not part.digests], [part for part in parts if part.digests]
     if len(wanted) <= JOINS:
-        return sides.source, parts
+        return source, parts, []
     groups = [plain, *(wanted[first : first + JOINS] for first in range(0, len(wanted), JOINS))]
-    source, known = sides.source, [hashed([part.source for part in plain])]
+    before, known = list[str](), [hashed([part.source for part in plain])]
     columns = [part.column for part in wanted]
     for number, group in enumerate(groups[1:]):
         here = [part._replace(column=column) for part, column in zip(group, columns, strict=False)]
         columns = columns[len(group) :]
         made = f"looked_up_{number}"
-        sides.connection.execute(looked_up_sql(source, here, known, columns, made))
-        if number:
-            sides.connection.execute(f"DROP TABLE {source}")
+        before.append(looked_up_sql(source, here, known, columns, made))
+        before += [f"DROP TABLE {source}"] if number else []
         source, known = made, [f"s.digest_{place}" for place in range(number + 2)]
         columns = [f"later_{place}" for place in range(len(columns))]
-    return source, [Part(hashed([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)]
+    return source, [Part(hashed([part.released for part in group]), digest) for group, digest in zip(groups, known, strict=True)], before
 
 
 def _part(sides: Sides, one: Labels) -> Part:
@@ -106,14 +129,20 @@ def _part(sides: Sides, one: Labels) -> Part:
     return Part(digest, f"digests_{number}.digest", f"digests_{number}", column)
 
 
-def _joint_faults(sides: Sides, compared: tuple[str, str], parts: Sequence[Part], names: Sequence[str]) -> list[str]:
-    """Returns whether records of a release occur in a source; if not, also which columns that are published as they are do not."""
+def _joint_faults(sides: Sides, release: str, parts: Sequence[Part], names: Sequence[str]) -> list[str]:
+    """Returns whether records of a release occur in the source; if not, also which columns that are published as they are do not."""
     if not parts:
         return []
-    release, source = compared
-    [(more, unlike)] = sides.connection.execute(joint_sql(release, source, parts)).fetchall()
+    rows, tables = sides.rows, tuple(part.digests for part in parts if part.digests)
+    source, looked_up, before = _looked_up(sides.source, parts)
+    given = replace(source_digests(source, looked_up), tables=tables, before=tuple(before), wide=True)
+    found = replace(released_digests(rows.alike(release), looked_up), wide=True)
+    statement = joint_sql(rows.grouped("release", found), rows.grouped("source", given))
+    [(more, unlike)] = sides.connection.execute(statement).fetchall()
     alone = {}
     if more or unlike:
         for name, part in zip(sides.names, sides.beside, strict=True):
-            [(alone[name],)] = sides.connection.execute(marginal_sql(release, sides.source, part)).fetchall()
+            released = rows.grouped("release", marginal_groups(f"{release} AS r", part.released))
+            marginal = marginal_sql(released, rows.grouped("source", marginal_groups(f"{sides.source} AS s", part.source)))
+            [(alone[name],)] = sides.connection.execute(marginal).fetchall()
     return joint_faults(int(more), int(unlike), names, alone)

@@ -7,23 +7,27 @@ all that is shown. Which records they are follows from the files alone, whose or
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 import duckdb
+import pyarrow.parquet as pq
 
-from schemas.errors.base import VerificationError
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms
 from tasks.release.files import layout_of, relation_of
+from tasks.release.told_of_files import told_of_files
 from tasks.store.database import database, quote
 
 File = TypeVar("File")
 EXAMPLES, MOST_COLUMNS, LONGEST = 3, 30, 60
 """Records that are shown, columns beside the quasi-identifiers of which values are looked for, and letters of a value."""
+LONG = 256
+"""Bytes that a value of a column takes on average where none is looked for: records of 10 KB are two thousand at a time to DuckDB."""
 
 
 def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms) -> tuple[Example, ...]:
@@ -41,24 +45,38 @@ def examples_of(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
     """
     qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
     some = looked_through(files)
-    with TemporaryDirectory(prefix="skald-examples-") as spill, database(terms.memory, Path(spill)) as connection:
-        try:
-            source = relation_of(connection, some, layout_of(files, manifest.columns))
-            named = [name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
-            # Whose records are whose is not in the files: k records of a further value may be those of one person, whom a pseudonym names.
-            several = manifest.persons or manifest.repeats or manifest.pseudonyms
-            others = [] if several else [name for name in named if name not in qids][:MOST_COLUMNS]
-            return _examples(connection, source, qids, others, manifest)
-        except duckdb.OutOfMemoryException:
-            raise
-        except duckdb.Error as error:
-            # Of the error its kind alone: DuckDB's text may quote a cell.
-            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+    memory = terms.memory
+    with TemporaryDirectory(prefix="skald-examples-") as spill, database(memory, Path(spill), threads=1) as connection, told_of_files(what):
+        source = relation_of(connection, some, layout_of(files, manifest.columns))
+        named = [name for name, *_ in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
+        # Whose records are whose is not in the files: k records of a further value may be those of one person, whom a pseudonym names.
+        several = manifest.persons or manifest.repeats or manifest.pseudonyms
+        others = [] if several else [name for name in _short(connection, source, some, named) if name not in qids][:MOST_COLUMNS]
+        return _examples(connection, source, qids, others, manifest)
 
 
 def looked_through(files: Sequence[File]) -> list[File]:
     """Returns the first file, the middle one and the last: they bound what is counted, and k records in them are k records of all."""
     return list({place: files[place] for place in (0, len(files) // 2, len(files) - 1)}.values())
+
+
+def _short(connection: duckdb.DuckDBPyConnection, source: str, files: Sequence[Path], names: Sequence[str]) -> Sequence[str]:
+    """Returns the columns whose values are short, as the files alone tell: whoever makes the report again must find the same ones."""
+    if files[0].suffix != ".parquet":
+        [(records,)] = connection.execute(f"SELECT count(*) FROM {source}").fetchall()
+        return names if sum(path.stat().st_size for path in files) <= LONG * MOST_COLUMNS * int(records) else ()
+    sizes: Counter[str] = Counter()
+    records = 0
+    for path in files:
+        footer = pq.read_metadata(path)
+        records += footer.num_rows
+        for group in range(footer.num_row_groups):
+            for place in range(footer.num_columns):
+                column = footer.row_group(group).column(place)
+                # Of a nested column each leaf is one, called by all the names on the way to it.
+                for name in {column.path_in_schema, column.path_in_schema.partition(".")[0]}:
+                    sizes[name] += column.total_uncompressed_size
+    return [name for name in names if sizes[name] <= LONG * records]
 
 
 def _examples(

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import duckdb
-
 from core.recount.classes import Recount, count_faults
+from core.recount.groups import Alike
 from schemas.errors.base import StorageError, VerificationError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
@@ -19,6 +18,7 @@ from tasks.release.examples import examples_of
 from tasks.release.files import data_files, layout_of, relation_of
 from tasks.release.keyed import is_of_job
 from tasks.release.manifest import read_manifest
+from tasks.release.told_of_files import told_of_files
 from tasks.report.report import make_report
 from tasks.report.terms import terms_of
 from tasks.store.database import database
@@ -66,16 +66,8 @@ def count_again(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
     columns = [column for qid in terms.quasi_identifiers for column in qid.columns]
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.
-    with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection:
-        try:
-            found = count_classes(connection, relation_of(connection, files, layout), columns, manifest.privacy["k"])
-        # Too little memory says nothing against the release.
-        except duckdb.OutOfMemoryException:
-            raise
-        except duckdb.Error as error:
-            # Of the error its kind alone: DuckDB's text may quote a cell.
-            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    return found
+    with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, told_of_files(what):
+        return count_classes(connection, Alike(relation_of(connection, files, layout)), columns, manifest.privacy["k"])
 
 
 def again_faults(manifest: Manifest, found: Recount) -> list[str]:

@@ -13,7 +13,7 @@ from schemas.release.population import population_sentences
 from schemas.release.report import Criterion
 from schemas.release.terms import Terms
 from tasks.report.linked import linked_sentences
-from tasks.report.sentences import proofs
+from tasks.report.sentences import one_value_sentence, proofs
 from tasks.report.units import Unit
 
 
@@ -64,18 +64,25 @@ def _linkability(manifest: Manifest) -> Criterion:
             f"Whoever matches all {unit.several} with a register of the same quasi-identifiers is expected to be right for "
             f"{after['marketer']:.2%} of them, and for a single one at best with a chance of {after['prosecutor_max']:.2%}."
         )
-    linked, overlaps = linked_sentences(manifest), _overlaps(manifest)
+    linked, overlaps, names = linked_sentences(manifest), _overlaps(manifest), telling(manifest.passthrough)
     if manifest.pseudonyms:
         told.append(
             f"{listed(manifest.pseudonyms)}: pseudonyms. Releases with the same key or vault can be joined by them, and so can the records "
             "of one person."
         )
     else:
-        told.append("No identifier is published, and nothing stands in the place of one.")
+        told.append("No column that the job calls an identifier is published, and nothing stands in the place of one.")
+    if names:
+        told.append(
+            f"{listed(names)}: published as in the source, with values that may tell who people are. Other data can be joined by them."
+        )
     told += [*linked, *overlaps]
     if not overlaps:
-        told.append("No earlier release was found that is made of the same records. What others published of the same people is not known.")
-    weak = bool(manifest.pseudonyms or linked or overlaps)
+        looked = "No earlier release was found that is made of the same records."
+        if manifest.overlaps is None:
+            looked = "Earlier releases were not looked for."
+        told.append(f"{looked} What others published of the same people is not known.")
+    weak = bool(manifest.pseudonyms or linked or overlaps or names)
     answer = (
         "Yes, in part: by what, stands below."
         if weak
@@ -92,25 +99,27 @@ def _linkability(manifest: Manifest) -> Criterion:
 
 def _overlaps(manifest: Manifest) -> list[str]:
     """Returns how many other releases hold some of the same records, and how much they tell together with this one at worst."""
-    found = len(manifest.overlaps) + manifest.unmeasured_overlaps
+    overlaps = manifest.overlaps or ()
+    found = len(overlaps) + manifest.unmeasured_overlaps
     if not found:
         return []
-    measured = [one for one in manifest.overlaps if one.shared_at_risk is not None]
+    measured = [one for one in overlaps if one.shared_at_risk is not None]
     worst = max(measured, key=lambda one: one.shared_at_risk or 0, default=None)
     told = "What they tell together with this one was not measured."
     if worst is not None:
         told = (
             f"Together with one of them fewer than k share both combinations of {counted(worst.shared_at_risk or 0, worst.unit)} at worst."
         )
-    return [f"{counted(found, 'other release')} of the same source {'holds' if found == 1 else 'hold'} some of the same records. {told}"]
+    return [
+        f"{counted(found, 'other release')} of the same source {'holds' if found == 1 else 'hold'} some of the same records, or may. {told}"
+    ]
 
 
 def _inference(manifest: Manifest, terms: Terms) -> Criterion:
     found, told = manifest.one_value, []
     for name, one in found.items():
         told.append(
-            f"'{name}': in {one.classes:,} of {manifest.classes:,} classes ({one.share:.1%}), with {counted(one.records, 'record')}, "
-            "nobody has another value than the others. Who is known to be in one of these is known to have it, or none."
+            one_value_sentence(name, one, manifest.classes)
             if one.classes
             else f"'{name}': in each of the {manifest.classes:,} classes there are at least two values."
         )

@@ -29,9 +29,9 @@ from tasks.report.sentences import (
     overlap_limits,
     promises,
     proofs,
-    repeat_warnings,
     suppression,
     verification,
+    warning_sentences,
 )
 from tasks.report.units import Unit
 from tasks.report.words import losses
@@ -138,7 +138,7 @@ def _came_out(manifest: Manifest, terms: Terms, recount: Recount) -> CameOut:
         unit=Unit.of_release(manifest).one,
         persons=manifest.persons,
         repeats=manifest.repeats,
-        warnings=repeat_warnings(manifest),
+        warnings=tuple(warning_sentences(manifest)),
     )
 
 

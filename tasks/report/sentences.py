@@ -14,7 +14,7 @@ from schemas.job.suppression import SUPPRESSIONS
 from schemas.privacy.kinds import models_asked
 from schemas.reading.model import plain
 from schemas.release.endpoints import endpoint_sentences
-from schemas.release.manifest import Manifest
+from schemas.release.manifest import Manifest, OneValue
 from schemas.release.passthrough import passthrough_warnings
 from schemas.release.population import population_sentences
 from schemas.release.report import Limit, Proof
@@ -79,9 +79,12 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
         return (
             "No certificate: this method gives every class labels of its own and looks for small classes step by step. "
             "It claims to be safe, which was verified, not to be the best.",
+            *_orders(manifest),
         )
     measure, alone = OBJECTIVES[objective].measure, (LEVELS_ALONE,) if manifest.remainder else ()
-    ways = f"The hierarchies allow {counted(nodes, 'combination')} of levels for whole columns."
+    if "weighted" in manifest.loss:
+        measure = f"{measure}, by the weights of the job"
+    ways = f"The job allows {counted(nodes, 'combination')} of levels for whole columns."
     if manifest.optimal == "certified":
         known = f" At least {passing:,} of them are known to keep the promise within the suppression limit." if passing is not None else ""
         return (
@@ -94,6 +97,18 @@ def certificate(manifest: Manifest, objective: str | None) -> tuple[str, ...]:
         ways,
         f"Not certified: this is the {manifest.optimal}. It is safe all the same; a combination with a smaller {measure} may exist.",
         *alone,
+    )
+
+
+def _orders(manifest: Manifest) -> tuple[str, ...]:
+    """Says of how many hierarchies the order of siblings was learnt."""
+    learnt = manifest.search.get("orders_learnt")
+    if not isinstance(learnt, int):
+        return ()
+    whose = "hierarchies of words" if learnt > 1 else "hierarchy of words"
+    return (
+        f"Order learnt: the siblings of {learnt} {whose} were cut in an order that follows from how many records each of them has, "
+        "and not as they are listed. No label tells that order.",
     )
 
 
@@ -140,10 +155,17 @@ def verification(manifest: Manifest) -> tuple[str, ...]:
     told += [
         f"The files hold the columns that the job publishes and no others; {kept}.",
         "They were held against the source: columns that are published as they are have its values, but for those of suppressed records, "
-        "and every label covers values that are there.",
+        f"and {_covering(manifest)}.",
         "A release that fails any of this is not published. To check it again: skald verify RELEASE --job JOB.",
     ]
     return tuple(told)
+
+
+def _covering(manifest: Manifest) -> str:
+    if not manifest.unread:
+        return "every label covers values that are there"
+    names = ", ".join(f"'{name}'" for name in manifest.unread)
+    return f"every label covers values that are there, but for those of {names}: the recount cannot read hierarchies of their kind"
 
 
 def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tuple[Limit, ...]:
@@ -175,13 +197,17 @@ def limits(privacy: Mapping[str, Any], terms: Terms, unit: Unit = RECORDS) -> tu
 def one_value_limits(manifest: Manifest) -> tuple[Limit, ...]:
     """Returns in how many classes a sensitive value is known of whoever is known to be there, a sentence for each column."""
     return tuple(
-        Limit(
-            text=f"'{name}': in {one.classes:,} of {manifest.classes:,} classes ({one.share:.1%}), {counted(one.records, 'record')}, "
-            "nobody has another value than the others. Who is known to be in one of these is known to have it, or none.",
-            source=DIVERSITY,
-        )
+        Limit(text=one_value_sentence(name, one, manifest.classes), source=DIVERSITY)
         for name, one in manifest.one_value.items()
         if one.classes
+    )
+
+
+def one_value_sentence(name: str, one: OneValue, classes: int) -> str:
+    """Returns in how many of the classes a sensitive value is known of whoever is known to be there."""
+    return (
+        f"'{name}': in {one.classes:,} of {classes:,} classes ({one.share:.1%}), with {counted(one.records, 'record')}, "
+        "nobody has another value than the others. Who is known to be in one of these is known to have it, or none."
     )
 
 
@@ -198,11 +224,15 @@ def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
 
 def overlap_sentences(manifest: Manifest) -> list[str]:
     """Returns the warnings of a manifest, one per release of the same source."""
-    told = [overlap.sentence() for overlap in manifest.overlaps]
+    overlaps = manifest.overlaps or ()
+    told = [overlap.sentence() for overlap in overlaps]
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
-        told.append(f"What {older} of the same source tell together with this one was not measured.")
-    if manifest.persons and any(overlap.unit == "record" and overlap.shared_at_risk is not None for overlap in manifest.overlaps):
+        are = "is" if manifest.unmeasured_overlaps == 1 else "are"
+        told.append(
+            f"Whether {older} that {are} of the same source, or may be, put anybody at risk together with this one was not measured."
+        )
+    if manifest.persons and any(overlap.unit == "record" and overlap.shared_at_risk is not None for overlap in overlaps):
         told.append("What releases tell together was counted in records: of fewer people than k there can be more than that.")
     return told
 

@@ -22,6 +22,8 @@ FILE_SHARE, LEAST_FILE = 12, 8_000_000
 """Which part of the memory the records of a data file take while it is written, and at least how many bytes."""
 BYTES_BESIDE = 32
 """What the labels and the class of a record take."""
+FORMS, PAGE = 4, 1 << 20
+"""In how many forms a reader holds a page of a column, about, and the bytes of one."""
 
 
 class SourceFile(BaseModel):
@@ -144,6 +146,7 @@ class Source(BaseModel):
         evolved: By column that files write differently, what was made of it.
         text_bytes: How long the values of columns that are published as they are are on average, in bytes, rounded up; 0 of numbers. Empty
             until they were looked at.
+        own_texts: Those of text among them in which nearly every value is another, so that a dictionary costs more than it saves.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -157,6 +160,7 @@ class Source(BaseModel):
     treatments: dict[str, Any] = {}
     evolved: dict[str, str] = {}
     text_bytes: dict[str, int] = {}
+    own_texts: tuple[str, ...] = ()
 
     def file_rows(self, job: Job) -> int:
         """Returns about how many records a data file of the release holds: fewer than the job says where a part of its memory is less.
@@ -170,9 +174,14 @@ class Source(BaseModel):
         return BYTES_BESIDE + sum(map(_bytes_of, self.published)) + sum(self.text_bytes.get(name, 0) for name in self.payload)
 
     def task_bytes(self, job: Job) -> int:
-        """Returns about how many bytes of records a task holds: those of the largest chunk, or of a data file and of a copy in order."""
+        """Returns about how many bytes of records a task holds: those of the largest chunk, or of a data file and of a copy in order.
+
+        Who reads a chunk holds a page of every column in several forms, packed, unpacked and decoded: of hundreds that is most.
+        """
         largest = max((sum(piece.rows * piece.file.width for piece in chunk.pieces) for chunk in self.chunks), default=0)
-        return max(largest, 2 * min(self.file_rows(job), self.records) * self._published_bytes)
+        group = max((max(file.groups, default=0) * file.width for file in self.files), default=0)
+        pages = FORMS * min(group, PAGE * len(self.columns))
+        return max(largest, pages, 2 * min(self.file_rows(job), self.records) * self._published_bytes)
 
     @property
     def records(self) -> int:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
 from schemas.job.job import Job
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
-from tasks.store.keys import Step
+from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("csv", __name__)
 BUFFER = 8_000_000
+GROUP_ROWS = 122_880
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
 DELIMITERS = (";", "\t", "|", ",")
 """Those that a header is looked through for where the job's own parts nothing, the unlikely ones in names first."""
@@ -59,31 +61,95 @@ def convert_csv(job: Job, path: Path, name: str, digest: str, store: Store) -> A
         SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
         StorageError: the disk is full, or more memory is needed than there is.
     """
-    source = job.source
-    types = {name: TYPES.get(dtype, dtype.upper()) for name, dtype in source.types.items()}
-    key = STEP.key(digest, source.delimiter, source.null_values, types)
+    return store.make("converted", converted_key(job, digest), ".parquet", lambda part: convert_rows(job, path, name, part, store))
+
+
+def converted_key(job: Job, digest: str) -> Key:
+    """Returns the key of what a CSV file of a digest becomes."""
+    return STEP.key(digest, job.source.delimiter, job.source.null_values, _types(job))
+
+
+def _types(job: Job) -> dict[str, str]:
+    return {name: TYPES.get(dtype, dtype.upper()) for name, dtype in job.source.types.items()}
+
+
+def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Artifact:
+    """Puts together what ranges of a CSV file became, as the file would have become it.
+
+    Args:
+        job: Gives delimiter, null values and types.
+        parts: In the order of the records.
+        key: Of the file that is made.
+        store: Has the parts, and gets the Parquet file.
+
+    Raises:
+        StorageError: the disk is full, more memory is needed than there is, or a part is gone.
+    """
 
     def write(part: Path) -> int:
-        names = _header(job, path, name)
-        columns = {name: types.get(name, "VARCHAR") for name in names}
-        try:
-            with connect(job, store.folder.parent / "spill") as connection:
-                # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
-                connection.execute("SET preserve_insertion_order = true")
-                connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, header=True)}")
-                connection.execute(f"COPY source TO {literal(str(part))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE 122880)")
-                faults = connection.execute(REJECTS).fetchall()
-                rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
-        except duckdb.InvalidInputException:
-            raise SourceError.bad_rows(name, ["a quote in the wrong place, or lines that do not all end alike"]) from None
-        except duckdb.Error:
-            raise SourceError.unreadable(name, "csv") from None
-        if faults:
-            raise SourceError.bad_rows(name, [_fault(*one) for one in faults])
-        assert rows is not None
-        return int(rows[0])
+        paths = [store.path(one) for one in parts]
+        # In batches of a row group each: DuckDB ends row groups where the pieces that it is given end.
+        joined = pa.RecordBatchReader.from_batches(pq.read_schema(paths[0]), _row_groups(paths))
+        with connect(job, store.folder.parent / "spill") as connection, joined as reader:
+            connection.execute("SET preserve_insertion_order = true")
+            connection.register("joined", reader)
+            _copy(connection, "(FROM joined)", part)
+        return sum(one.rows for one in parts)
 
     return store.make("converted", key, ".parquet", write)
+
+
+def _row_groups(paths: Sequence[Path]) -> Iterator[pa.RecordBatch]:
+    """Yields the records of Parquet files in order, as many at a time as a row group holds."""
+    held, rows = list[pa.RecordBatch](), 0
+    for path in paths:
+        with pq.ParquetFile(path) as file:
+            for batch in file.iter_batches(GROUP_ROWS):
+                first = GROUP_ROWS - rows
+                held, rows = [*held, batch.slice(0, first)], rows + len(batch)
+                if rows >= GROUP_ROWS:
+                    yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+                    held, rows = [batch.slice(first)], rows - GROUP_ROWS
+    if rows:
+        yield from pa.Table.from_batches(held).combine_chunks().to_batches()
+
+
+def _copy(connection: duckdb.DuckDBPyConnection, relation: str, part: Path) -> None:
+    connection.execute(f"COPY {relation} TO {literal(str(part))} (FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {GROUP_ROWS})")
+
+
+def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> int:
+    """Writes the rows of a CSV file as Parquet, in their order; returns how many there are.
+
+    Args:
+        job: Gives delimiter, null values and types.
+        path: The file.
+        name: What the user calls it.
+        part: The Parquet file.
+        store: Beside it there is room to spill.
+
+    Raises:
+        SourceError: rows with too few or too many fields, fields not of their type (with counts), or no header.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    types = _types(job)
+    columns = {column: types.get(column, "VARCHAR") for column in _header(job, path, name)}
+    try:
+        with connect(job, store.folder.parent / "spill") as connection:
+            # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
+            connection.execute("SET preserve_insertion_order = true")
+            connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, header=True)}")
+            _copy(connection, "source", part)
+            faults = connection.execute(REJECTS).fetchall()
+            rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
+    except duckdb.InvalidInputException:
+        raise SourceError.bad_rows(name, ["a quote in the wrong place, or lines that do not all end alike"]) from None
+    except duckdb.Error:
+        raise SourceError.unreadable(name, "csv") from None
+    if faults:
+        raise SourceError.bad_rows(name, [_fault(*one) for one in faults])
+    assert rows is not None
+    return int(rows[0])
 
 
 SHOWN = 3

@@ -23,6 +23,8 @@ from tasks.source.values import Unreadable
 BATCH_ROWS, BATCH_BYTES = 131_072, 16_000_000
 FEWEST = 256
 """Records of a batch, however long."""
+LARGE_GROUP, AHEAD = 32_000_000, 1 << 18
+"""Bytes of a row group of which a column is not read at once, and how many of each column are instead."""
 
 
 def read_chunk(chunk: Chunk, columns: Sequence[str], *, plain: Sequence[str] = (), as_written: bool = False) -> Iterator[pa.RecordBatch]:
@@ -99,7 +101,9 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
     coded = [name for name in piece.file.texts if name in held and name not in plain]
     try:
         # Of an object, columns that stand side by side are asked for together; of a file here, no more is held than is worked on.
-        with pq.ParquetFile(read, read_dictionary=coded, pre_buffer=piece.file.path is None) as file:
+        local = piece.file.path is not None
+        ahead = AHEAD if local and max(piece.file.groups, default=0) * piece.file.width > LARGE_GROUP else 0
+        with pq.ParquetFile(read, read_dictionary=coded, pre_buffer=not local, buffer_size=ahead) as file:
             skip, groups = _row_groups(piece)
             left, bad = piece.rows, Unreadable()
             for batch in _batches(file, piece, groups, held, _batch_rows(piece, held)):
@@ -182,6 +186,24 @@ def footer_of(opened: Any, name: str) -> Footer:
             return Footer(file.schema_arrow.remove_metadata(), rows, size)
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(name, "parquet") from None
+
+
+def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:
+    """Returns which columns of text take at least so many bytes a value in the first row group of an open Parquet file.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    try:
+        with pq.ParquetFile(opened) as file:
+            if not file.metadata.num_row_groups:
+                return []
+            group = file.metadata.row_group(0)
+    except (pa.ArrowException, OSError):
+        raise SourceError.unreadable(name, "parquet") from None
+    parts = [group.column(place) for place in range(group.num_columns)]
+    long = {part.path_in_schema for part in parts if part.total_uncompressed_size >= least * max(part.num_values, 1)}
+    return [text for text in texts if text in long]
 
 
 def row_bytes(schema: pa.Schema) -> int:

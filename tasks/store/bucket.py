@@ -106,23 +106,20 @@ class Bucket:
             raise ObjectStoreError.failed(self.place(name), "what was put is not there")
 
     def _put(self, name: str, content: bytes, condition: dict[str, str]) -> str | None:
+        failed: Exception | None = None
         try:
             self._system.pipe_file(self._key(name), content, **condition)
         except Exception as error:  # as for `told`
-            refused = isinstance(error, FileExistsError | FileNotFoundError) or _is_refusal(error)
-            # The tag first: what changes between the two is then not taken for ours, whose content nobody else has.
-            there = self.found(name)
-            if there and self.read(name) == content:
-                return there.tag
-            if refused:
-                return None
-            with told(self.place(name)):
-                raise
+            failed = error
+        # The tag first: what changes between the two is then not taken for ours, whose content nobody else has.
         there = self.found(name)
-        if there and condition and self.read(name) != content:
-            # Put over by another meanwhile: its tag is not of what was put.
-            return None
-        return there.tag if there else None
+        if there and (not (failed or condition) or self.read(name) == content):
+            return there.tag
+        if failed and not is_refusal(failed):
+            with told(self.place(name)):
+                raise failed
+        # Refused, or put over by another meanwhile: its tag is not of what was put.
+        return None
 
     def upload(self, path: Path, name: str, sha256: str) -> None:
         """Puts a file where its content is to be, whole or not at all; an object of the same content stays.
@@ -186,8 +183,18 @@ class Bucket:
                 self._system.rm_file(self._key(name))
 
 
-def _is_refusal(error: BaseException) -> bool:
+def is_refusal(error: BaseException) -> bool:
     """Tells whether a store refused a condition: fsspec's error for it is any OSError, and the answer lies beneath."""
+    if isinstance(error, FileExistsError | FileNotFoundError):
+        return True
+    return _code(error) in {"PreconditionFailed", "ConditionalRequestConflict", "412", "409", "NoSuchKey"}
+
+
+def knows_no_condition(error: BaseException) -> bool:
+    """Tells whether a store says that it knows no such condition, as some that speak S3's language do."""
+    return _code(error) in {"NotImplemented", "501"}
+
+
+def _code(error: BaseException) -> str | None:
     answer = getattr(error.__cause__, "response", None)
-    code = answer.get("Error", {}).get("Code") if isinstance(answer, dict) else None
-    return code in {"PreconditionFailed", "ConditionalRequestConflict", "412", "409", "NoSuchKey"}
+    return str(answer.get("Error", {}).get("Code")) if isinstance(answer, dict) else None

@@ -71,6 +71,11 @@ class BucketWork:
     _listed: dict[str, Kept] = field(default_factory=dict)
     _tag: str | None = None
 
+    @property
+    def generation(self) -> int:
+        """How often the lease was taken until now."""
+        return self.lease.generation
+
     def keep(self) -> None:
         """Puts small files that changed into the bucket, all at once for whoever looks.
 
@@ -188,7 +193,8 @@ def _write(content: bytes, part: Path) -> int:
 def _claim(bucket: Bucket) -> None:
     if bucket.found(MARK):
         return
-    if bucket.sizes():
+    # Another run may have made the mark, and begun, between the two looks.
+    if bucket.sizes() and not bucket.found(MARK):
         raise WorkError.not_ours(bucket.address)
     bucket.create(MARK, WORDS.encode())
 
@@ -234,6 +240,8 @@ def _kept(folder: Path) -> dict[str, Kept]:
 def clear_bucket(address: str) -> Removed:
     """Removes what runs keep below a prefix while nobody is at work there; releases stay registered, where there are any.
 
+    The lease stays, and the mark beside it: another run may wait for it, and its generation must not begin anew.
+
     Raises:
         StorageError: a run is at work, it is somebody else's, or it cannot be read or written.
     """
@@ -242,7 +250,9 @@ def clear_bucket(address: str) -> Removed:
         if bucket.sizes():
             raise WorkError.not_ours(address)
         return Removed(0, 0, 0)
-    with kept_alive(take(bucket)):
+    lease = take(bucket)
+    with kept_alive(lease):
+        lease.check()
         there, found = bucket.sizes(), bucket.found(LIST)
         stays = {name: kept for name, kept in (_read(bucket) if found else {}).items() if name.startswith(REGISTRY)}
         if found and stays:
@@ -251,9 +261,6 @@ def clear_bucket(address: str) -> Removed:
         kept = {MARK, LEASE} | ({LIST, *(f"{FILES}/{one.sha256}" for one in stays.values())} if stays else set())
         ours = {name: size for name, size in there.items() if _is_ours(name) and name not in kept}
         bucket.remove(sorted(ours, key=lambda name: (name != LIST, name)))
-    if not stays:
-        # The mark goes last, so that what is left half way is still known.
-        bucket.remove([LEASE, MARK])
     return Removed(sum(ours.values()), sum(not _is_ours(name) for name in there), 0)
 
 

@@ -92,6 +92,8 @@ def database(memory: int, spill: Path, threads: int | None = None, share: int = 
         connection.execute("SET enable_progress_bar = false")
         # A source may have thousands of files, of which each statement would read the footers anew; a file that changes is read anew.
         connection.execute("SET parquet_metadata_cache = true")
+        # It takes whole columns of a row group into memory, which gains nothing on files of this machine; texts of 10 KB are many bytes.
+        connection.execute("SET disable_parquet_prefetching = true")
         yield connection
     except duckdb.OutOfMemoryException:
         raise StorageError.out_of_memory(memory) from None

@@ -21,8 +21,16 @@ Key = NewType("Key", str)
 """What tells a step's result from every other; made here alone."""
 
 OURS = ("core.", "schemas.", "tasks.")
-APART = ("schemas.errors.", "tasks.engine.", "tasks.store.files", "tasks.store.keys", "tasks.store.sealed", "tasks.store.store")
-"""What cannot change a result: how faults are worded, who calls a step and when, and how a file is kept and found."""
+APART = (
+    "core.columns.thread_share",
+    "schemas.errors.",
+    "tasks.engine.",
+    "tasks.store.files",
+    "tasks.store.keys",
+    "tasks.store.sealed",
+    "tasks.store.store",
+)
+"""What cannot change a result: how faults are worded, who calls a step, when and on how many threads, and how a file is kept and found."""
 
 MARK = 8
 """Digits of a key that tell the code alone, so that it can be asked who made something; the others tell the code too."""

@@ -2,7 +2,8 @@
 
 One small object says who holds it and in which generation. It is put only where there is none, or over exactly what was read: of two runs
 one gets it. Whoever holds it renews it; one that is not renewed for its whole time is a dead run's, and the next run takes it over in the
-next generation. A run that was held up for so long finds out when it renews, and always before it publishes: then it must not.
+next generation. A run that was held up for so long finds out when it renews, and always before it publishes: then it must not. The object
+stays when the work is cleared, because what lies in a target is told by its generation from what came later: that never goes back.
 """
 
 from __future__ import annotations
@@ -172,5 +173,6 @@ def _state(bucket: Bucket) -> tuple[str | None, dict[str, Any] | None]:
         said = json.loads(content)
         return there.tag, {"owner": str(said["owner"]), "generation": int(said["generation"])}
     except (ValueError, TypeError, KeyError):
-        # Damaged: held by somebody until it was watched for its whole time, and its tag may be put over.
-        return there.tag, {"owner": "unknown", "generation": 0}
+        # Damaged: held by somebody until it was watched for its whole time, and its tag may be put over. How often it was taken is lost:
+        # the seconds of the clock are more than that, because every time takes longer than one.
+        return there.tag, {"owner": "unknown", "generation": int(time.time())}

@@ -62,6 +62,11 @@ class FolderWork:
     def keep(self) -> None:
         """Has nothing to do: what is written in the folder is kept."""
 
+    @property
+    def generation(self) -> int:
+        """How often it was taken over, which is never."""
+        return 0
+
     def check(self) -> None:
         """Has nothing to do: no other run can have taken over."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from core.columns.node import Node
 from core.evaluation import gcp_of_values as held_values
-from core.histograms.rollups import roll_up
+from core.histograms.cells import roll_up
 from core.privacy.class_tables import classes_of, without_sensitive
 from schemas.job.job import Job
 from tasks.counting.coding import Coding

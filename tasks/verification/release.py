@@ -34,11 +34,17 @@ from tasks.verification.csv_form import csv_faults
 from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
 from tasks.verification.job_figures import job_faults
 from tasks.verification.parquet_form import parquet_faults
+from tasks.verification.promises import count_promises, uncounted
 from tasks.verification.remade import report_faults
 from tasks.verification.table_form import table_faults
 
-NO_JOB = "The job was not at hand: the files were counted by what the manifest says was asked, and not held against the source."
-OTHER_LIBRARY = "Other versions of the libraries wrote the files: that they hold nothing but their records was looked at, byte by byte not."
+OTHER_LIBRARY = {
+    ".parquet": "Another version of PyArrow wrote the files: columns, types, row groups and who wrote them were looked at, "
+    "not whether they hold anything but their records.",
+    ".csv": "Another version of DuckDB wrote the files: whether they hold anything but their records, or these in another form, was not "
+    "looked at.",
+}
+"""What was not looked at in files that other versions wrote, which may write the same records in other bytes."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +177,9 @@ def _counted(
     if faults := file_faults(release, files, manifest):
         raise VerificationError(what, faults)
     recount = count_again(what, files, manifest, manifest.asked)
-    if faults := again_faults(manifest, recount):
+    faults = again_faults(manifest, recount)
+    recount, more = count_promises(what, files, manifest, manifest.asked, recount)
+    if faults := faults + more:
         raise VerificationError(what, faults)
     return recount
 
@@ -180,7 +188,7 @@ def _held(
     job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, recount: Recount, what: str
 ) -> Verified:
     """Holds the figures of a manifest, its report and the form of its files against what was counted."""
-    faults, notes = job_faults(job, manifest) if job is not None else ([], [NO_JOB])
+    faults, notes = job_faults(job, manifest) if job is not None else ([], uncounted(manifest))
     is_its_job = job is not None and not notes
     if job is not None and original is not None and is_its_job and not recount.unproved:
         faults += _source_faults(job, manifest, files, original)
@@ -224,7 +232,8 @@ def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Jo
     mine, suffix = versions(), files[0].suffix
     library = "pyarrow" if suffix == ".parquet" else "duckdb"
     same = manifest.versions.get(library) == mine[library]
-    notes = [] if same else [OTHER_LIBRARY]
+    # A DuckDB file is looked at as a whole, whoever wrote it.
+    notes = [] if same or suffix not in OTHER_LIBRARY else [OTHER_LIBRARY[suffix]]
     rows = {file.path: file.rows for file in manifest.files}
     memory = _terms(manifest).memory
     with TemporaryDirectory(prefix="skald-verify-") as folder, database(memory, Path(folder, "spill")) as connection:

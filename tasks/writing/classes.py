@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.release_order import assign_files, canonical_order, first_files
+from core.columns.release_order import assign_files, first_files, in_canonical_order
 from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from schemas.errors.base import SourceError
@@ -70,7 +70,7 @@ def rewrite_chunk(
         recoding = load_recoding(job, coding, artifacts, store)
         first, spread = first_files(recoding.sizes, source.file_rows(job))
         found: list[Assigned] = []
-        with RunWriter(path, int((first + spread).max(initial=0)), most) as run:
+        with RunWriter(path, int((first + spread).max(initial=0)), most, source.own_texts) as run:
             for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
                 released = classes[classes >= 0]
                 found.append((classes, links_of(job, source, recoding.labels, released, payload) if job.columns.person else []))
@@ -152,7 +152,7 @@ def _assigned(
     stages = [(CellCoder.at(coding, stage.node), stage.assigner) for stage in recoding.stages]
     names = qid_names(job)
     try:
-        for batch in read_published(job, source, chunk, [*names, *source.payload]):
+        for batch in read_published(job, source, chunk, [*names, *source.payload], source.own_texts):
             assigned = assign(stages, batch.columns[: len(names)])
             if withheld is not None and digests is not None:
                 withhold(assigned, digests[start : start + len(assigned)], withheld["person"], withheld["class"], int(SUPPRESSED))
@@ -245,8 +245,6 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
     """
     classes, payload = gathered(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.
-    order = canonical_order(classes, payload)
-    rows = pa.array(order)
-    columns = take_labels(labels, classes[order])
-    columns |= {name: column.take(rows) for name, column in zip(source.payload, payload, strict=True)}
+    classes, payload = in_canonical_order(classes, payload)
+    columns = take_labels(labels, classes) | dict(zip(source.payload, payload, strict=True))
     return write_release(path, columns, published_schema(labels, source))

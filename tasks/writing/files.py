@@ -11,6 +11,9 @@ import pyarrow.parquet as pq
 from core.columns.column_types import plain_type, restored, working_type
 from tasks.source.chunks import Source
 
+PAGE, LONG = 1 << 23, 256
+"""Bytes of texts, and on average of one of them, from which they are written in pages as they come."""
+
 
 def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
     """Returns the columns of the release with their plain types."""
@@ -31,13 +34,19 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
 
     Args:
         path: The file.
-        columns: In their working types; text may be a dictionary of what these records use, and of nothing else.
+        columns: In their working types; text may be a dictionary of what these records use, and of nothing else. One of long texts is
+            written plain: it would be a single page, which every reader would have to take into memory as a whole.
         schema: What they are published as.
     """
-    table = pa.table({name: restored(column, schema.field(name).type) for name, column in columns.items()})
+    table = pa.table({name: _short(restored(column, schema.field(name).type)) for name, column in columns.items()})
     # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
     declared = base64.b64encode(schema.serialize().to_pybytes())
     with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:
         writer.add_key_value_metadata({"ARROW:schema": declared.decode()})
         writer.write_table(table)
     return len(table)
+
+
+def _short(column: pa.Array) -> pa.Array:
+    coded = isinstance(column, pa.DictionaryArray) and column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
+    return column.dictionary_decode() if coded else column

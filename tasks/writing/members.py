@@ -83,5 +83,8 @@ def keep_fragment(key: Key, first: int, classes: NDArray[np.int32], contents: Di
 
 def _write(path: Path, classes: NDArray[np.signedinteger], **others: Digests) -> int:
     table = pa.table({"class": classes, **others})
-    pq.write_table(table, path, compression="lz4", write_statistics=False)
+    # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
+    # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.
+    packed = {name: "none" if name in others else "lz4" for name in table.column_names}
+    pq.write_table(table, path, compression=packed, use_dictionary=False, use_byte_stream_split=["class"], write_statistics=False)
     return len(table)

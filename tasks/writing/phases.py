@@ -13,7 +13,8 @@ from tasks.lattice.kept_recodings import RecodingArtifacts, load_recoding
 from tasks.source.chunks import Chunk, Source
 from tasks.store.store import Artifact, Store
 from tasks.writing import classes as releases
-from tasks.writing.people import NONE_KEPT, KeptPeople
+from tasks.writing.lost import make_lost
+from tasks.writing.people import NONE_KEPT, KeptPeople, people_key
 from tasks.writing.shelves import Shelves, set_on_shelves
 
 
@@ -29,8 +30,11 @@ def rewrite(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifa
     run.recoded = domain, recoding
     coding = load_coding(run.job, domain, run.store)
     key = partial(releases.run_key, run.job, coding, recoding, source)
-    most = run.job.task_memory // (releases.ROUND_SHARE * run.workers)
-    runs = map_groups(run, "rewrite", _rewrite, source.chunks, key, run.job, domain, recoding, source, run.store, most)
+    # Where there is room for one task only, its reader takes most of the room.
+    most = run.job.task_memory // (releases.ROUND_SHARE * max(run.workers, 2))
+    arguments = (run.job, domain, recoding, source, run.store)
+    runs = map_groups(run, "rewrite", _rewrite, source.chunks, key, *arguments, most)
+    make_lost(run, "members", _members_again, source.chunks, partial(releases.members_key, coding, recoding), *arguments)
     run.members = [releases.members_of_chunk(run.job, coding, recoding, source, chunk, run.store) for chunk in source.chunks]
     return runs
 
@@ -40,6 +44,13 @@ def _rewrite(
 ) -> list[Artifact]:
     coding = load_coding(job, domain, store)
     return [releases.rewrite_chunk(job, coding, recoding, source, chunk, store, most) for chunk in chunks]
+
+
+def _members_again(
+    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, chunks: Sequence[Chunk]
+) -> list[Artifact]:
+    coding = load_coding(job, domain, store)
+    return [releases.members_of_chunk(job, coding, recoding, source, chunk, store).members for chunk in chunks]
 
 
 def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts) -> KeptPeople:
@@ -52,8 +63,17 @@ def people_kept(run: Run, source: Source, domain: Artifact, recoding: RecodingAr
     if not job.columns.person:
         return NONE_KEPT
     coding = load_coding(job, domain, store)
+    key = partial(releases.run_key, job, coding, recoding, source)
+    make_lost(run, "people", _people_again, source.chunks, lambda chunk: people_key(job, key(chunk)), job, domain, recoding, source, store)
     kept = (releases.people_of_chunk(job, coding, recoding, source, chunk, store) for chunk in source.chunks)
     return KeptPeople(tuple(kept), (recoding.classes,))
+
+
+def _people_again(
+    job: Job, domain: Artifact, recoding: RecodingArtifacts, source: Source, store: Store, chunks: Sequence[Chunk]
+) -> list[Artifact]:
+    coding = load_coding(job, domain, store)
+    return [releases.people_of_chunk(job, coding, recoding, source, chunk, store) for chunk in chunks]
 
 
 def write_files(run: Run, source: Source, domain: Artifact, recoding: RecodingArtifacts, runs: list[Artifact]) -> list[Artifact]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyarrow import ipc
 
+from core.columns.arrays import positions
 from core.columns.coding import smallest_type
+from core.columns.column_types import working
 from core.columns.release_order import dense_ranks
 
 CODED, FILES = {"coded": "1"}, b"files"
@@ -25,15 +28,23 @@ class RunWriter:
     """Writes a run in rounds of about so many bytes: in each a record batch for every output file, from the first to the last.
 
     A chunk of few bytes is one round, and keeps its dictionaries. In more the entries would be others in each, which a file of Arrow cannot
-    hold, so that text is written plain.
+    hold, so that text is written plain. Memory holds a round and a column of it in order.
+
+    Args:
+        path: The file.
+        files: How many output files there are.
+        most_bytes: Of the records of a round, about.
+        own: Columns of the payload whose text comes plain, because nearly every value is another, and is a dictionary in the release.
+        narrow: Whether numbers of classes and of entries are written in as few bytes as hold them where a run is one round.
 
     Attributes:
         rows: Records so far.
     """
 
-    def __init__(self, path: Path, files: int, most_bytes: int) -> None:
+    def __init__(self, path: Path, files: int, most_bytes: int, own: Container[str] = (), *, narrow: bool = True) -> None:
         self.rows = 0
-        self._path, self._files, self._most = path, max(files, 1), most_bytes
+        self._narrow = narrow
+        self._path, self._files, self._most, self._own = path, max(files, 1), most_bytes, own
         self._waiting: list[tuple[NDArray[np.signedinteger[Any]], pa.RecordBatch, NDArray[np.int64]]] = []
         self._bytes = 0
         self._writer: ipc.RecordBatchFileWriter | None = None
@@ -58,22 +69,29 @@ class RunWriter:
 
     def _write(self, *, plain: bool) -> None:
         classes, files = (np.concatenate([part[place] for part in self._waiting]) for place in (0, 2))
-        parts = [part for _, part, _ in self._waiting]
+        some = [part for _, part, _ in self._waiting if part.num_rows] or [self._waiting[0][1]]
+        names, waiting = some[0].schema.names, deque(zip(*(part.columns for part in some), strict=True))
+        # What is put in order is held no longer as it came.
         self._waiting, self._bytes = [], 0
-        table = pa.Table.from_batches([part for part in parts if part.num_rows] or parts[:1])
+        del some
         # Narrow integers are sorted by radix.
         order = np.argsort(files.astype(smallest_type(int(files.max(initial=0)) + 1)), kind="stable")
-        rows = pa.array(order)
+        rows, narrow = pa.array(order), self._narrow and not plain
+        if narrow:
+            classes = classes.astype(smallest_type(int(classes.max(initial=0)) + 1))
         arrays, fields = [pa.array(classes[order])], [pa.field("0", pa.from_numpy_dtype(classes.dtype))]
         # By position: a column of the source may have any name, ours included.
-        for place, column in enumerate(table.columns, start=1):
-            coded = pa.types.is_dictionary(column.type)
-            whole = _combined(column.unify_dictionaries() if coded else column)
+        for place, name in enumerate(names, start=1):
+            whole = _together(waiting.popleft())
+            coded = pa.types.is_dictionary(whole.type)
+            whole = _narrow(whole) if coded and narrow else whole
             arrays.append((whole.dictionary_decode() if coded and plain else whole).take(rows))
-            fields.append(pa.field(str(place), arrays[-1].type, metadata=CODED if coded and plain else None))
+            fields.append(pa.field(str(place), arrays[-1].type, metadata=CODED if (coded and plain) or name in self._own else None))
         ordered = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, {FILES: str(self._files)}))
         if self._writer is None:
-            self._writer = ipc.new_file(self._path, ordered.schema, options=ipc.IpcWriteOptions(compression="lz4"))
+            # Narrow numbers are no shorter for a codec, which takes several times as long as to write them.
+            codec = None if narrow and _are_numbers(arrays) else "lz4"
+            self._writer = ipc.new_file(self._path, ordered.schema, options=ipc.IpcWriteOptions(compression=codec))
         start = 0
         # A batch for each, empty ones too, so that an output file finds its part of a run by its number and reads nothing else.
         for end in np.cumsum(np.bincount(files, minlength=self._files)).tolist():
@@ -81,9 +99,23 @@ class RunWriter:
             start = end
 
 
-def write_run(path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64]) -> int:
+def _narrow(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Returns a dictionary with places in as few bytes as hold them."""
+    narrow = next((dtype for dtype in (pa.int8(), pa.int16()) if len(column.dictionary) < 1 << dtype.bit_width - 1), column.indices.type)
+    return pa.DictionaryArray.from_arrays(column.indices.cast(narrow), column.dictionary)
+
+
+def _are_numbers(columns: Sequence[pa.Array]) -> bool:
+    """Tells whether columns after the first are dictionaries all, whose entries take fewer bytes than the records."""
+    coded = [column for column in columns[1:] if pa.types.is_dictionary(column.type)]
+    return len(coded) == len(columns) - 1 and all(column.dictionary.nbytes <= column.indices.nbytes for column in coded)
+
+
+def write_run(
+    path: Path, classes: NDArray[np.signedinteger[Any]], payload: pa.RecordBatch, files: NDArray[np.int64], *, narrow: bool = True
+) -> int:
     """Writes a run of one round, of as many output files as there are up to the last that has records; returns how many there are."""
-    with RunWriter(path, int(files.max(initial=-1)) + 1, payload.nbytes) as run:
+    with RunWriter(path, int(files.max(initial=-1)) + 1, payload.nbytes, narrow=narrow) as run:
         run.add(classes, payload, files)
     return run.rows
 
@@ -109,25 +141,33 @@ def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader
 
 def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """Does the same with runs that are open."""
-    batches: list[pa.RecordBatch] = []
+    found: list[tuple[pa.RecordBatch, pa.Schema]] = []
     for run in opened:
         files = int(run.schema.metadata[FILES])
-        found = [run.get_batch(place) for place in range(number, run.num_record_batches, files)] if number < files else []
-        batches += [_coded(batch) for batch in found if batch.num_rows] or [_coded(pa.RecordBatch.from_pylist([], schema=run.schema))]
-    table = pa.Table.from_batches(batches).unify_dictionaries().combine_chunks()
-    classes = table.column(0).to_numpy()
-    return classes, [_only_used(_combined(table.column(place + 1))) for place in range(columns)]
+        parts = [run.get_batch(place) for place in range(number, run.num_record_batches, files)] if number < files else []
+        parts = [part for part in parts if part.num_rows] or [pa.RecordBatch.from_pylist([], schema=run.schema)]
+        found += [(part, run.schema) for part in parts]
+    # One column at a time is put together, and held no longer in parts: all of them would be there twice.
+    waiting = deque([[(part.column(place), schema.field(place).metadata) for part, schema in found] for place in range(columns + 1)])
+    del found, parts
+    classes = np.concatenate([part.to_numpy() for part, _ in waiting.popleft()]).astype(np.int32, copy=False)
+    return classes, [_payload(waiting.popleft()) for _ in range(columns)]
 
 
-def _coded(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Makes dictionaries again of what was one, and leaves out what a run says of itself."""
-    fields = zip(batch.columns, batch.schema, strict=True)
-    columns = [pc.dictionary_encode(column) if field.metadata else column for column, field in fields]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
+    """Puts the parts of a column together, in which what was a dictionary is one again; each with what its run notes of it."""
+    noted = [part for part, note in parts if note]
+    # Of one width again, as runs of few entries and of many cannot be put together otherwise.
+    others = [working(part) if pa.types.is_dictionary(part.type) else part for part, note in parts if not note]
+    # Encoded together, since most values of such columns occur in one part only.
+    return _only_used(_together([*others, *([pc.dictionary_encode(pa.concat_arrays(noted))] if noted else [])]))
 
 
-def _combined(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
+def _together(parts: Sequence[pa.Array]) -> pa.Array:
+    if len(parts) == 1:
+        return parts[0]
+    whole = pa.chunked_array(parts)
+    combined = (whole.unify_dictionaries() if pa.types.is_dictionary(whole.type) else whole).combine_chunks()
     return combined.chunk(0) if isinstance(combined, pa.ChunkedArray) else combined
 
 
@@ -139,11 +179,14 @@ def _only_used(column: pa.Array) -> pa.Array:
     """
     if not isinstance(column, pa.DictionaryArray):
         return column
-    valid = column.indices.is_valid().to_numpy(zero_copy_only=False)
-    indices = column.indices.fill_null(0).to_numpy()
-    used = np.flatnonzero(np.bincount(indices[valid], minlength=len(column.dictionary)))
-    entries = column.dictionary.take(pa.array(used))
-    _, firsts, ranks = np.unique(dense_ranks(entries)[0], return_index=True, return_inverse=True)
-    found = np.zeros(max(len(column.dictionary), 1), np.int32)
+    place = positions(column)
+    used = np.flatnonzero(np.bincount(place, minlength=len(column.dictionary))[: len(column.dictionary)])
+    entries = column.dictionary if len(used) == len(column.dictionary) else column.dictionary.take(pa.array(used))
+    ranks, _ = dense_ranks(entries)
+    # Entries that are alike have one rank; the last place is that of nulls.
+    first = np.empty(int(ranks.max(initial=-1)) + 1, np.int64)
+    first[ranks[::-1]] = np.arange(len(ranks))[::-1]
+    found = np.zeros(len(column.dictionary) + 1, np.int32)
     found[used] = ranks
-    return pa.DictionaryArray.from_arrays(pa.array(found[indices], mask=~valid), entries.take(pa.array(firsts)))
+    missing = place == len(column.dictionary) if column.indices.null_count else None
+    return pa.DictionaryArray.from_arrays(pa.array(found[place], mask=missing), entries.take(pa.array(first)))

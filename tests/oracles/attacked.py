@@ -22,7 +22,6 @@ from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.coding import Coder
 from core.kmember.partition import Effort, Members
-from core.kmember.prices import Labels
 from core.lattice.search import Search
 from core.local_suppression.local_transformation import LIMIT, Leveller, anonymise_again
 from core.local_suppression.recoding import recode_parts
@@ -33,6 +32,7 @@ from core.mondrian.people import RowPeople
 from core.persons.crowd import Crowd
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel
+from core.recoding.prices import Labels
 from core.recoding.recoding import SUPPRESSED, Treatment
 from tests.oracles.hierarchies import built
 from tests.oracles.tables import Example, observed

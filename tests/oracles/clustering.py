@@ -82,13 +82,18 @@ def cost_of(records: Records, ways: Sequence[str | None], members: Sequence[int]
         if way == "set":
             total += 9 * held
             continue
-        published = round(UNIT * label_cost(records, qid, way, values, members))
-        if len(values) > 1 and None in values:
-            # The null is one value more, and so is a value that stands alone.
-            published = min(max(published, round(UNIT / size)) + round(UNIT / size), UNIT)
+        published = label_price(records, qid, way, members)
         counted = way == "prefix" or not (numerical or way == "interval")
         total += 8 * published + held if counted else 9 * published
     return total
+
+
+def label_price(records: Records, qid: int, way: str, members: Sequence[int]) -> int:
+    """What a class pays for the label of one column, in units, where that is no set."""
+    values, size = {records.rows[member][qid] for member in members}, records.domains[qid].size
+    found = round(UNIT * label_cost(records, qid, way, values, members))
+    # The null is one value more, and so is a value that stands alone.
+    return min(max(found, round(UNIT / size)) + round(UNIT / size), UNIT) if len(values) > 1 and None in values else found
 
 
 def label_cost(records: Records, qid: int, way: str, values: set[Any], members: Sequence[int]) -> float:

@@ -47,6 +47,8 @@ class Mondrian:
     accepts: Callable[[list[int]], bool] = lambda node: True
     people: Sequence[Hashable | None] | None = None
     whole: dict[int, Sequence[int]] = field(default_factory=dict)
+    told: Callable[[int, list[int]], float] | None = None
+    shares: Sequence[float] = ()
 
     def classes(self, records: Sequence[Record]) -> list[list[int]]:
         """The classes, each as the numbers of its records."""
@@ -118,27 +120,31 @@ class Mondrian:
         return left, [number for number in node if records[number][qid] > rank]
 
     def _cheapest(self, records: Sequence[Record], node: list[int]) -> tuple[list[int], list[int]] | None:
-        best, least = None, len(node) * self.penalty(records, node)
+        # What has one value in all of them costs the same on both sides of every cut.
+        open_ = [qid for qid in range(len(self.columns)) if len({records[number][qid] for number in node}) > 1]
+        best, least = None, len(node) * self.penalty(records, node, open_)
         for qid in range(len(self.columns)):
             for rank in sorted({records[number][qid] for number in node})[:-1]:
                 left, right = self._parted(records, node, qid, rank)
-                cost = len(left) * self.penalty(records, left) + len(right) * self.penalty(records, right)
+                cost = len(left) * self.penalty(records, left, open_) + len(right) * self.penalty(records, right, open_)
                 if cost < least and self.keeps(left) and self.keeps(right):
                     best, least = (left, right), cost
         return best
 
-    def penalty(self, records: Sequence[Record], node: list[int]) -> float:
-        """NCP of a class per record, summed over the QIDs."""
+    def penalty(self, records: Sequence[Record], node: list[int], qids: Sequence[int]) -> float:
+        """NCP of a class per record, summed over some QIDs: of the values held and, for its share, of the label."""
         total = 0.0
-        for qid, column in enumerate(self.columns):
+        for qid in qids:
             ranks = [records[number][qid] for number in node]
-            if len(set(ranks)) == 1:
-                continue
-            whole = column.span(self._whole(qid)) if column.numerical else 0.0
-            if not column.numerical:
-                total += len(set(ranks)) / len(self._whole(qid))
-            elif column.mixed(ranks) or whole == 0:
-                total += 1.0
-            else:
-                total += column.span(ranks) / whole
+            held = self._held(qid, self.columns[qid], ranks) if len(set(ranks)) > 1 else 0.0
+            share = self.shares[qid] if self.told else 0.0
+            total += (1.0 - share) * held + (share * self.told(qid, node) if self.told and share else 0.0)
         return total
+
+    def _held(self, qid: int, column: Column, ranks: list[int]) -> float:
+        size = len(self._whole(qid))
+        if not column.numerical:
+            return len(set(ranks)) / size
+        whole = column.span(self._whole(qid))
+        span = column.span(ranks) / whole if whole else 0.0
+        return min(max(span, 1.0 / size) + 1.0 / size, 1.0) if column.mixed(ranks) else span

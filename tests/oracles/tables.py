@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from core.columns.coding import Coder
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, count_cells
-from core.histograms.rollups import packing_of
 from tests.oracles.hierarchies import built, first_appearance, published
 from tests.oracles.lattice import Ladder
 

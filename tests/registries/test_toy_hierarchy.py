@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
@@ -21,9 +22,11 @@ from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.job.job import job_json_schema, load_job
 from schemas.reading.registry import Code
 from tasks.recount.recount import verify_release
+from tasks.verification.release import Known, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import data_files, released, two_column_job
 from tests.registries.shown import shown_plan, shown_report
+from tests.tampering.kinds import anew
 
 TABLE = pa.table({"q": list(range(20)) * 2, "s": ["a", "b"] * 20})
 
@@ -89,6 +92,20 @@ def test_a_kind_of_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path) 
     assert "ParityHierarchy" not in str(job_json_schema())
     with pytest.raises(JobError, match="names no kind of hierarchy"):
         load_job(job)
+
+
+def test_labels_that_the_recount_cannot_read_are_named_in_manifest_and_report(anonymise: Anonymise, tmp_path: Path) -> None:
+    with HIERARCHIES.having(replace(TOY, recount_axis=None)):
+        job = two_column_job(tmp_path, TABLE, {"parity": "words"})
+        made = anonymise(job)
+        assert made.manifest.unread == ("q",)
+        assert "every label covers values that are there, but for those of" in shown_report(made)
+        assert verify_published(load_job(job), made.folder, Known(str(made.folder))).recount.unread == ("q",)
+        anew(made.folder, lambda said: said.pop("unread"))
+        with pytest.raises(VerificationError, match="whose labels were held against the source"):
+            verify_release(load_job(job), made.folder)
+    told = anonymise(two_column_job(tmp_path / "known", TABLE, {"widths": [1, 2]}))
+    assert "unread" not in (told.folder / "manifest.json").read_text()
 
 
 def test_closeness_along_a_toy_is_the_jobs_too(anonymise: Anonymise, tmp_path: Path) -> None:

@@ -109,7 +109,8 @@ def largest_sql(source: str, qids: Sequence[str], column: str, spec: LargestSpec
         sizes AS (SELECT class, count(*) AS records FROM numbered GROUP BY class),
         parts AS (SELECT class, value, count(*) AS r FROM numbered GROUP BY ALL),
         classes AS (
-            SELECT sizes.class, max(abs(coalesce(r, 0) / records - share)) AS apart FROM sizes CROSS JOIN whole
+            SELECT sizes.class, max(abs(coalesce(r, 0) / sizes.records - whole.records / everything)) AS apart
+            FROM sizes CROSS JOIN whole CROSS JOIN (SELECT sum(records) AS everything FROM whole)
             LEFT JOIN parts ON parts.class = sizes.class AND parts.value IS NOT DISTINCT FROM whole.value GROUP BY sizes.class
         )
         SELECT count(*) FILTER (apart > {float(spec.t)!r} + 1e-9), count(*), max(apart)::DOUBLE FROM classes

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import atexit
 import threading
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from schemas.errors.runners import RunnerError, WithdrawnError
 from tasks.store.bucket import Bucket
@@ -155,30 +157,44 @@ def desk_of(work: FolderWork | BucketWork, spill: Path, phase: str) -> Desk:
     return FolderDesk(private_folder(spill / "calls" / phase))
 
 
+class _AtHand(NamedTuple):
+    """What this process, a worker, has of the work of a run; the folder goes with the run or with the process."""
+
+    store: BucketStore
+    folder: Path
+    left: ExitStack
+
+
 _TURN = threading.Lock()
-_HERE: dict[BucketDesk, tuple[BucketStore, Path]] = {}
-_LEFT = ExitStack()
-"""What this process, a worker, has of the work of the run that it works for; the folder goes with the run or with the process."""
+_HERE: dict[BucketDesk, _AtHand] = {}
+"""By run: workers of a cluster may work for several at a time."""
 
 
 def _at_hand(desk: BucketDesk) -> tuple[BucketStore, Path]:
     with _TURN:
         if desk not in _HERE:
-            _forget()
-            folder = _LEFT.enter_context(scratch_folder())
-            _HERE[desk] = BucketStore(folder / BELOW, desk.bucket), folder
-        return _HERE[desk]
+            # One run at a time holds the lease of a bucket: what an earlier one left here, because its head died, is nobody's.
+            _forget([other for other in _HERE if other.bucket == desk.bucket])
+            left = ExitStack()
+            folder = left.enter_context(scratch_folder())
+            _HERE[desk] = _AtHand(BucketStore(folder / BELOW, desk.bucket), folder, left)
+        return _HERE[desk][:2]
 
 
-def let_go() -> None:
-    """Removes what this process, a worker, has of a run's work."""
+def let_go(desk: BucketDesk | None = None) -> None:
+    """Removes what this process, a worker, has of a run's work.
+
+    Args:
+        desk: Where the calls of the run lie; of all runs if it is left out.
+    """
     with _TURN:
-        _forget()
+        _forget([desk] if desk else list(_HERE))
 
 
-def _forget() -> None:
-    _HERE.clear()
-    _LEFT.close()
+def _forget(desks: Sequence[BucketDesk]) -> None:
+    for desk in desks:
+        if here := _HERE.pop(desk, None):
+            here.left.close()
 
 
 atexit.register(let_go)

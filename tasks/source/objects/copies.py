@@ -28,5 +28,10 @@ def on_this_machine(one: Located, store: Store) -> Located:
         copy_object(name, stat, part)
         return 1
 
-    made = store.make("fetched", FETCHED.key(name, stat), "".join(PurePosixPath(name).suffixes[-2:]), write)
+    made = store.make(FETCHED.name, FETCHED.key(name, stat), "".join(PurePosixPath(name).suffixes[-2:]), write)
     return one._replace(path=store.path(made), digest=made.sha256, stat=None)
+
+
+def forget_copies(store: Store) -> None:
+    """Removes all copies of objects; a run reads these where they are, and would never ask for them."""
+    store.remove(FETCHED.name)

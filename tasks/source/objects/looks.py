@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
+from schemas.errors.base import StorageError
 from schemas.job.formats import FORMATS
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups, workers_elsewhere
+from tasks.source.csv_files import join_csv
 from tasks.source.locations import Located, Readable
+from tasks.source.objects.csv_ranges import RANGES, convert_ranges, is_cut, joined_key
 from tasks.source.objects.pinned import copy_object, pinned
 from tasks.source.reading import Footer, footer_of, read_footer
 from tasks.store.files import private_folder
@@ -65,7 +68,15 @@ def look_at_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
     job, store = run.job, run.store
     for one in objects:
         _forget_lost(store, look_key(job, one))
-    found = map_groups(run, "objects", _look_at_some, objects, lambda one: look_key(job, one), job, store) if objects else []
+    try:
+        large = [one for one in objects if is_cut(job, one) and not store.find("looks", look_key(job, one))]
+        parts = convert_ranges(run, large) if large else {}
+        found = map_groups(run, "objects", _look_at_some, objects, lambda one: look_key(job, one), job, store, parts) if objects else []
+    finally:
+        # Another run that has taken over may be in the midst of its own.
+        with suppress(StorageError):
+            run.work.check()
+            store.remove(RANGES.name)
     looks = (Look.model_validate_json(store.path(artifact).read_bytes()) for artifact in found)
     here = _is_read_here(job)
     return [_as_read(one, look, store, here=here) for one, look in zip(objects, looks, strict=True)]
@@ -84,26 +95,32 @@ def _forget_lost(store: Store, key: Key) -> None:
         store.discard([found])
 
 
-def _look_at_some(job: Job, store: Store, objects: Sequence[Located]) -> list[Artifact]:
-    return [_look_at(job, store, one) for one in objects]
+def _look_at_some(job: Job, store: Store, parts: Mapping[str, tuple[Artifact, ...]], objects: Sequence[Located]) -> list[Artifact]:
+    return [_look_at(job, store, one, parts.get(one.name, ())) for one in objects]
 
 
-def _look_at(job: Job, store: Store, one: Located) -> Artifact:
+def _look_at(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> Artifact:
     def write(part: Path) -> int:
-        look = _looked(job, store, one)
+        look = _looked(job, store, one, parts)
         part.write_text(look.model_dump_json())
         return sum(look.groups)
 
     return store.make("looks", look_key(job, one), ".json", write)
 
 
-def _looked(job: Job, store: Store, one: Located) -> Look:
+def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> Look:
     assert one.stat is not None
     convert = FORMATS[job.source.format].convert
     if convert is None:
         digest = _digest_of(store, one)
         with pinned(one.name, one.stat) as file:
             return _look(Readable(None, digest, one.stat), footer_of(file, one.name))
+    if parts:
+        digest = _digest_of(store, one)
+        made = join_csv(job.in_task(), parts, joined_key(job, digest), store)
+        return _look(
+            Readable(store.path(made), digest, one.stat, converted=made.sha256, made=made), read_footer(store.path(made), one.name)
+        )
     with _spooled(store, one) as (path, digest):
         read: Readable = convert(job.in_task(), one._replace(path=path, digest=digest), store)
     assert read.path is not None

@@ -112,6 +112,7 @@ def test_canon_keeps_k_persons(table: tuple[Records, Crowd], tree: Tree) -> None
     assert min(persons_in(canon(records.codes, records.domains, tree, crowd.people), crowd)) >= tree.k
 
 
+@pytest.mark.slow
 @given(crowds(most=60), steps)
 def test_mondrian_with_outliers_keeps_k_persons(table: tuple[Records, Crowd], step: OutlierStep) -> None:
     records, crowd = table

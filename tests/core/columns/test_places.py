@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns import places
-from core.columns.places import place_finder
+from core.columns.arrays import is_null
+from core.columns.places import as_dictionary, place_finder
 from tests.laws import tried
 from tests.oracles.columns import OTHERS, TYPES, values_of
 
@@ -58,3 +59,25 @@ def test_many_values_are_not_hashed_for_every_batch(dtype: pa.DataType, monkeypa
     monkeypatch.delattr("pyarrow.compute.index_in")
     for first in range(0, len(values), 1_000):
         assert find(values.slice(first, 10)).tolist() == list(range(first, first + 10))
+
+
+@pytest.mark.parametrize("dtype", KINDS, ids=str)
+@given(st.data())
+@tried(25)
+def test_a_column_of_few_numbers_is_a_dictionary_of_the_same_values(dtype: pa.DataType, data: st.DataObject) -> None:
+    values = data.draw(st.lists(values_of_kind(dtype) | st.none(), min_size=1, max_size=20))
+    column = pa.array([None, *values], dtype).slice(1)
+    coded = as_dictionary(column)
+    if coded is not column:
+        assert coded.type == pa.dictionary(pa.int32(), dtype)
+        assert coded.dictionary.null_count == 0
+        assert len(set(coded.dictionary.to_pylist())) == len(coded.dictionary)
+    assert coded.to_pylist() == column.to_pylist()
+    assert is_null(coded).tolist() == is_null(column).tolist()
+
+
+def test_floats_whose_bits_end_in_zeros_and_more_values_than_few_are_told_apart() -> None:
+    few = pa.array(np.arange(places.FEW, dtype=np.float64))
+    assert as_dictionary(pa.concat_arrays([few, few])).to_pylist() == 2 * few.to_pylist()
+    many = pa.array(np.arange(places.FEW + 1))
+    assert as_dictionary(many) is many

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files
+from core.columns.release_order import assign_files, canonical_order, dense_ranks, first_files, in_canonical_order
 from tests.laws import tried
 from tests.oracles.columns import TYPES, encodings, values_of
 
@@ -86,6 +86,24 @@ def test_records_are_sorted_by_class_and_then_by_every_column(table: tuple[list[
     assert sorted(order.tolist()) == list(range(len(rows)))
     expected = sorted(zip(classes, rows, strict=True), key=lambda record: (record[0], *map(last, record[1])))
     assert [(classes[place], rows[place]) for place in order] == expected
+
+
+@given(tables(), st.data())
+@tried(150)
+def test_records_are_put_in_the_order_that_is_found(table: tuple[list[int], list[pa.DataType], list[Row]], data: st.DataObject) -> None:
+    classes, types, rows = table
+    numbers, columns = np.array(classes, np.int32), columns_of(data.draw, rows, types)
+    # With texts alone, which are dictionaries, records are sorted as numbers.
+    if data.draw(st.booleans()):
+        texts = [[None if value is None else repr(value) for value in column.to_pylist()] for column in columns]
+        columns = [pa.array(column, pa.string()).dictionary_encode() for column in texts]
+    order = canonical_order(numbers, columns)
+    found, ordered = in_canonical_order(numbers, columns)
+    assert found.tolist() == numbers[order].tolist()
+    for mine, column in zip(ordered, columns, strict=True):
+        assert mine.type == column.type
+        assert list(map(repr, mine.to_pylist())) == list(map(repr, column.take(pa.array(order)).to_pylist()))
+        assert not isinstance(mine, pa.DictionaryArray) or mine.dictionary.equals(column.dictionary)
 
 
 @given(st.data())

@@ -64,12 +64,12 @@ def test_a_sketch_depends_on_the_records_alone(numbers: list[int], parts: int) -
         patch.setattr(contents, "KEPT", 8)
         digests = contents_of([pa.array(numbers, pa.int64())], len(numbers))
         whole = Sketch.of(digests)
-        pieces = Sketch.of_all([Sketch.of(part) for part in np.array_split(digests[::-1], parts)])
-        assert (whole.digests.tolist(), whole.counts.tolist(), whole.whole) == (
-            pieces.digests.tolist(),
-            pieces.counts.tolist(),
-            pieces.whole,
-        )
+        split = np.array_split(digests[::-1], parts)
+        pieces, after = Sketch.of_all([Sketch.of(part) for part in split]), Sketch.of(digests[:0])
+        for part in split:
+            after = Sketch.of_all([after, Sketch.of(part, after)])
+        for same in (pieces, after):
+            assert (whole.digests.tolist(), whole.counts.tolist(), whole.whole) == (same.digests.tolist(), same.counts.tolist(), same.whole)
         assert whole.digests.tolist() == sorted(set(digests.tolist()))[:8]
         assert whole.counts.tolist() == [digests.tolist().count(one) for one in whole.digests.tolist()]
         assert whole.whole == (len(set(digests.tolist())) <= 8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 import pytest
@@ -12,21 +12,22 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.kmember.blocks import improve_blocks
-from core.kmember.classes import Classes, measure, seated
-from core.kmember.hulls import UNIT, Prices, Records, price_with
+from core.kmember.classes import Classes, cost_with, measure, seated
+from core.kmember.exchange import exchange
+from core.kmember.growing import grow
+from core.kmember.hulls import Records, block_of, price_with, words_for
 from core.kmember.partition import Effort, Members, record_digests
-from core.kmember.prices import Labels, label_prices
-from core.mondrian.partition import Axis
+from core.mondrian.partition import Axis, Rules, partition, ranks_of
+from core.mondrian.prices import told_of
 from core.persons.crowd import Crowd
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
+from core.recoding.price_kernels import SIZE, UNIT, Prices
+from core.recoding.prices import MOST_IN_TABLE, Labels, label_prices
 from tests.laws import tried
 from tests.oracles import clustering as oracle
 from tests.oracles.records import Records as Table
 from tests.oracles.records import mixed_records
-
-WHOLE = Effort(1_000, 1, 0)
-"""One block, and nothing is bettered."""
 
 
 @st.composite
@@ -67,10 +68,35 @@ def total(table: Table, ways: tuple[str | None, ...], classes: NDArray[np.int32]
 @given(tables(), st.integers(1, 6))
 def test_greedy_classes_are_those_of_the_rule_written_out(drawn: tuple[Table, tuple[str | None, ...]], k: int) -> None:
     table, ways = drawn
-    k = min(k, len(table.rows))
-    classes, _ = members_of(table, ways, k).clustered(WHOLE)
-    expected = oracle.k_member(in_order(table), k, lambda made: oracle.cost_of(table, ways, made))
+    rows, k, order = len(table.rows), min(k, len(table.rows)), np.array(in_order(table), np.int32)
+    records, prices = blocked(table, ways)
+    classes = np.zeros(rows, np.int32)
+    grow(records, order, k, prices, classes, np.arange(rows // k), words_for(records))
+    expected = oracle.k_member(order.tolist(), k, lambda made: oracle.cost_of(table, ways, made))
     assert sets_of(classes) == Counter(map(frozenset, expected))
+
+
+def published(table: Table, ways: tuple[str | None, ...], classes: NDArray[np.int32]) -> int:
+    """What all labels cost, in the whole numbers of prices."""
+    told = label_prices(labels_of(table, ways), published=1, held=0)[0]
+    records, _ = blocked(table, ways)
+    made = seated(records, told, classes.copy(), 1)
+    return int((made.prices * made.sizes).sum())
+
+
+@given(tables(), st.integers(1, 6), st.integers(0, 2), st.booleans())
+def test_no_more_is_published_than_by_the_cuts_of_the_same_records(
+    drawn: tuple[Table, tuple[str | None, ...]], k: int, passes: int, anew: bool
+) -> None:
+    table, ways = drawn
+    k = min(k, len(table.rows))
+    members = members_of(table, ways, k)
+    told = told_of(members.labels, members.axes)
+    ones = np.ones(len(table.rows), np.int64)
+    cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(k), "ncp", told=told).of_rows()
+    effort = Effort(1_000, 3, passes)
+    classes, _ = members.clustered(effort) if anew else members.bettered(cut, effort)
+    assert published(table, ways, classes) <= published(table, ways, cut)
 
 
 @given(tables(), st.integers(1, 6), st.integers(1, 4), st.integers(4, 20))
@@ -108,10 +134,8 @@ def blocked(table: Table, ways: tuple[str | None, ...]) -> tuple[Records, Prices
     """All records as one block."""
     prices, places, counted = label_prices(labels_of(table, ways))
     columns = np.ascontiguousarray(np.column_stack([place[table.codes[:, qid]] for qid, place in enumerate(places)]))
-    bits = np.full(columns.shape, -1, np.int32)
-    for column in np.flatnonzero(counted):
-        bits[:, column] = np.unique(columns[:, column], return_inverse=True)[1] + int(bits.max()) + 1
-    return Records(columns, bits, np.empty(0, np.int32)), prices
+    scratch = np.zeros(int(prices.terms[:, SIZE].max()) + 1, np.int32)
+    return block_of(columns, np.empty(0, np.int32), counted, prices, scratch), prices
 
 
 def classes_in(table: Table, ways: tuple[str | None, ...], k: int) -> tuple[Records, Prices, Classes]:
@@ -145,9 +169,9 @@ def test_no_record_that_leaves_makes_a_class_cheaper_than_its_core(drawn: tuple[
         own = int(made.owners[leaves])
         if made.owners[comes] != own:
             left = [row for row in np.flatnonzero(made.owners == own).tolist() if row != leaves]
-            after = price_with(made.without, leaves, records, comes, prices, 1 << 60)
+            after = price_with(made.without, leaves, records, comes, prices)
             assert after == oracle.cost_of(table, ways, [*left, comes])
-            assert price_with(made.cores, own, records, comes, prices, 1 << 60) <= after
+            assert price_with(made.cores, own, records, comes, prices) <= after
 
 
 @given(tables(), st.integers(1, 4))
@@ -160,6 +184,25 @@ def test_what_is_kept_of_classes_is_what_a_fresh_look_finds(drawn: tuple[Table, 
         measure(records, prices, made, number)
     assert np.array_equal(made.prices, kept[0])
     assert np.array_equal(made.spared, kept[1])
+
+
+@tried(40)
+@given(tables(most=24), st.integers(2, 4), st.sampled_from([MOST_IN_TABLE, 0]))
+def test_what_is_written_down_of_classes_is_what_they_cost_with_each_record(
+    drawn: tuple[Table, tuple[str | None, ...]], k: int, most_in_table: int
+) -> None:
+    table, ways = drawn
+    if len(table.rows) < 2 * k:
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("core.recoding.prices.MOST_IN_TABLE", most_in_table)
+        records, labels, made = classes_in(table, ways, k)
+    # Before and after steps, which write only what is another now.
+    for _ in range(2):
+        for number, row in product(np.flatnonzero(made.sizes).tolist(), range(len(table.rows))):
+            for hulls, costs in ((made.hulls, made.costs), (made.cores, made.core_costs)):
+                assert cost_with(records.values, costs, row, number) == price_with(hulls, number, records, row, labels)
+        exchange(records, labels, made, k)
 
 
 @tried(30)
@@ -177,9 +220,10 @@ def test_blocks_are_worked_on_alone(drawn: tuple[Table, tuple[str | None, ...]],
     table, ways = drawn
     k = min(k, len(table.rows))
     records, prices = blocked(table, ways)
-    counted, figures, none = np.array([bool(unit) for unit in prices.units]), np.zeros(3, np.int64), np.empty(0, np.int32)
-    once = improve_blocks(records, counted, np.array([0, len(table.rows)]), none, k, prices, 2, figures)
-    twice = Records(np.concatenate([records.places] * 2), records.bits, records.people)
-    starts = np.array([0, len(table.rows), 2 * len(table.rows)])
-    both = improve_blocks(twice, counted, starts, none, k, prices, 2, figures)
+    counted, figures, none = label_prices(labels_of(table, ways))[2], np.zeros(3, np.int64), np.empty(0, np.int32)
+    rows = len(table.rows)
+    one, two = np.zeros(rows, np.int32), np.repeat(np.arange(2, dtype=np.int32), rows)
+    once = improve_blocks(records.places, none, counted, np.array([0, rows]), one, k, prices, prices, 2, True, figures)
+    twice, starts = np.concatenate([records.places] * 2), np.array([0, rows, 2 * rows])
+    both = improve_blocks(twice, none, counted, starts, two, k, prices, prices, 2, True, figures)
     assert np.array_equal(both, np.concatenate([once, once + once.max() + 1]))

@@ -10,8 +10,8 @@ import pytest
 from core.columns.coding import Coder
 from core.columns.domains import DomainCounter, read_domains
 from core.columns.node import Node
+from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, HistogramCounter
-from core.histograms.rollups import packing_of
 from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity
 from tests.oracles.hierarchies import built

@@ -37,8 +37,8 @@ def searched(
     example: Example, k: int, limit: Fraction, objective: str, effort: int = UNLIMITED, root: tuple[int, ...] = (), cells: int = 100
 ) -> Found | None:
     histogram = example.histogram(root or (0,) * len(example.hierarchies))
-    most = floor(limit * len(example.rows))
-    return Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, effort, cells).run()
+    most, prices = floor(limit * len(example.rows)), prices_of(objective, example.hierarchies, example.domains)
+    return Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, effort, cells, prices=prices).run()
 
 
 def value(loss: Losses | Loss, objective: str) -> float:
@@ -85,8 +85,9 @@ def test_small_memories_and_several_words_change_nothing(data: st.DataObject, ob
     with (
         patch("core.histograms.rollups.LARGE", 2),
         patch("core.histograms.rollups.SHRINK", 2),
-        patch("core.histograms.rollups.SMALL_DENSE", 0),
+        patch("core.histograms.cells.SMALL_DENSE", 0),
         patch("core.columns.coding.WORD", data.draw(st.sampled_from([8, 1 << 62]))),
+        patch("core.histograms.record_rollups.LEAST_BUNDLE", data.draw(st.sampled_from([1, 6, 1 << 10]))),
         patch("core.lattice.branch_and_bound.MOST_REGIONS", regions),
         patch("core.lattice.bounded_evaluations.KEPT_NODES", nodes + 1),
     ):
@@ -157,12 +158,28 @@ def test_regions_that_tie_with_the_best_stay_where_there_is_room_for_few() -> No
         check_optimum(searched(example, 3, limit, "dm_star"), example, 3, limit, "dm_star")
 
 
-@given(st.data(), OBJECTIVES, st.integers(1, 60))
-@tried(30)
-def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: str, effort: int) -> None:
+@given(st.data(), OBJECTIVES | FURTHER, st.integers(1, 60), st.booleans())
+@tried(40)
+def test_the_same_effort_gives_the_same_node_whatever_is_kept(data: st.DataObject, objective: str, effort: int, large: bool) -> None:
     example, k, limit = cases(data.draw)
-    with patch("core.histograms.rollups.LARGE", 2):
+    with patch("core.histograms.rollups.LARGE", 2), patch("core.lattice.bounded_evaluations.MOST_READ_AGAIN", 0 if large else 1 << 18):
         assert searched(example, k, limit, objective, effort, cells=0) == searched(example, k, limit, objective, effort, cells=1_000)
+
+
+@given(st.data(), st.sampled_from(["gcp", "gcp_covered", "entropy"]), st.integers(1, 60))
+@tried(60)
+def test_ended_early_at_prices_the_bound_is_below_the_cost_of_the_optimum_though_all_may_be_suppressed(
+    data: st.DataObject, objective: str, effort: int
+) -> None:
+    example, k, _ = cases(data.draw)
+    early, best = (searched(example, k, Fraction(1), objective, effort) for effort in (effort, UNLIMITED))
+    assume(best is not None and early is not None)
+    assert early is not None
+    assert best is not None
+    assert early.bound is not None
+    assert best.bound is not None
+    assert early.bound <= best.bound * (1 + 1e-9) + 1e-9
+    assert best.gap in {0, None}
 
 
 @given(st.data(), OBJECTIVES)
@@ -176,13 +193,14 @@ def test_more_effort_never_gives_a_worse_node(data: st.DataObject, objective: st
     assert values == sorted(values, reverse=True)
 
 
-@given(st.data(), FURTHER)
+@given(st.data(), FURTHER, st.booleans())
 @tried(60)
-def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.DataObject, objective: str) -> None:
+def test_the_further_objectives_are_searched_as_the_whole_lattice_is(data: st.DataObject, objective: str, large: bool) -> None:
     example, k, limit = cases(data.draw)
     histogram, most = example.histogram((0,) * len(example.hierarchies)), floor(limit * len(example.rows))
     prices = prices_of(objective, example.hierarchies, example.domains)
-    found = Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, UNLIMITED, prices=prices).run()
+    with patch("core.lattice.bounded_evaluations.MOST_READ_AGAIN", 0 if large else 1 << 18):
+        found = Branching(histogram, example.hierarchies, KAnonymity(k), most, objective, UNLIMITED, prices=prices).run()
     same(found, Search(histogram, example.hierarchies, KAnonymity(k), most, objective, prices=prices).run())
 
 

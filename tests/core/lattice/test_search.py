@@ -14,8 +14,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.histograms.cells import fits_array, roll_up
 from core.histograms.projections import Bundles, Crowd, Projection
-from core.histograms.rollups import RollUps, roll_up
+from core.histograms.record_rollups import RecordRollUps
 from core.lattice.branch_and_bound import Branching
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices, prices_of
@@ -171,16 +172,24 @@ def test_a_roll_up_is_the_histogram_of_the_records(data: st.DataObject) -> None:
     assert rolled.records == len(example.rows)
 
 
-@given(st.data(), st.integers(0, 20))
-def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObject, capacity: int) -> None:
+@given(st.data(), st.integers(0, 20), st.booleans(), st.booleans())
+def test_roll_ups_from_kept_histograms_are_those_from_the_root(data: st.DataObject, capacity: int, grids: bool, wide: bool) -> None:
     example = data.draw(examples())
-    root = example.histogram((0,) * len(example.hierarchies))
-    with patch("core.histograms.rollups.LARGE", 2):
+    with (
+        patch("core.histograms.rollups.LARGE", 2),
+        patch("core.histograms.record_rollups.FOLDED", 1),
+        patch("core.histograms.record_rollups.SHRINK", 2),
+        patch("core.histograms.record_rollups.fits_array", fits_array if grids else lambda packing, cells: False),
+        patch("core.columns.coding.WORD", 8 if wide else 1 << 62),
+    ):
+        root = example.histogram((0,) * len(example.hierarchies))
         decided = np.zeros([hierarchy.levels for hierarchy in example.hierarchies], np.int8)
-        roll_ups = RollUps(root, example.hierarchies, capacity, decided)
+        roll_ups = RecordRollUps(root, example.hierarchies, capacity, decided)
         for node in data.draw(st.lists(nodes_of(example), max_size=8)):
-            rolled = roll_up(root, node, example.hierarchies).counts
-            assert sorted(roll_ups.counts(node, keep=data.draw(st.booleans())).tolist()) == sorted(rolled.tolist())
+            rolled, keep = roll_up(root, node, example.hierarchies), data.draw(st.booleans())
+            assert sorted(roll_ups.counts(node, keep=keep).tolist()) == sorted(rolled.counts.tolist())
+            cells = roll_ups.cells(node, keep=keep)
+            assert (cells.codes.tolist(), cells.counts.tolist()) == (rolled.codes.tolist(), rolled.counts.tolist())
             decided[node] = data.draw(st.sampled_from([-1, 0, 1]))
 
 
@@ -268,4 +277,4 @@ def test_no_bound_of_prices_is_above_their_sum_also_below_nothing() -> None:
     prices = Prices((np.array([-1.0, 2.0]), np.array([-0.5, 0.25, 3.0])))
     lattice = Lattice.whole((2, 3))
     floor_of = prices.floor(lattice)
-    assert all(floor_of[node] <= prices.cost(node, np.empty((0, 2), np.uint16), np.empty(0, np.int64)) for node in lattice)
+    assert all(floor_of[node] <= prices.cost(node) for node in lattice)

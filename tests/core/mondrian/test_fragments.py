@@ -130,22 +130,23 @@ def leaves_below(tree: Tree) -> set[Group]:
 def test_sensitive_values_decide_only_which_cuts_are_made_and_not_who_is_merged_with_whom(
     shape: Shape, seed: int, large: float, likely: float
 ) -> None:
-    tree = tree_of(shape)
-
-    def told(what: str, group: Group, share: float) -> bool:
-        return len(group) == tree.leaves or Random(f"{seed} {what} {group}").random() < share
+    tree, drawn = tree_of(shape), Random(seed)
+    people = [drawn.randrange(1, 20) for _ in range(tree.leaves)]
 
     def is_large(group: Group) -> bool:
-        return told("large", group, large)
+        return sum(people[leaf] for leaf in group) >= large * sum(people)
 
     def keeps(group: Group) -> bool:
-        return told("keeps", group, likely)
+        return len(group) == tree.leaves or Random(f"{seed} {group}").random() < likely
 
     by_size, groups = merge_thin(tree, is_large), merge_thin(tree, is_large, keeps)
     assert [leaf for group in groups for leaf in group] == list(range(tree.leaves))
-    assert all(keeps(group) for group in groups)
-    # Whatever values there are: fragments are those that sizes alone make, or all that is below a cut.
-    assert all(group in by_size or group in leaves_below(tree) for group in groups)
+    assert all(map(is_large, groups))
+    assert all(map(keeps, groups))
+    # Whatever values there are: nobody is told apart whom sizes alone do not tell apart, and who are together besides are all below a cut.
+    assert all(any(set(one) <= set(group) for group in groups) for one in by_size)
+    cuts = [below for below in leaves_below(tree) if len(below) > 1]
+    assert all(group in by_size or any(set(below) <= set(group) for below in cuts) for group in groups)
     assert merge_thin(tree, is_large, lambda _: True) == by_size
 
 

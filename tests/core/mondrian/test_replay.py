@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
-from core.mondrian.axes import axis_of
+from core.mondrian.axes import Order, axis_of
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.mondrian.replay import leaves_of, places_of, together, tree_of
@@ -37,19 +37,19 @@ def codes_of(domain: Domain, values: list[object]) -> list[int]:
     return [len(known) if value is None else known.index(value) for value in values]
 
 
-def cutting_of(rows: list[tuple[object, ...]], k: int) -> tuple[Cutting, np.ndarray]:
+def cutting_of(rows: list[tuple[object, ...]], k: int, order: Order = "listed") -> tuple[Cutting, np.ndarray]:
     domains = [domain_of(qid.name, [row[number] for row in rows]) for number, qid in enumerate(QIDS)]
     hierarchies = [build_hierarchy(qid, domain, Path()) for qid, domain in zip(QIDS, domains, strict=True)]
-    axes = [axis_of(qid, domain, hierarchy, Path()) for qid, domain, hierarchy in zip(QIDS, domains, hierarchies, strict=True)]
+    axes = [axis_of(qid, domain, hierarchy, Path(), order) for qid, domain, hierarchy in zip(QIDS, domains, hierarchies, strict=True)]
     codes = np.array([codes_of(domain, [row[number] for row in rows]) for number, domain in enumerate(domains)], np.uint16).T
     return Cutting(tuple(axes), tuple(domains), tuple(hierarchies), Rules(k), (None, None)), codes
 
 
-def places(old: Cutting, new: Cutting) -> list[np.ndarray]:
+def places(old: Cutting, new: Cutting, order: Order = "listed") -> list[np.ndarray]:
     found = []
     for qid, before, axis, now in zip(QIDS, old.domains, old.axes, new.domains, strict=True):
         both = together(before, now)
-        found.append(places_of(before, axis, now, both, axis_of(qid, both, build_hierarchy(qid, both, Path()), Path())))
+        found.append(places_of(before, axis, now, both, axis_of(qid, both, build_hierarchy(qid, both, Path()), Path(), order)))
     return found
 
 
@@ -64,16 +64,16 @@ def test_the_tree_of_a_partition_leads_its_rows_to_their_classes(rows: list[tupl
     assert leaves.tolist() == made.of_rows().tolist()
 
 
-@given(ROWS, ROWS, st.integers(1, 3))
+@given(ROWS, ROWS, st.integers(1, 3), st.sampled_from(["listed", "ends", "ascending"]))
 @tried(60)
 def test_equal_rows_of_other_data_come_to_the_class_they_had(
-    rows: list[tuple[object, ...]], others: list[tuple[object, ...]], k: int
+    rows: list[tuple[object, ...]], others: list[tuple[object, ...]], k: int, order: Order
 ) -> None:
-    cutting, codes = cutting_of(rows, k)
-    other, other_codes = cutting_of(others, 1)
+    cutting, codes = cutting_of(rows, k, order)
+    other, other_codes = cutting_of(others, 1, order)
     tree = tree_of(cutting, codes, np.ones(len(rows), np.int64))
-    leaves = dict(zip(rows, leaves_of(tree, codes, places(cutting, cutting)).tolist(), strict=True))
-    found = leaves_of(tree, other_codes, places(cutting, other)).tolist()
+    leaves = dict(zip(rows, leaves_of(tree, codes, places(cutting, cutting, order)).tolist(), strict=True))
+    found = leaves_of(tree, other_codes, places(cutting, other, order)).tolist()
     assert all(leaves.get(row, leaf) == leaf for row, leaf in zip(others, found, strict=True))
 
 

@@ -34,9 +34,19 @@ def test_counts_and_sample_are_those_of_the_whole(values: list[str | None], batc
     digests, counts = counter.counted()
     there = Counter(value for value in values if value is not None)
     assert sorted(counts.tolist()) == sorted(there.values())
-    assert counter.sample == whole.sample
-    assert sorted(counter.sample) == digests[:most].tolist()
-    assert set(counter.sample.values()) <= set(there)
+    (smallest, texts), (of_whole, texts_of_whole) = counter.sample, whole.sample
+    assert smallest.tolist() == of_whole.tolist() == digests[:most].tolist()
+    assert texts.to_pylist() == texts_of_whole.to_pylist()
+    assert set(texts.to_pylist()) <= set(there)
+
+
+@given(st.lists(st.dictionaries(st.integers(1, 12), st.integers(1, 3)), max_size=4))
+def test_figures_of_parts_are_those_of_all_values(parts: list[dict[int, int]]) -> None:
+    there = sum((Counter(part) for part in parts), Counter[int]())
+    digests = [np.array(sorted(part), np.uint64) for part in parts]
+    counts = [np.array([part[digest] for digest in sorted(part)], np.uint32) for part in parts]
+    expected = len(there), list(there.values()).count(1), there.total()
+    assert samples.summed_up(digests, counts) == expected
 
 
 COLUMNS = {
@@ -60,7 +70,7 @@ def test_values_of_every_type_are_told_apart(kind: str) -> None:
     counter = ValueCounter()
     counter.add(column)
     assert sorted(counter.counted()[1].tolist()) == [1, 2]
-    assert len(counter.sample) == 2
+    assert len(counter.sample[0]) == 2
     digests = value_digests(column)
     assert digests[1] == digests[3]
     assert digests[2] == 0

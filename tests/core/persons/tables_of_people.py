@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Coder, single_word
 from core.columns.node import Node
+from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram
-from core.histograms.rollups import packing_of
 from core.persons.pairs import Pairs
 from core.persons.visits import Visits, share_of
 from tests.oracles.tables import Example, examples

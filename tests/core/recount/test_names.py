@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from core.recount.classes import column_faults
-from schemas.errors.base import SourceError
+from schemas.errors.base import SourceError, StorageError
+from schemas.errors.tables import FileError
+from schemas.errors.values import ValuesError
 from schemas.job.privacy import Privacy
 from tests.core.recount.test_classes import job
 
@@ -20,8 +22,8 @@ VALUES = ["flu"] * 100 + ["gout"] + ["flu", "gout"] * 50
 def counted(qid: str, sensitive: str, statement: str) -> Any:
     with duckdb.connect() as connection:
         connection.register("rows", pa.table({qid: QIDS, sensitive: VALUES, "other": ["x"] * 201}))
-        shares = pa.table({"value": ["flu", "gout"], "share": [150 / 201, 51 / 201], "place": [0, 1]})
-        connection.register("whole", shares)
+        whole = pa.table({"value": ["flu", "gout"], "records": [150, 51], "place": [0, 1]})
+        connection.register("whole", whole)
         return connection.execute(statement).fetchone()
 
 
@@ -48,6 +50,18 @@ def test_names_change_no_count_of_closeness(name: str, distance: str) -> None:
 
 def test_columns_that_differ_in_case_alone_are_refused() -> None:
     assert column_faults(job(), ["Age", "age"]) == ["columns of the data files differ in nothing but upper and lower case"]
+
+
+@pytest.mark.parametrize("path", ["/d/name=O'Brien/p.parquet", "/d/home town=O'Brien/p.parquet", "d/region=O'Brien", "s3://b/x=O'Brien"])
+def test_no_value_of_a_partition_is_told_whatever_it_holds(path: str) -> None:
+    for error in (
+        SourceError.unreadable(path, "parquet"), SourceError.changed(path), SourceError.no_files(path), SourceError.own_files(1, path),
+        SourceError.same_files([path], 2, path, path), SourceError.schemas_differ(path, path, ["a"]), SourceError.bad_rows(path, ["x"]),
+        SourceError.no_common_type("a", "text", path, "date", path), SourceError.not_exact("a", path, "date"),
+        StorageError.not_writable(path, "gone"), ValuesError.not_utf8("a", path, 1), FileError.foreign(path, "a picture"),
+    ):  # fmt: skip
+        assert "Brien" not in str(error)
+        assert "=…" in str(error)
 
 
 def test_folders_of_partitions_are_not_told() -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import duckdb
 
-from core.recount.truth import BUCKETS, Part, joint_sql
+from core.recount.groups import Alike
+from core.recount.truth import BUCKETS, Part, joint_sql, released_digests, source_digests
 
 
 def compared(connection: duckdb.DuckDBPyConnection, release: list[int], source: list[int]) -> tuple[int, int]:
-    rows = [f"(SELECT unnest({numbers}) AS number)" for numbers in (release, source)]
-    [found] = connection.execute(joint_sql(*rows, [Part("r.number", "s.number")])).fetchall()
+    here, there = (f"(SELECT unnest({numbers}) AS number)" for numbers in (release, source))
+    parts = [Part("r.number", "s.number")]
+    digests = (released_digests(Alike(here), parts), source_digests(there, parts))
+    [found] = connection.execute(joint_sql(*(f"({one.sql})" for one in digests))).fetchall()
     return int(found[0]), int(found[1])
 
 

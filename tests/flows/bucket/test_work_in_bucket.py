@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ from tasks.store import bucket as buckets
 from tasks.store.bucket import Bucket
 from tasks.store.lease import Clock, take
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import digests, people, people_job
+from tests.jobs import JOB, digests, people, people_job, released
 from tests.servers import Faulty, objects, s3_bucket
 
 TABLE = people(400)
@@ -196,6 +197,46 @@ def test_every_command_works_with_work_in_a_bucket_or_says_that_it_does_not(
         assert (ended.returncode, ended.stderr) == (0, ""), command
         assert not left_here()
     assert not [name for name in objects().find("bucket/commands") if "/artifacts/" in name]
+    assert not (tmp_path / ".skald").exists()
+
+
+@pytest.mark.slow
+def test_tokens_stay_those_of_the_vault_and_are_revealed_with_work_in_a_bucket(
+    direct: CommandLine, store: dict[str, str], tmp_path: Path
+) -> None:
+    vault = tmp_path / "vaults" / "person.parquet"
+    vault.parent.mkdir(mode=0o700)
+    tokens = {"name": "person", "treatment": {"token": {"vault": {"file": str(vault)}}}}
+    given: dict[str, Any] = {"columns": JOB["columns"] | {"identifiers": [tokens]}, "target": str(tmp_path / "releases")}
+    releases = []
+    for number in range(2):
+        # Another machine each time, with the vault and the bucket.
+        ended = direct("run", job_in(tmp_path / f"{number}", "tokens", **given), "--set", f"privacy.k={4 + number}", **store)
+        assert (ended.returncode, ended.stderr) == (0, "")
+        releases.append((tmp_path / "releases" / "CURRENT").read_text().strip())
+    first, second = (released(tmp_path / "releases" / release)["person"].to_list() for release in releases)
+    assert set(first) & set(second)
+    (tmp_path / "tokens").write_text("\n".join(first))
+    told = direct("reveal", tmp_path / "1" / "job.yaml", "person", "--from", tmp_path / "tokens", "--to", tmp_path / "originals", **store)
+    assert (told.returncode, told.stderr) == (0, "")
+    originals = [line.split(",")[1] for line in (tmp_path / "originals").read_text().splitlines()[1:]]
+    assert sorted(map(int, originals)) == sorted(set(map(int, originals)))
+    assert set(map(int, originals)) <= set(range(len(TABLE)))
+    # That it was used is known in the bucket, whatever becomes of the folder that it was in.
+    shutil.rmtree(vault.parent)
+    vault.parent.mkdir(mode=0o700)
+    gone = direct("run", job_in(tmp_path / "2", "tokens", **given), "--set", "privacy.k=7", **store)
+    assert gone.returncode == 2
+    assert "the vault is gone that was used here before" in gone.stderr
+    assert not left_here()
+
+
+@pytest.mark.slow
+def test_methods_are_compared_with_work_in_a_bucket(direct: CommandLine, store: dict[str, str], tmp_path: Path) -> None:
+    job = job_in(tmp_path, "methods")
+    ended = direct("compare", job, "--methods", "skald,mondrian", "--direct", *SETTINGS, **store)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert not left_here()
     assert not (tmp_path / ".skald").exists()
 
 

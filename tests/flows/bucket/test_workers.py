@@ -18,7 +18,7 @@ import pytest
 from tasks.store.bucket import Bucket
 from tasks.store.lease import Clock, take
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import digests, people, people_job
+from tests.jobs import CSV_TYPES, JOB, digests, people, people_job, write_csv
 from tests.patience import until
 from tests.places import ROOT
 from tests.servers import objects, s3_bucket
@@ -71,10 +71,10 @@ def hidden(folder: Path, command: list[str]) -> list[str]:
     return ["unshare", "-m", "sh", "-c", script, "sh", *command] if allowed else command
 
 
-def job_in(folder: Path, prefix: str, method: dict[str, Any]) -> Path:
+def job_in(folder: Path, prefix: str, method: dict[str, Any], **parts: Any) -> Path:
     """A job whose source, work and target are in the bucket."""
     places = {"source": {"path": f"s3://bucket/{prefix}/people/*.parquet"}, "target": f"s3://bucket/{prefix}/out"}
-    job = people_job(folder, TABLE, files=3, method=method, work=f"s3://bucket/{prefix}/kept", **places)
+    job = people_job(folder, TABLE, files=3, method=method, work=f"s3://bucket/{prefix}/kept", **places, **parts)
     objects().put(str(folder / "people"), f"bucket/{prefix}/", recursive=True)
     shutil.rmtree(folder / "people")
     return job
@@ -123,6 +123,57 @@ def test_neither_a_dead_worker_nor_a_dead_head_costs_what_is_finished(
         assert (done.returncode, done.stderr) == (0, "")
     assert made().items() >= before.items()
     assert released("killed", tmp_path / "got") == digests(here.folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["skald", "rayden"])
+def test_what_finished_chunks_left_and_was_lost_is_made_again_by_workers(
+    prefect: CommandLine, store: dict[str, str], tmp_path: Path, method: str
+) -> None:
+    prefix, columns = f"lost-{method}", JOB["columns"] | {"person": "person"}
+    source = {"path": f"s3://bucket/{prefix}/people/*.csv", "format": "csv", "types": CSV_TYPES}
+    places = {"source": source, "target": f"s3://bucket/{prefix}/out", "work": f"s3://bucket/{prefix}/kept"}
+    job = people_job(prefect.folder / "job", people(1), method={"name": method}, columns=columns, **places)
+    shutil.rmtree(job.parent / "people")
+    for number in range(3):
+        write_csv(tmp_path / "people" / f"{number}.csv", TABLE.slice(number * 200, 200))
+    objects().put(str(tmp_path / "people"), f"bucket/{prefix}/", recursive=True)
+    with cluster(prefect.folder / "job", tmp_path / "machines", store) as (address, _):
+        command = ("run", job, "--scheduler", address, *SETTINGS)
+        head = prefect.start(*command, **store)
+        until(lambda: objects().find(f"bucket/{prefix}/kept/artifacts/files"))
+        head.kill()
+        head.communicate()
+        lost = [name for name in objects().find(f"bucket/{prefix}/kept/artifacts") if "/members/" in name or "/people/" in name]
+        assert len(lost) > 2
+        objects().rm(lost)
+        expire(f"{prefix}/kept")
+        done = prefect(*command, **store)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_workers_take_tokens_from_a_vault_that_they_see_and_say_so_where_they_do_not(
+    prefect: CommandLine, store: dict[str, str], tmp_path: Path
+) -> None:
+    for seen, folder in ((True, tmp_path), (False, prefect.folder / "job")):
+        vaults = folder / "vaults"
+        vaults.mkdir(mode=0o700, parents=True)
+        tokens = {"name": "person", "treatment": {"token": {"vault": {"file": str(vaults / "person.parquet")}}}}
+        columns = JOB["columns"] | {"identifiers": [tokens]}
+        job = job_in(prefect.folder / "job", f"tokens-{seen}", METHODS["skald"], columns=columns)
+        with cluster(prefect.folder / "job", tmp_path / f"machines-{seen}", store) as (address, _):
+            done = prefect("run", job, "--scheduler", address, *SETTINGS, **store)
+        if seen or not is_hidden():
+            assert (done.returncode, done.stderr) == (0, "")
+        else:
+            assert done.returncode == 2
+            assert "vault" in done.stderr
+
+
+def is_hidden() -> bool:
+    """Whether the machine allows a process mounts of its own."""
+    return hidden(Path("/mnt"), ["true"]) != ["true"]
 
 
 def expire(prefix: str) -> None:

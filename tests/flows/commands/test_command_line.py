@@ -80,7 +80,7 @@ def test_json_is_all_of_standard_output_and_progress_goes_to_the_terminal_on_sta
     assert (skald.folder / ".skald" / "people" / "results").is_dir() == (skald.mode == "prefect")
     again = skald.process("run", "job.yaml")
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout.startswith("Already published: the same job on the same data. Nothing was done.")
+    assert again.stdout.startswith("Already published: the same job on the same data. No new release was made.")
 
 
 def test_a_run_says_what_it_made_and_nothing_on_standard_error_where_that_is_no_terminal(direct: CommandLine) -> None:
@@ -153,6 +153,23 @@ def test_a_run_loads_nothing_that_it_makes_no_use_of(direct: CommandLine, tmp_pa
     assert done.returncode == 0
     assert "numba" in modules
     assert not modules & {"pandas.core", "hypothesis.core", "polars", "pandera", "prefect", "faker"}
+
+
+@pytest.mark.slow
+def test_a_run_whose_loops_are_compiled_does_not_load_what_only_the_compiler_needs(direct: CommandLine, tmp_path: Path) -> None:
+    """With a cache of its own: what others compile meanwhile leaves nothing to do here."""
+    # The same job twice, each in a folder of its own: the second does whatever the first one did.
+    first, second = (people_job(tmp_path / name, TABLE) for name in ("first", "second"))
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "loops")}
+    compiled = direct.process("run", first, **cache)
+    assert compiled.returncode == 0, compiled.stderr
+    command = [sys.executable, "-X", "importtime", "-m", "flows.cli", "run", str(second), "--direct"]
+    done = direct.ended(command, **cache)
+    modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+    assert done.returncode == 0
+    assert list((tmp_path / "loops").rglob("*.nbi"))
+    assert "numba" in modules
+    assert "scipy.linalg" not in modules
 
 
 @pytest.mark.parametrize(

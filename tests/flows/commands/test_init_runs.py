@@ -117,8 +117,8 @@ def test_bands_codes_and_words_get_ladders_in_private_files_and_empty_columns_no
     words = [line.split(";") for line in (direct.folder / str(kinds["c6"].csv)).read_text().splitlines()]
     assert {line[1] for line in words} == {"red …", "blue …"}
     assert kinds["c2"].prefix == [6, 5, 4, 3, 2, 1]
-    # What gives away too much to be coarsened beside the others is withheld, until somebody decides.
-    assert columns.identifiers == ["c5", "empty", "c3"]
+    # One for each record, or nothing at all; measures are coarsened.
+    assert columns.identifiers == ["c5", "empty"]
     written = list((direct.folder / "hierarchies").iterdir())
     assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
     assert "2 hierarchy files" in drafted.stdout
@@ -161,7 +161,7 @@ def test_undecided_columns_are_ranked_by_what_they_give_away(direct: CommandLine
     assert max(figures[1:]) < 1
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("share", "asked"), [(0.4, 3), (0.7, 2), (0.9, None)])
 def test_l_is_what_the_data_can_keep(direct: CommandLine, share: float, asked: int | None) -> None:
     random = np.random.default_rng(4)
@@ -222,8 +222,23 @@ def test_a_bucket_is_drafted_from(direct: CommandLine, kind: str) -> None:
             objects().put(str(path), f"bucket/in/{path.name}")
         drafted = direct("init", f"s3://bucket/in/*.{kind}", **environment)
         assert drafted.returncode == 0, drafted.stderr
+        assert not copies_in(direct.folder)
         done = direct("run", "job.yaml", "--json", **environment)
         assert done.returncode == 0, done.stderr
+
+
+def copies_in(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and "fetched" in path.parts]
+
+
+@pytest.mark.slow
+def test_a_draft_that_fails_leaves_no_copy_of_an_object(direct: CommandLine) -> None:
+    (direct.folder / "broken.csv").write_bytes(b'a,b\n"1,2\n' * 3 + b"\xff\xfe\n")
+    with s3_bucket() as environment:
+        objects().put(str(direct.folder / "broken.csv"), "bucket/in/broken.csv")
+        refused = direct("init", "s3://bucket/in/broken.csv", **environment)
+    assert refused.returncode == 2, refused.stderr
+    assert not copies_in(direct.folder)
 
 
 @pytest.mark.slow

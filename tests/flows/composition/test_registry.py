@@ -17,7 +17,15 @@ import pytest
 from core.composition.contents import contents_of
 from schemas.errors.base import StorageError
 from schemas.errors.overlaps import OverlapError
+from schemas.errors.storage import AfterwardsError
+from schemas.job.job import load_job
+from schemas.reading.given import scratch_job
+from tasks.composition.earlier import Earlier
+from tasks.composition.known import KnownRecords
 from tasks.composition.overlaps import overlaps_of
+from tasks.composition.registry import Registry, open_registry
+from tasks.publication.verify_and_publish import read_or_recall
+from tasks.source.opening import open_run
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.composition.several_jobs import LATER, TABLE, job_in, other_job
 from tests.jobs import QIDS, write_parquet
@@ -229,3 +237,50 @@ def test_where_the_folder_of_jobs_cannot_be_written_a_job_knows_its_own_releases
     [overlap] = anonymise(job).manifest.overlaps
     assert (overlap.release, overlap.added) == (then.manifest.release, 5)
     assert list((tmp_path / "work" / "registry").glob("*.record"))
+
+
+def test_where_no_registry_is_open_a_job_that_refuses_overlaps_is_refused(tmp_path: Path) -> None:
+    job = load_job(scratch_job(job_in(tmp_path, overlaps="refuse")))
+    with open_registry(job) as none, open_run(job) as run:
+        assert none is None
+        source, _ = read_or_recall(run)
+        with pytest.raises(OverlapError, match="earlier releases are not looked for here"):
+            overlaps_of(KnownRecords(run, source), "people-0", none)
+
+
+def test_a_release_with_nothing_in_common_that_cannot_be_compared_is_neither_named_nor_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a job of every night on other people would be refused as soon as a release is older than what is kept of it."""
+    monkeypatch.setattr("tasks.composition.overlaps.earlier_releases", lambda *_: [Earlier("before", 5, 9, doubtful=True)])
+    for settings in ((), ("overlaps=refuse",)):
+        job = load_job(job_in(tmp_path), settings)
+        with open_run(job) as run, open_registry(job) as open_one:
+            source, _ = read_or_recall(run)
+            assert overlaps_of(KnownRecords(run, source), "people-0", open_one) == {"overlaps": (), "unmeasured_overlaps": 0}
+
+
+def test_a_release_whose_manifest_cannot_be_read_is_named_and_refused(anonymise: Anonymise, tmp_path: Path) -> None:
+    (tmp_path / "releases" / "before").mkdir(parents=True)
+    (tmp_path / "releases" / "before" / "manifest.json").write_text("{")
+    job = job_in(tmp_path)
+    with pytest.raises(OverlapError, match="its manifest cannot be read"):
+        anonymise(job, "overlaps=refuse")
+    [overlap] = anonymise(job).manifest.overlaps or ()
+    assert (overlap.release, overlap.unmeasured) == ("before", "its manifest cannot be read")
+
+
+def test_a_registry_that_fails_after_the_publication_does_not_unsay_it(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise StorageError.not_writable("here", "No space left on device")
+
+    job = job_in(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(Registry, "believe", full)
+        with pytest.raises(AfterwardsError, match="is published, verified and whole, but the registry") as told:
+            anonymise(job)
+    assert "Nothing was published" not in str(told.value)
+    done = anonymise(job)
+    assert (done.new, done.manifest.release in str(told.value)) == (False, True)

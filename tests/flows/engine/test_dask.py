@@ -280,6 +280,6 @@ def test_the_extra_that_is_missing_is_named_before_anything_begins(direct: Comma
     assert not (direct.folder / ".skald").exists()
 
 
-def alone(skald: CommandLine, script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def alone(skald: CommandLine, script: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Runs the command line after a few lines of the test's own."""
-    return skald.ended([sys.executable, "-c", script, *arguments])
+    return skald.ended([sys.executable, "-c", script, *arguments], **environment)

@@ -172,13 +172,20 @@ CODES = {step.module for module in ALL for step in vars(import_module(module)).v
 
 @pytest.fixture
 def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[str], list[Artifact]]]:
-    """The modules of ours that ran in each call of a step, and what it made."""
+    """The modules of ours that ran in each call of a step, and all that it made, whether it returns that or keeps it for a later one."""
     calls: list[tuple[set[str], list[Artifact]]] = []
-    plain = steps.guarded
+    plain, make, kept = steps.guarded, Store.make, list[Artifact]()
+
+    def noted(store: Store, *arguments: Any) -> Artifact:
+        kept.append(make(store, *arguments))
+        return kept[-1]
+
+    monkeypatch.setattr(Store, "make", noted)
 
     def profiled(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any) -> Any:
             files: set[str] = set()
+            kept.clear()
             sys.setprofile(lambda frame, event, _: files.add(frame.f_code.co_filename) if event == "call" else None)
             try:
                 result = plain(function)(*arguments)
@@ -187,7 +194,7 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[set[str], list[Artifact]]
             inside = [Path(file).relative_to(ROOT) for file in files if Path(file).is_relative_to(ROOT)]
             # The environment may lie in the checkout.
             ours = [path for path in inside if not path.parts[0].startswith(".")]
-            calls.append(({".".join(path.with_suffix("").parts) for path in ours}, artifacts_of(result)))
+            calls.append(({".".join(path.with_suffix("").parts) for path in ours}, [*artifacts_of(result), *kept]))
             return result
 
         return call

@@ -6,11 +6,13 @@ import json
 import os
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 
+from core.columns.abreast import parts_abreast
 from flows.demo import make_patients
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
@@ -75,6 +77,38 @@ def test_so_many_tasks_are_at_work_at_a_time_and_results_come_in_order(tmp_path:
     with locked_run(load_job(people_job(tmp_path, TABLE), [])) as run:
         assert map_step(run, "phase", work, _calls(run), workers) == list(range(12))
     assert most[0] <= workers
+
+
+@pytest.mark.parametrize(("calls", "share"), [(1, 4), (3, 1), (2, 2)])
+def test_tasks_that_work_at_a_time_share_out_the_threads_of_the_job(tmp_path: Path, calls: int, share: int) -> None:
+    used: list[int] = []
+
+    def work(number: int) -> int:
+        used.append(len(parts_abreast(lambda rows: rows, 100, least=1)))
+        return number
+
+    with locked_run(load_job(people_job(tmp_path, TABLE), ["threads=4"])) as run:
+        map_step(run, "parts", work, _calls(run)[:calls], workers=4)
+    assert used == [share] * calls
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_search_takes_the_threads_of_the_job_and_no_more(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, threads: int
+) -> None:
+    pools: list[int] = []
+
+    class Seen(ThreadPoolExecutor):
+        def __init__(self, workers: int) -> None:
+            pools.append(workers)
+            super().__init__(workers)
+
+    monkeypatch.setattr("core.columns.abreast.ThreadPoolExecutor", Seen)
+    monkeypatch.setattr("core.histograms.grids.LEAST_ENTRIES", 1)
+    monkeypatch.setattr("core.histograms.rollups.LARGE", 2)
+    monkeypatch.setattr("core.histograms.record_rollups.FOLDED", 1)
+    anonymise(people_job(tmp_path, TABLE), "privacy.k=4", f"threads={threads}")
+    assert max(pools, default=1) == threads
 
 
 def _calls(run: Run) -> list[Call]:

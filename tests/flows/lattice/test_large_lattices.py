@@ -45,19 +45,20 @@ def test_the_optimum_is_certified_where_the_search_comes_to_its_end(anonymise: A
 @pytest.mark.slow
 def test_ended_by_its_effort_a_search_says_how_far_from_the_optimum_it_can_be(anonymise: Anonymise, tmp_path: Path) -> None:
     optimum = anonymise(job(tmp_path)).manifest.loss["dm_star"]
-    for effort in (1, 40, 150):
+    for effort in (1, 20, 75):
         manifest = anonymise(tmp_path / "job.yaml", f"method.effort={effort}").manifest
         bound, value = manifest.search["bound"], manifest.loss["dm_star"]
         assert isinstance(bound, int)
         assert bound <= optimum <= value
-        assert manifest.search["evaluated"] == effort
+        # Of small tables twice as many nodes are looked at for the same effort.
+        assert manifest.search["evaluated"] == 2 * effort
         assert "could be better: raise method.effort" in manifest.optimal
         if effort > 1:
             percent = float(manifest.optimal.split(" % above the optimum")[0].split()[-1].replace(",", ""))
             assert value <= bound * (1 + percent / 100) <= value + bound * 0.001001
 
 
-@pytest.mark.parametrize(("effort", "said"), [(20_000, "best of the nodes above 1 root; "), (8, "above the best above its root; ")])
+@pytest.mark.parametrize(("effort", "said"), [(20_000, "best of the nodes above 1 root; "), (4, "above the best above its root; ")])
 def test_above_a_root_that_memory_makes_coarse_nothing_is_certified(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, effort: int, said: str
 ) -> None:
@@ -79,7 +80,7 @@ def test_a_dense_root_is_searched_too(anonymise: Anonymise, tmp_path: Path) -> N
 @pytest.mark.few(3)
 @pytest.mark.parametrize("objective", ["dm_all", "c_avg", "precision", "gcp", "gcp_covered", "entropy"])
 def test_every_objective_is_sought(anonymise: Anonymise, tmp_path: Path, objective: str) -> None:
-    manifest = anonymise(job(tmp_path), f"method.objective={objective}", "method.effort=300").manifest
+    manifest = anonymise(job(tmp_path), f"method.objective={objective}", "method.effort=150").manifest
     assert manifest.optimal == "certified" or manifest.optimal.startswith("best of 300 nodes counted")
     assert objective not in {"gcp_covered", "entropy"} or objective in manifest.loss
 
@@ -92,6 +93,7 @@ def test_what_was_searched_is_not_searched_again(anonymise: Anonymise, tmp_path:
     assert anonymise(tmp_path / "job.yaml").manifest.files == first.files
 
 
+@pytest.mark.slow
 def test_it_is_planned_and_not_drawn(tmp_path: Path) -> None:
     loaded = load_job(job(tmp_path))
     assert make_plan(loaded).nodes == NODES
@@ -99,6 +101,7 @@ def test_it_is_planned_and_not_drawn(tmp_path: Path) -> None:
         lattice_of(loaded)
 
 
+@pytest.mark.slow
 def test_the_command_line_shows_it(direct: CommandLine) -> None:
     job(direct.folder)
     done = direct("run", "job.yaml")

@@ -105,7 +105,7 @@ def test_people_are_counted_whatever_else_links_their_records(anonymise: Anonymi
         anonymise(tmp_path / "job.yaml", "columns.linkable=person")
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("fragments", [{}, {"fragments": {"count": 3}}])
 @pytest.mark.parametrize("method", [name for name in METHODS if name != "skald"])
 def test_linked_records_of_every_method_are_counted(anonymise: Anonymise, tmp_path: Path, method: str, fragments: dict[str, Any]) -> None:

@@ -107,7 +107,9 @@ def test_weights_of_one_change_nothing_but_the_id(anonymise: Anonymise, tmp_path
 
 def test_weights_count_in_stars_too(anonymise: Anonymise, tmp_path: Path) -> None:
     settings = ["method.objective=gcp", "method.weights={zip: 3}", "suppression={limit: 0.2, treatment: cell}"]
-    loss = anonymise(job(tmp_path), *settings).manifest.loss
+    made = anonymise(job(tmp_path), *settings)
+    loss = made.manifest.loss
+    assert "by the weights of the job" in (made.folder / "report.html").read_text()
     assert 0 < loss["weighted"] < 1
     assert loss["weighted"] != loss["gcp"]
 
@@ -120,6 +122,18 @@ def test_a_node_that_is_named_is_taken_and_its_losses_are_those_of_the_search(an
     assert named.manifest.loss == {name: value for name, value in found.manifest.loss.items() if name != "gcp_held"}
     assert named.manifest.optimal == "node that the job names, and no other choice was examined"
     assert released(named.folder).equals(released(found.folder))
+
+
+def test_the_risk_before_is_the_same_of_the_finest_root_of_chunks_read_once_and_out_of_core(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = ["suppression.limit=0.9", "chunk_rows=50"]
+    finest = anonymise(job(tmp_path / "finest"), *settings).manifest
+    coarser = anonymise(job(tmp_path / "coarser"), *settings, "method.node=[1, 2, 1]").manifest
+    monkeypatch.setattr("tasks.counting.source_sizes.SHARE", 1 << 40)
+    spilt = anonymise(job(tmp_path / "spilt"), *settings, "method.node=[1, 2, 1]").manifest
+    assert finest.risk is not None and coarser.risk is not None and spilt.risk is not None
+    assert finest.risk["before"] == coarser.risk["before"] == spilt.risk["before"]
 
 
 @pytest.mark.parametrize("node", [(1, 2, 1), (0, 3, 2), (1, 1, 3)])

@@ -15,8 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.histograms.cells import Cells
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Pricing, objective_of, prices_of
+from core.lattice.surcharges import Surcharges, surcharge_at
 from schemas.job.objectives import OBJECTIVES
 from tests.conftest import Anonymise
 from tests.jobs import LEVELS, generalise, job_of, people, people_job
@@ -120,7 +122,9 @@ def test_the_bound_of_a_node_is_monotone_and_no_higher_than_its_cost_whatever_is
     for node in lattice:
         histogram = example.histogram(node)
         lost = np.arange(histogram.cells) % 2 == 0
-        assert floors[node] <= prices.cost(node, histogram.codes[lost], histogram.counts[lost])
+        cells = Cells(node, histogram.codes[lost], histogram.counts[lost])
+        added = surcharge_at(node, Surcharges(prices, example.hierarchies).of(cells, node))
+        assert floors[node] <= prices.cost(node) + added
 
 
 def test_a_comparison_refuses_what_it_does_not_compare(tmp_path: Path) -> None:

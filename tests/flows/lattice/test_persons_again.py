@@ -13,6 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import PrivacyError
+from schemas.errors.storage import PeopleLostError
+from tasks.publication import verify_and_publish
 from tasks.report.sentences import overlap_sentences, warning_sentences
 from tests.conftest import Anonymise
 from tests.flows.lattice.test_local_suppression import settings
@@ -71,6 +73,25 @@ def test_old_files_are_not_read_again_for_their_people(anonymise: Anonymise, tmp
     assert before.items() < after.items()
     # The two small ones share a chunk, and the new one has its own.
     assert len([name for name in after if name.endswith(".parquet")]) == 2
+
+
+def test_people_that_are_lost_before_they_are_counted_are_not_replaced_by_records(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage = verify_and_publish.stage_output
+
+    def losing(*arguments: Any) -> Any:
+        for kept in (tmp_path / ".skald" / "people" / "artifacts" / "people").glob("*.parquet"):
+            kept.unlink()
+        return stage(*arguments)
+
+    path = job(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(verify_and_publish, "stage_output", losing)
+        with pytest.raises(PeopleLostError, match="the same command makes the rest again"):
+            anonymise(path)
+    assert not list((tmp_path / "releases").glob("people-*"))
+    assert anonymise(path).manifest.persons is not None
 
 
 def test_a_new_file_of_the_same_people_makes_no_class_of_more(anonymise: Anonymise, tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("tasks.publication.verify_and_publish.recount", ended)
+        patched.setattr("tasks.publication.recount_calls.recount", ended)
         with pytest.raises(KeyboardInterrupt):
             cut(job)
     with monkeypatch.context() as patched:
@@ -267,7 +267,7 @@ def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
 
     monkeypatch.setattr("tasks.mondrian.fragments.part_chunk", counting)
     with monkeypatch.context() as patched:
-        patched.setattr("tasks.publication.verify_and_publish.recount", ended)
+        patched.setattr("tasks.publication.recount_calls.recount", ended)
         with pytest.raises(KeyboardInterrupt):
             cut(job)
     assert len(parted) == ATTEMPTS * 5

@@ -84,6 +84,10 @@ def test_by_name_it_is_published_with_a_warning_and_no_maximum_risk_is_claimed(d
     assert report["maximum_risk"] == (
         "No maximum risk is claimed: a column published as in the source may tell who people are ('contact')."
     )
+    [linkability] = [one for one in report["criteria"] if one["name"] == "Linkability"]
+    assert not linkability["kept"]
+    assert any("'contact'" in figure and "join" in figure for figure in linkability["figures"])
+    assert any("'contact'" in warning for warning in report["came_out"]["warnings"])
     page = (folder / "report.html").read_text()
     assert "EMA" not in page
     assert "e-mail addresses" in page

@@ -15,6 +15,7 @@ from schemas.errors.base import JobError, StorageError, VerificationError
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import load_job
 from tasks.planning.plan import make_plan, published_already
+from tasks.publication.objects import replace_object
 from tasks.publication.remote_target import at_hand
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
@@ -120,10 +121,52 @@ def test_what_a_killed_publication_of_other_data_left_is_cleared_away_and_nothin
             anonymise(job, "privacy.k=4")
     [left] = {name.split("/")[0] for name in listed("changed")}
     objects().pipe_file(f"bucket/changed/people-{'0' * 16}/data/part-00001.parquet", b"of another machine, which is at work")
+    [mark] = [name.rsplit("/", 1)[1] for name in listed("changed") if ".staging-" in name]
+    objects().pipe_file(f"bucket/changed/people-{'1' * 16}/{mark}", b"1")
     people_job(tmp_path / "job", people(300), target="s3://bucket/changed")
     made = anonymise(job, "privacy.k=4")
     assert made.manifest.release != left
-    assert {name.split("/")[0] for name in listed("changed")} == {made.manifest.release, f"people-{'0' * 16}", "CURRENT"}
+    stays = {f"people-{'0' * 16}", f"people-{'1' * 16}"}
+    assert {name.split("/")[0] for name in listed("changed")} == {made.manifest.release, "CURRENT"} | stays, (
+        "a run that took over put it there"
+    )
+
+
+def test_a_pointer_that_another_run_put_meanwhile_is_not_put_over(store: dict[str, str]) -> None:
+    system, current = objects(), "bucket/pointer/CURRENT"
+    assert replace_object(system, current, b"first")
+    assert replace_object(system, current, b"first")
+
+    class Late:
+        """A store in which somebody else puts the pointer just before it is put."""
+
+        protocol = ("s3", "s3a")
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(system, name)
+
+        def pipe_file(self, remote: str, content: bytes, **condition: str) -> None:
+            system.pipe_file(remote, b"of another run")
+            system.pipe_file(remote, content, **condition)
+
+    assert not replace_object(Late(), current, b"second")
+    assert not replace_object(Late(), "bucket/pointer/new", b"second")
+    assert {system.cat_file(current), system.cat_file("bucket/pointer/new")} == {b"of another run"}
+    assert replace_object(system, current, b"second")
+    assert system.cat_file(current) == b"second"
+
+    class Old(Late):
+        """A store that knows no such condition."""
+
+        def pipe_file(self, remote: str, content: bytes, **condition: str) -> None:
+            if condition:
+                answer = ValueError()
+                answer.response = {"Error": {"Code": "NotImplemented"}}  # type: ignore[attr-defined]
+                raise OSError from answer
+            system.pipe_file(remote, content)
+
+    assert replace_object(Old(), current, b"third")
+    assert system.cat_file(current) == b"third"
 
 
 def test_an_old_release_is_never_written_over(anonymise: Anonymise, store: dict[str, str], tmp_path: Path) -> None:
@@ -164,13 +207,13 @@ def test_of_two_runs_that_publish_the_same_release_one_is_told(
 def test_what_is_refused_after_it_was_put_there_is_taken_away(
     anonymise: Anonymise, store: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tasks.publication import deliveries
+    from tasks.publication import recount_calls
 
     def refuses(*_: Any) -> None:
         assert any("/data/" in name for name in listed("refused"))
         raise VerificationError("release", ["a fault"])
 
-    monkeypatch.setattr(deliveries, "recount", refuses)
+    monkeypatch.setattr(recount_calls, "recount", refuses)
     with pytest.raises(VerificationError, match="a fault"):
         anonymise(job_to(tmp_path, "refused"), "privacy.k=4")
     assert not listed("refused")

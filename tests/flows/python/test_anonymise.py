@@ -106,6 +106,8 @@ def test_a_job_file_without_source_and_target_serves_tables(tmp_path: Path, publ
         (JOB, {"target": "releases"}, "target: the table is read"),
         (JOB, {"source.path": "x"}, "source: the table is read"),
         (JOB, {"privacy.k": 1000}, "k = 1,000 cannot be met"),
+        (JOB, {"overlaps": "refuse"}, "overlaps: a table that is given back is held against no earlier release"),
+        (JOB | {"overlaps": "refuse"}, {}, "overlaps: a table that is given back is held against no earlier release"),
     ],
 )
 def test_what_cannot_be_is_an_error_and_leaves_nothing(job: Any, settings: dict[str, Any], said: str, temporary: Path) -> None:
@@ -133,5 +135,8 @@ def test_a_table_is_no_release_that_the_folder_of_jobs_would_know(tmp_path: Path
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.iterdir())
     for k in (5, 6):
-        assert not skald.anonymise(TABLE, JOB, {"privacy.k": k})[1].manifest["overlaps"]
+        _, report = skald.anonymise(TABLE, JOB, {"privacy.k": k})
+        assert report.manifest["overlaps"] is None
+        assert "Earlier releases were not looked for." in str(report.page)
+        assert "No earlier release was found" not in str(report.page)
     assert sorted(tmp_path.iterdir()) == before

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
+from core.kmember.partition import Members
 from core.privacy.risk import ClassSizes, risk_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
 from schemas.job.method import METHODS as FLOWS
@@ -42,6 +44,8 @@ OPTIONS = [
     ("mondrian_cof", {"alpha": 1, "outliers": "freely", "missing": "ignored"}),
     ("clustering", {"start": "parents", "distance": "raw", "generalisation": "level"}),
     ("clustering", {"generalisation": "set"}),
+    ("rayden", {"exchange": True}),
+    ("clustering", {"exchange": True, "generalisation": "set"}),
     ("kmember", {"generalisation": "set", "effort": 2}),
     ("kmember", {"generalisation": "prefix"}),
     ("kmember", {"generalisation": {"age": "interval", "height": "hierarchy", "sex": "set"}, "block": 100}),
@@ -62,6 +66,35 @@ def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path
     assert frame.columns == [*QIDS, *PAYLOAD]
     assert manifest.risk["before"] == BEFORE
     assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("method", METHODS[:-1])
+def test_an_exchange_loses_less_of_what_is_published(run: Anonymise, tmp_path: Path, method: str) -> None:
+    plain = run(job_for(tmp_path / "one", method))
+    made = run(job_for(tmp_path / "two", method, options={"exchange": True}))
+    assert made.manifest.search["steps"] > 0
+    assert made.manifest.loss["gcp"] < plain.manifest.loss["gcp"]
+    assert min(class_sizes(released(made.folder), QIDS).values()) >= 5
+
+
+def test_classes_far_larger_than_others_are_left_out_of_an_exchange(
+    run: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bettered, looked_at = Members.bettered, list[int]()
+
+    def counted(self: Members, classes: Any, effort: Any) -> Any:
+        looked_at.append(len(classes))
+        return bettered(self, classes, effort)
+
+    monkeypatch.setattr(Members, "bettered", counted)
+    equal = pa.concat_tables([TABLE, *[TABLE.slice(0, 1)] * 200])
+    made = run(job_for(tmp_path, "mondrian_cof", table=equal, options={"exchange": True}), "privacy.k=4")
+    sizes = class_sizes(released(made.folder), QIDS).values()
+    assert looked_at[0] <= len(TABLE)
+    assert max(sizes) > 200
+    assert sum(sizes) == made.manifest.released
+    assert min(sizes) >= 4
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -259,6 +292,11 @@ def test_the_seed_changes_the_release_and_the_same_seed_does_not(run: Anonymise,
 def test_wrong_settings_are_told(run: Anonymise, tmp_path: Path, key: str, sentence: str) -> None:
     with pytest.raises(JobError, match=sentence):
         run(job_for(tmp_path, "rayden"), f"method.{key}")
+
+
+def test_an_exchange_does_not_go_with_the_groups_of_a_level(run: Anonymise, tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"method\.exchange: .* say one of both"):
+        run(job_for(tmp_path, "clustering"), "method.exchange=true", "method.generalisation=level")
 
 
 def test_every_method_of_the_job_has_a_flow() -> None:

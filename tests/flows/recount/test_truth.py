@@ -14,10 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.columns.release_order import canonical_order
+from core.columns.release_order import in_canonical_order
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
+from tasks.recount import overlapping_labels, rows
 from tasks.recount.original import original_of
 from tasks.recount.recount import recount, verify_release
 from tests.command_line import CommandLine
@@ -94,6 +95,23 @@ def faults(folder: Path, way: str, change: Change, scratch: Path) -> str:
 def test_a_release_is_of_its_source_in_whatever_order(made: Callable[[str], Path], tmp_path: Path, way: str) -> None:
     found = counted(made(way), way, lambda frame: frame.sample(fraction=1, shuffle=True, seed=1), tmp_path)
     assert (found.source, found.unproved) == (RECORDS, ())
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("way", WAYS)
+def test_equal_records_are_counted_alike_together_and_each_by_itself(
+    made: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    found = []
+    monkeypatch.setattr(overlapping_labels, "drawn_number", lambda: 1)
+    for copies in (0, RECORDS + 1):
+        monkeypatch.setattr(rows, "COPIES", copies)
+        found.append(counted(made(way), way, lambda frame: frame, tmp_path / str(copies)))
+        for names in (["disease"], BESIDE, [*BESIDE, "sex"]):
+            with pytest.raises(VerificationError) as refused:
+                counted(made(way), way, reversed_columns(names), tmp_path / f"{copies}-{len(names)}")
+            found.append(refused.value.faults)
+    assert found[:4] == found[4:]
 
 
 def reversed_columns(names: list[str]) -> Change:
@@ -210,12 +228,10 @@ def test_a_run_whose_writer_mixes_records_up_publishes_nothing(
     """A fault is put into the writer: it gives each record of a file the payload of the one behind it."""
 
     def wrong_order(classes: Any, payload: Any) -> Any:
-        right = canonical_order(classes, payload)
-        for place, column in enumerate(payload):
-            payload[place] = column.take(pa.array([*range(1, len(column)), 0]))
-        return right
+        right, columns = in_canonical_order(classes, payload)
+        return right, [column.take(pa.array([*range(1, len(column)), 0])) for column in columns]
 
-    monkeypatch.setattr("tasks.writing.classes.canonical_order", wrong_order)
+    monkeypatch.setattr("tasks.writing.classes.in_canonical_order", wrong_order)
     with pytest.raises(VerificationError) as refused:
         anonymise(people_job(tmp_path, people(RECORDS), columns=COLUMNS), *SETTINGS, *WAYS[way])
     assert refused.value.exit_code == 4
@@ -284,6 +300,9 @@ def test_the_command_says_what_was_held_against_what(made: Callable[[str], Path]
     options = [option for setting in SETTINGS for option in ("--set", setting)]
     proved = direct("verify", release_of(folder), "--job", folder / "job.yaml", *options)
     assert "has a record for each of the files', of its 1,000 records" in proved.stdout
+    without = direct("verify", release_of(folder))
+    assert "not held against the source" in " ".join(without.stdout.split())
+    assert "has a record for each" not in without.stdout
     changed_source(folder)
     left = direct("verify", release_of(folder), "--job", folder / "job.yaml", *options)
     assert left.returncode == 0

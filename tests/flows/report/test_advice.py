@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -14,6 +15,7 @@ from tests.command_line import CommandLine
 from tests.conftest import Anonymise
 from tests.flows.lattice.test_objectives import job
 from tests.flows.report.test_report import report_of
+from tests.jobs import people_job
 
 
 def advice(manifest: Manifest) -> tuple[str, ...]:
@@ -55,3 +57,26 @@ def test_a_run_ends_with_what_to_do_next(direct: CommandLine, tmp_path: Path) ->
     said = direct("run", job(tmp_path), "--set", "privacy.k=100").stdout
     assert "withheld in every record" in said
     assert "skald compare JOB --methods skald,mondrian" in said
+
+
+@pytest.mark.slow
+def test_classes_that_stay_whole_for_a_refused_cut_are_told_with_the_line_and_its_price(anonymise: Anonymise, tmp_path: Path) -> None:
+    """The first column is the better one to cut by and tells the secret; the second does not."""
+    rows = [(half, other, f"secret {half}") for half in range(2) for other in range(200) for _ in range(2)]
+    table = pa.table({name: [row[place] for row in rows] for place, name in enumerate(("half", "other", "secret"))})
+    qids = [{"name": "half", "hierarchy": {"widths": [2]}}, {"name": "other", "hierarchy": {"widths": [100]}}]
+    asked = {
+        "columns": {"quasi_identifiers": qids, "sensitive": ["secret"]},
+        "privacy": {"k": 2, "l": {"secret": {"distinct": 2}}},
+        "suppression": {"limit": 0},
+    }
+
+    def made(folder: str, **method: str) -> tuple[str, ...]:
+        path = people_job(tmp_path / folder, table, method={"name": "mondrian", **method}, **asked)
+        return advice(anonymise(path).manifest)
+
+    [sentence] = made("stop")
+    assert "A record is in a class of 400 on average, where k asks for 2" in sentence
+    assert "method.refused: next" in sentence
+    assert "can learn whose values refused one" in sentence
+    assert made("next", refused="next") == ()

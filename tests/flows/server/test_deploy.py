@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, prefect_home: Path) -> Iter
         yield running
 
 
-def deploy(server: PrefectServer, *arguments: str) -> tuple[int, str]:
-    done = server.line("deploy", *arguments, **server.environment)
+def deploy(server: PrefectServer, *arguments: str, host: str | None = None) -> tuple[int, str]:
+    named = {"SKALD_HOST": host} if host else {}
+    done = server.line("deploy", *arguments, **server.environment, **named)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -92,13 +94,20 @@ def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_ne
     assert (made["global_concurrency_limit"]["limit"], made["concurrency_options"]["collision_strategy"]) == (1, "ENQUEUE")
     assert made["enforce_parameter_schema"]
     assert made["entrypoint"] == "flows.skald:skald"
-    assert (made["work_pool_name"], made["tags"]) == ("other", [TAG])
+    assert (made["work_pool_name"], made["tags"]) == ("other", [TAG, f"host:{socket.gethostname()}"])
     assert list(made["parameter_openapi_schema"]["properties"]) == ["job"]
     code, told = deploy(server, str(job), "--pool", "other")
     assert code == 0, told
     assert "is new" not in told
     assert deployment(server, "skald/changed")["schedules"] == []
     assert deployment(server, "skald/changed")["parameters"] == {"job": {"job_file": str(job)}}
+    code, told = deploy(server, str(job), "--pool", "elsewhere", host="second")
+    assert (code, "at this path on host" in told) == (2, True)
+    assert deployment(server, "skald/changed")["work_pool_name"] == "other"
+    for host in ("second", socket.gethostname()):
+        code, told = deploy(server, str(job), "--pool", "other", "--take-over", host=host)
+        assert code == 0, told
+        assert deployment(server, "skald/changed")["tags"] == [TAG, f"host:{host}"]
     twin = people_job(server.line.folder / "twin", people(60), name="changed")
     code, told = deploy(server, str(twin), "--pool", "other")
     assert code == 2

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import fsspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -18,7 +17,7 @@ from tasks.source.objects import pinned as reading
 from tasks.source.objects.pinned import pinned
 from tests.conftest import Anonymise
 from tests.jobs import CSV_TYPES, digests, job_of, people, people_job, write_csv, write_job
-from tests.servers import s3
+from tests.servers import objects, s3_bucket
 
 TABLE, OTHER = people(400), people(400, seed=3)
 SETTINGS = ("privacy.k=4", "rows_per_file=150", "chunk_rows=130")
@@ -28,19 +27,12 @@ SETTINGS = ("privacy.k=4", "rows_per_file=150", "chunk_rows=130")
 def asked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A bucket on an S3 server, with the environment that leads there; yields what the server is asked."""
     log = tmp_path_factory.mktemp("s3") / "log"
-    with s3(log) as environment, pytest.MonkeyPatch.context() as patch:
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        system().mkdir("source")
+    with s3_bucket("source", log):
         yield log
 
 
-def system() -> Any:
-    return fsspec.filesystem("s3", use_listings_cache=False)
-
-
 def put(name: str, path: Path) -> None:
-    system().pipe_file(f"source/{name}", path.read_bytes())
+    objects().pipe_file(f"source/{name}", path.read_bytes())
 
 
 def parquet(folder: Path, table: Any = TABLE) -> Path:
@@ -51,7 +43,7 @@ def parquet(folder: Path, table: Any = TABLE) -> Path:
 def gets(log: Path, name: str) -> list[str]:
     """The conditions of all requests for the content of an object so far."""
     lines = [line.split("\t") for line in log.read_text().splitlines()]
-    return [condition for _, method, path, condition in lines if (method, path) == ("GET", f"/source/{name}")]
+    return [condition for _, method, path, condition, _ in lines if (method, path) == ("GET", f"/source/{name}")]
 
 
 def test_every_read_of_an_object_is_of_the_one_that_was_listed(asked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from benchmarks.wide.__main__ import BESIDE, anonymised, prepare
+from tasks.passthrough import phases
 from tasks.source import chunks
+from tasks.verification.parquet_form import parquet_faults
 from tasks.writing import classes
+from tasks.writing.files import write_release
 from tests.conftest import Anonymise
 from tests.jobs import data_files, digests, people, people_job, released
 
@@ -40,6 +45,18 @@ def test_files_are_cut_by_bytes_whatever_files_and_chunks_the_records_come_in(
     assert released(whole.folder).sort(names).equals(released(cut.folder).sort(names))
 
 
+@pytest.mark.parametrize("rounds", [False, True])
+def test_texts_that_are_carried_plain_are_published_as_those_that_are_carried_as_dictionaries(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rounds: bool
+) -> None:
+    plain = anonymise(wide_job(tmp_path / "plain", row_group=50), "rows_per_file=200")
+    monkeypatch.setattr(phases, "OWN", 0)
+    if rounds:
+        monkeypatch.setattr(classes, "ROUND_SHARE", 2**60)
+    coded = anonymise(wide_job(tmp_path / "coded", row_group=50), "rows_per_file=200")
+    assert digests(coded.folder) == digests(plain.folder)
+
+
 @pytest.mark.few(1)
 @pytest.mark.parametrize("settings", [[], ["columns.insensitive=[]"], ["suppression.limit=0.4", "suppression.treatment=mask"]])
 def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(
@@ -53,3 +70,23 @@ def test_a_chunk_that_is_set_apart_in_rounds_makes_the_same_release(
     monkeypatch.setattr("tasks.source.reading.BATCH_ROWS", 70)
     rounds = anonymise(wide_job(tmp_path / "rounds", row_group=50), *cuts)
     assert digests(rounds.folder) == digests(whole.folder)
+
+
+def test_long_texts_are_written_so_that_a_reader_with_little_memory_can_read_them(tmp_path: Path) -> None:
+    texts = pa.array([f"{number:05d}" * 1_000 for number in range(15_000)])
+    schema = pa.schema([("essay", pa.string())])
+    write_release(tmp_path / "part.parquet", {"essay": texts.dictionary_encode()}, schema)
+    with duckdb.connect(config={"memory_limit": "56MB", "threads": 1}) as connection:
+        connection.execute("SET disable_parquet_prefetching = true")
+        read = connection.execute(f"SELECT sum(length(essay)) FROM '{tmp_path}/part.parquet'").fetchall()
+    assert read == [(75_000_000,)]
+    assert parquet_faults([tmp_path / "part.parquet"], tmp_path, same_library=True) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rows", "columns", "texts"), [(500_000, 100, 0), (200_000, 300, 0), (50_000, 3, 10_000)])
+def test_a_run_on_a_wide_table_holds_its_memory_and_what_program_and_libraries_take(
+    tmp_path: Path, rows: int, columns: int, texts: int
+) -> None:
+    file = prepare(tmp_path, rows, columns, texts)
+    assert 100_000_000 < anonymised(file, "512MB").peak < 512_000_000 + BESIDE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -32,17 +33,23 @@ class Outside:
     def __init__(self, raw: pl.DataFrame, groups: Mapping[str, Mapping[str, set[str]]], numbers: set[str]) -> None:
         self.raw, self.groups, self.numbers = raw, groups, numbers
         self.values = {name: sorted(set(raw[name].to_list())) for name in [*groups, *numbers]}
+        self.read = dict[tuple[str, Any], list[Any]]()
 
     def members(self, name: str, label: Any) -> list[Any]:
+        if (name, label) not in self.read:
+            self.read[name, label] = self._members(name, label)
+        return self.read[name, label]
+
+    def _members(self, name: str, label: Any) -> list[Any]:
         values = self.values[name]
         text = str(label)
         if label == "*":
             return values
         if name in self.numbers:
             ends = [float(end) for end in re.findall(r"-?\d+(?:\.\d+)?", text)]
-            low = float("-inf") if text.startswith("<") else ends[0]
-            high = float("inf") if text.startswith(">") else ends[-1]
-            return [value for value in values if low <= value <= high]
+            low = 0 if text.startswith("<") else bisect_left(values, ends[0])
+            high = len(values) if text.startswith(">") else bisect_right(values, ends[-1])
+            return values[low:high]
         if text.startswith("{"):
             return text[1:-1].split(", ")
         return [label] if label in values else [value for value in values if value in self.groups[name][text]]
@@ -87,7 +94,8 @@ class Outside:
 
     def _share(self, name: str, label: Any, low: Any, high: Any) -> float:
         mine = self.members(name, label)
-        return sum(low <= value <= high for value in mine) / len(mine)
+        inside = bisect_right(mine, high) - bisect_left(mine, low) if name in self.numbers else mine.count(low)
+        return inside / len(mine)
 
 
 WAYS: dict[str, dict[str, Any]] = {

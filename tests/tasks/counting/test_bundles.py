@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from schemas.job.job import load_job
+from schemas.release.repeats import RepeatedColumn
+from tasks.composition.known import KnownRecords
 from tasks.counting import bundles
 from tasks.counting.coding import load_coding
-from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.counting.phases import count_domains, count_histograms, find_repeats, merge_domains, merge_histograms
 from tasks.engine.calls import FEWEST_TASKS, MOST_TASKS, tasks_for
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
-from tests.jobs import people, people_job
+from tasks.store.store import Artifact
+from tests.jobs import job_of, people, people_job
 
 
 def merged(path: Path, level: int, *settings: str) -> tuple[Any, ...]:
@@ -41,6 +46,49 @@ def test_a_tree_of_merges_gives_the_bytes_of_one_merge(tmp_path: Path, monkeypat
     assert (found, none) == (expected, 0)
     # Of twenty chunks: seven, three, one of each kind.
     assert some == 2 * (7 + 3)
+
+
+def known(path: Path, *settings: str) -> tuple[list[list[object]], dict[str, RepeatedColumn], set[str]]:
+    """Returns what a source is known by, what repeats in it, and which steps the flow's own process read artefacts of."""
+    with open_run(load_job(path, ("chunk_rows=10", *settings))) as run:
+        source = read_source(run)
+        plain, read = run.store.path, set[str]()
+        tasks = run.store.watching(nullcontext)
+
+        def told(artifact: Artifact) -> Path:
+            read.add(artifact.step)
+            return plain(artifact)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(run.store, "path", told)
+            patch.setattr(bundles, "map_step", lambda _run, _phase, made, calls: [made(*map(here, call.arguments)) for call in calls])
+
+            def here(argument: object) -> object:
+                return tasks if argument is run.store else argument
+
+            sketches, repeats = KnownRecords(run, source).sketches((("age", "whole"), ("zip", "text"))), find_repeats(run, source)
+        return [[one.digests.tolist(), one.counts.tolist(), one.whole] for one in sketches], repeats, read
+
+
+@pytest.mark.parametrize("persons", [False, True], ids=["records", "persons"])
+@pytest.mark.parametrize("most", [20, 5000], ids=["a sample", "all"])
+def test_what_is_known_and_what_repeats_is_merged_by_tasks_and_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int, *, persons: bool
+) -> None:
+    monkeypatch.setattr("core.composition.contents.KEPT", most)
+    monkeypatch.setattr("core.persons.repeats.MOST_VALUES", most)
+    columns = job_of()["columns"] | ({"person": "person"} if persons else {})
+    table = people(200).set_column(0, "person", pa.array([row // 3 for row in range(200)]))
+    job = people_job(tmp_path, table, files=2, columns=columns)
+    expected, repeated, read = known(job, "work=here")
+    assert read >= {"contents"}
+    monkeypatch.setattr(bundles, "workers_elsewhere", lambda: 2)
+    monkeypatch.setattr(bundles, "FAN", 3)
+    found, again, read = known(job, "work=tree")
+    assert (found, again) == (expected, repeated)
+    assert read == {"bundles"}
+    assert bool(repeated) is not persons
+    assert found[0][2] == (most > 200)
 
 
 @pytest.mark.parametrize(("workers", "tasks"), [(0, FEWEST_TASKS), (2, FEWEST_TASKS), (20, 80), (10**6, MOST_TASKS)])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from schemas.job.job import load_job
 from schemas.release.report import Report
 from tasks.engine.run_summary import figures, summary
-from tasks.lineage.addresses import asset_address, lineage_of
+from tasks.lineage.addresses import asset_address, lineage_of, sources_of
 from tests.conftest import Anonymise
 from tests.jobs import people, people_job
 
@@ -43,6 +43,11 @@ def test_a_release_comes_from_the_folders_and_files_that_the_job_names(
     assert lineage.sources == tuple(asset_address(str(tmp_path / source)) for source in sources)
     assert lineage.release == asset_address(str(done.folder))
     assert lineage.facts["released"] == done.manifest.released
+
+
+def test_no_value_of_a_partition_is_in_an_address(tmp_path: Path) -> None:
+    job = load_job(people_job(tmp_path, people(1), source={"path": ["x/region=North/*.parquet", "y/home town=Berlin"], "hive": True}))
+    assert sources_of(job) == tuple(asset_address(str(tmp_path / source)) for source in ("x", "y"))
 
 
 def test_a_summary_in_markdown_keeps_its_shape_whatever_columns_are_called(anonymise: Anonymise, tmp_path: Path) -> None:

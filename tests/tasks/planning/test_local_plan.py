@@ -5,6 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
@@ -47,6 +48,28 @@ def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows:
     made = manifest.search["fragments"] + manifest.search["merged"] if plan.local.parted else manifest.search.get("fragments", 1)
     assert (made, "sampled" in manifest.search) == (plan.local.fragments, plan.local.parted)
     assert plan.release == manifest.release
+
+
+@pytest.mark.parametrize(("method", "said"), [({}, True), ({"refused": "next"}, False), ({"mode": "relaxed"}, False)], ids=str)
+def test_a_plan_tells_what_to_write_where_l_keeps_classes_whole(tmp_path: Path, method: dict, said: bool) -> None:
+    """The first column is the better one to cut by and tells the secret; the second does not."""
+    rows = [(half, other, f"secret {half}") for half in range(2) for other in range(200) for _ in range(2)]
+    table = pa.table({name: [row[place] for row in rows] for place, name in enumerate(("half", "other", "secret"))})
+    qids = [{"name": "half", "hierarchy": {"widths": [2]}}, {"name": "other", "hierarchy": {"widths": [100]}}]
+    columns, privacy = {"quasi_identifiers": qids, "sensitive": ["secret"]}, {"k": 2, "l": {"secret": {"distinct": 2}}}
+    job = people_job(tmp_path, table, method={"name": "mondrian", **method}, columns=columns, privacy=privacy, suppression={"limit": 0})
+    plan = make_plan(load_job(job))
+    assert plan.local
+    written = StringIO()
+    Console(file=written, width=300).print(plan_summary(plan))
+    told = " ".join(written.getvalue().split())
+    if said:
+        assert plan.local.advice
+        assert "A record of 800 sampled ones is in a class of 400 on average, where k asks for 2" in plan.local.advice
+        assert "method.refused: next" in told
+    else:
+        assert plan.local.advice is None
+        assert "where k asks" not in told
 
 
 def test_a_plan_says_why_memory_asks_for_fragments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from schemas.errors.base import JobError, StorageError
 from schemas.errors.folders import WorkError
 from schemas.job.job import Job, load_job
 from tasks.store import bucket as buckets
+from tasks.store import bucket_work
 from tasks.store import lease as leases
 from tasks.store.bucket import Bucket
 from tasks.store.bucket_store import BucketStore
@@ -21,6 +22,7 @@ from tasks.store.bucket_work import BucketWork, clear_bucket, held_in_bucket, lo
 from tasks.store.keys import Key
 from tasks.store.lease import Clock, Lease, take
 from tasks.store.sealed import seal
+from tasks.store.work_folder import MARK
 from tests.jobs import people, people_job
 from tests.servers import Faulty, objects, s3_bucket
 
@@ -158,7 +160,8 @@ def test_puts_whose_answers_are_lost_have_happened_and_are_ours(bucket: Bucket, 
 def test_a_damaged_lease_is_watched_like_any_other_and_taken_over(bucket: Bucket) -> None:
     bucket.write(leases.NAME, b"{")
     time = Time()
-    assert take(bucket, time.clock, SECONDS).generation == 1
+    # More than the seconds since then can be runs.
+    assert take(bucket, time.clock, SECONDS).generation > 1_700_000_000
     assert time.now > SECONDS
 
 
@@ -286,3 +289,50 @@ def test_clearing_removes_what_runs_keep_but_not_what_is_registered(bucket: Buck
         assert (job.work_path / "registry/one.record").read_text() == "registered"
     assert not any(name.startswith("artifacts/") for name in bucket.sizes())
     assert json.loads(bucket.read(leases.NAME) or b"")["owner"] == ""
+
+
+def test_the_generation_never_goes_back_however_often_work_is_cleared(bucket: Bucket, tmp_path: Path) -> None:
+    job, generations = job_in(bucket, tmp_path), list[int]()
+    for _ in range(3):
+        with held_in_bucket(job, bucket.address) as work:
+            keep(work, "secret", "secret")
+            generations.append(work.generation)
+        assert clear_bucket(bucket.address).freed > 0
+        assert set(bucket.sizes()) == {MARK, leases.NAME}
+    # Whoever clears holds the lease too.
+    assert generations == [1, 3, 5]
+    assert clear_bucket(bucket.address).freed == 0
+
+
+def test_a_run_that_waits_while_work_is_cleared_finds_mark_and_lease(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = job_in(bucket, tmp_path)
+    with held_in_bucket(job, bucket.address) as work:
+        keep(work, "secret", "secret")
+
+    def clears_first(at: Bucket) -> Lease:
+        monkeypatch.setattr(bucket_work, "take", take)
+        clear_bucket(bucket.address)
+        return take(at)
+
+    monkeypatch.setattr(bucket_work, "take", clears_first)
+    with held_in_bucket(job, bucket.address) as work:
+        assert (bool(bucket.found(MARK)), work.generation) == (True, 3)
+        work.check()
+
+
+def test_of_two_first_runs_neither_takes_what_the_other_lays_for_somebody_elses(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, sizes = job_in(bucket, tmp_path), Bucket.sizes
+
+    def after_the_other(self: Bucket, below: str = "") -> dict[str, int]:
+        monkeypatch.setattr(Bucket, "sizes", sizes)
+        with held_in_bucket(job, bucket.address):
+            pass
+        return self.sizes(below)
+
+    monkeypatch.setattr(Bucket, "sizes", after_the_other)
+    with held_in_bucket(job, bucket.address) as work:
+        assert work.generation == 2

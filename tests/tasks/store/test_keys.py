@@ -117,7 +117,7 @@ def test_packages_hold_no_code_that_a_key_would_not_see() -> None:
 
 def test_what_no_key_sees_cannot_change_a_result() -> None:
     apart = [module for module in MODULES if module.startswith(APART)]
-    assert not [module for module in apart if any(name.startswith("core.") for name in imported(module))]
+    assert not [module for module in apart if any(name.startswith("core.") and name not in apart for name in imported(module))]
     assert not [step for _, step in STEPS if step.module.startswith(APART)]
     seen = set().union(*(reached(step.module) for _, step in STEPS))
     assert not seen & set(apart)
@@ -136,7 +136,7 @@ def test_what_no_key_sees_cannot_change_a_result() -> None:
     ("step", "sees", "leaves"),
     [
         ("tasks.counting.chunk_histograms", {"core.columns.domains", "core.histograms.histogram"}, {"core.lattice", "core.hierarchies"}),
-        ("tasks.counting.histograms", {"core.histograms.rollups", "tasks.counting.coding"}, {"core.lattice.search", "core.recoding"}),
+        ("tasks.counting.histograms", {"core.histograms.cells", "tasks.counting.coding"}, {"core.histograms.rollups", "core.recoding"}),
         ("tasks.lattice.recodings", {"core.lattice.search", "core.recoding.recoding"}, {"tasks.writing", "core.mondrian"}),
         ("tasks.mondrian.cells", {"core.mondrian.cuts", "core.recoding.recoding"}, {"core.lattice.search"}),
         ("tasks.writing.classes", {"core.columns.release_order", "core.pseudonyms.treatments"}, {"core.lattice"}),

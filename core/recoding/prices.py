@@ -14,13 +14,15 @@ from core.columns.domains import Domain
 from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
-from core.kmember.hulls import ALONE, FIRST, HELD, LEVELS, PUBLISHED, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Places, Prices
 from core.losses.losses import group_penalties
 from core.recoding.ends import Ends, observed_ends
 from core.recoding.generalisation import usual_way
 from core.recoding.nulls import can_name_nulls
+from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Places, Prices
 from schemas.job.mondrian import Generalisation
 
+PUBLISHED, HELD = 8, 1
+"""What the penalty of a label weighs beside that of the values held, which decides among equal labels."""
 MOST_IN_TABLE = 512
 """Values of a column whose pairs are priced one by one; 1 MB."""
 
@@ -62,8 +64,13 @@ class _Column(NamedTuple):
     counted: bool
 
 
-def label_prices(labels: Sequence[Labels]) -> tuple[Prices, list[Places], NDArray[np.bool_]]:
+def label_prices(labels: Sequence[Labels], published: int = PUBLISHED, held: int = HELD) -> tuple[Prices, list[Places], NDArray[np.bool_]]:
     """Returns what labels cost, and where the values stand.
+
+    Args:
+        labels: One per QID.
+        published: What the penalty of a label is multiplied by.
+        held: What the penalty of the values held is multiplied by.
 
     Returns:
         The prices; by QID the places of its codes, shape (size, columns), which are two where labels name nulls; whose values are counted,
@@ -76,18 +83,12 @@ def label_prices(labels: Sequence[Labels]) -> tuple[Prices, list[Places], NDArra
     units = np.rint(UNIT / whole).astype(np.int64)
     kinds, counted = _each(found, "kind"), _each(found, "counted").astype(np.bool_)
     sets = kinds == SET
-    made = Prices(
-        kinds=kinds,
-        sides=sides,
-        firsts=np.cumsum([0, *(len(part) for part in numbers[:-1])], dtype=np.int64),
-        sizes=_each(found, "size"),
-        levels=_each(found, "levels"),
-        numbers=np.concatenate(numbers).astype(np.int32),
-        # Of a column whose values are not counted, the label stands for what is held too.
-        weights=np.where(counted & ~sets, PUBLISHED, PUBLISHED + HELD).astype(np.int64),
-        units=np.where(sets, PUBLISHED + HELD, HELD) * units * counted,
-        nulls=units * (sides == SECOND),
-    )
+    # Of a column whose values are not counted, the label stands for what is held too.
+    weights = np.where(counted & ~sets, published, published + held)
+    each = np.where(sets, published + held, held) * units * counted
+    starts = np.cumsum([0, *(len(part) for part in numbers[:-1])])
+    terms = (kinds, sides, starts, _each(found, "size"), _each(found, "levels"), weights, each, units * (sides == SECOND))
+    made = Prices(np.column_stack(terms).astype(np.int64), np.concatenate(numbers).astype(np.int32))
     # The values of a pair are counted once.
     return made, [column.places.astype(np.int32) for _, column in found], counted & (sides != SECOND)
 

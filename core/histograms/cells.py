@@ -1,0 +1,182 @@
+"""The occupied cells of a node, and those of a coarser one that they fall into: the arithmetic of roll-ups (papers/skald.txt, III.B.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.abreast import parts_abreast
+from core.columns.coding import Packing, Words, places_among
+from core.columns.kernels import add_cells, number_cells, number_distinct, occupied, sum_equal
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.histogram import Histogram, count_cells
+from core.histograms.kernels import add_pairs
+
+DENSE_PER_CELL = 8
+SMALL_DENSE = 1 << 22
+
+
+def packing_of(node: Node, hierarchies: Sequence[Hierarchy]) -> Packing:
+    """Returns how the groups at a node are packed into cells."""
+    return Packing(tuple(len(hierarchy.labels[level]) for hierarchy, level in zip(hierarchies, node, strict=True)))
+
+
+class Cells(NamedTuple):
+    """The occupied cells of a node as roll-ups read them: the groups taken apart, counts as narrow as the records allow.
+
+    Attributes:
+        node: Level of each QID.
+        codes: Shape (cells, QIDs), unsigned.
+        counts: Shape (cells,), int32, or int64 from 2^31 records on.
+    """
+
+    node: Node
+    codes: NDArray[np.unsignedinteger[Any]]
+    counts: NDArray[np.signedinteger[Any]]
+
+
+def narrow(root: Histogram) -> NDArray[np.signedinteger[Any]]:
+    """Returns the counts of a histogram in a type that is as narrow as its records allow, and so are all sums of them."""
+    return root.counts.astype(np.int32 if root.records < 1 << 31 else np.int64, copy=False)
+
+
+def roll_up(histogram: Histogram, node: Node, hierarchies: Sequence[Hierarchy]) -> Histogram:
+    """Merges the cells of a histogram into those of a coarser node.
+
+    Args:
+        histogram: Cells of a node that is nowhere coarser than ``node``.
+        node: Level of each QID.
+        hierarchies: One per QID in job order.
+    """
+    packing = packing_of(node, hierarchies)
+    return Histogram(node, packing, *merged_cells(Cells(histogram.node, histogram.codes, histogram.counts), node, packing, hierarchies))
+
+
+def places_in(coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[Any]], hierarchies: Sequence[Hierarchy]) -> NDArray[Any]:
+    """Returns where among the cells of a histogram finer cells fall, all of which fall into one of them, shape (cells,).
+
+    Args:
+        coarse: The histogram, of some axes, the first ones.
+        fine: Node of the finer cells; nowhere coarser.
+        codes: Shape (cells, axes or more), the group of each axis.
+        hierarchies: One per axis.
+    """
+    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, coarse.node, strict=False)]
+    words = coarse.packing.pack_mapped(tuple(codes[:, : len(maps)].T), maps)
+    return places_among(coarse.words, words, coarse.packing.product)
+
+
+def worth_of(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Returns what each group at a finer node adds to the number of a cell, of all QIDs in a row, and where each QID starts.
+
+    Args:
+        fine: The finer node, which may have further axes.
+        node: Level of each QID.
+        packing: Of the node.
+        hierarchies: One per QID.
+    """
+    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=False)]
+    starts = np.cumsum([0, *map(len, maps[:-1])], dtype=np.int64)
+    return starts, np.concatenate([groups.astype(np.int64) * weight for groups, weight in zip(maps, packing.weights, strict=True)])
+
+
+def merged_cells(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[Words, NDArray[np.int64]]:
+    """Returns the cells of a coarser node, ascending, and their counts.
+
+    Args:
+        cells: Cells of a node that is nowhere coarser than ``node``.
+        node: Level of each QID.
+        packing: Of the node.
+        hierarchies: One per QID.
+    """
+    if len(packing.words) > 1:
+        maps = [hierarchy.rolled(fine, level) for hierarchy, fine, level in zip(hierarchies, cells.node, node, strict=True)]
+        return count_cells(packing.pack_mapped(tuple(cells.codes.T), maps), packing.product, cells.counts.astype(np.int64))
+    starts, worth = worth_of(cells.node, node, packing, hierarchies)
+    if fits_array(packing, len(cells.counts)):
+        numbers, counts = occupied(added_up(cells.codes, cells.counts, starts, worth, packing.product))
+        return (numbers,), counts
+    return count_cells((number_cells(cells.codes, starts, worth),), packing.product, cells.counts.astype(np.int64))
+
+
+def added_up(
+    codes: NDArray[np.unsignedinteger[Any]],
+    counts: NDArray[np.signedinteger[Any]],
+    starts: NDArray[np.int64],
+    worth: NDArray[np.int64],
+    product: int,
+) -> NDArray[np.signedinteger[Any]]:
+    """Adds cells up in an array with an entry for each that there could be, shape (product,).
+
+    Args:
+        codes: Shape (cells, codes).
+        counts: Shape (cells,).
+        starts: Where the entries of each code begin in ``worth``.
+        worth: What each code adds to the number of a cell.
+        product: How many cells there could be.
+    """
+    pair = np.split(worth.astype(np.int32), starts[1:]) if len(starts) == 2 and product < 1 << 31 else None
+
+    def added(rows: slice) -> NDArray[np.signedinteger[Any]]:
+        dense = np.zeros(product, counts.dtype)
+        if pair:
+            add_pairs(codes[rows], pair[0], pair[1], counts[rows], dense)
+        else:
+            add_cells(codes[rows], starts, worth, counts[rows], dense)
+        return dense
+
+    # An array for each part: no more of them than take about as much as the cells themselves.
+    dense, *others = parts_abreast(added, len(counts), max(len(counts) // product, 1))
+    for other in others:
+        dense += other
+    return dense
+
+
+def fits_array(packing: Packing, cells: int) -> bool:
+    """Tells whether so many cells are best added into an array with an entry for each that there could be."""
+    return len(packing.words) == 1 and packing.product <= max(2 * cells, min(DENSE_PER_CELL * cells, SMALL_DENSE), 1024)
+
+
+def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], int]:
+    """Numbers the cells of a coarser node that each cell falls into, as many as there are, in the order in which they come first.
+
+    Args:
+        cells: Cells of a node that is nowhere coarser than ``node``, which may have further axes.
+        node: Level of each axis.
+        hierarchies: One per axis.
+
+    Returns:
+        The number of each cell, shape (cells,), and how many there are.
+    """
+    key = keys_of(cells, node, packing_of(node, hierarchies), hierarchies)
+    return key, number_distinct(key, hash_table(len(cells.counts)))
+
+
+def hash_table(size: int) -> NDArray[np.signedinteger[Any]]:
+    """Makes a hash table for so many cells."""
+    return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
+
+
+def keys_of(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> NDArray[np.int64]:
+    """Returns what tells the cells of a coarser node apart, shape (cells,)."""
+    starts, worth = worth_of(cells.node, node, packing, hierarchies)
+    size, first = len(cells.counts), packing.words[0]
+    key = number_cells(cells.codes[:, : len(first)], starts[: len(first)], worth)
+    for word in packing.words[1:]:
+        # Numbered anew, two words are no more than their distinct values combine to, and these are no more than the cells each.
+        more = number_cells(cells.codes[:, word[0] : word[-1] + 1], starts[word[0] : word[-1] + 1], worth)
+        number_distinct(key, hash_table(size))
+        key *= number_distinct(more, hash_table(size))
+        key += more
+    return key
+
+
+def summed_cells(
+    cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
+) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
+    """Returns, of each cell of a node, a row of ``cells`` that falls into it, and its count: a hash table in place of the sort."""
+    return sum_equal(keys_of(cells, node, packing, hierarchies), cells.counts, hash_table(len(cells.counts)))

@@ -1,0 +1,102 @@
+"""The loops over histograms that hold every cell that there could be, compiled by numba."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+from core.columns.kernels import Codes, Counts
+
+kernel = compiler("histograms.kernels")
+
+
+@kernel
+def add_pairs(codes: Codes, first: NDArray[np.int32], second: NDArray[np.int32], counts: Counts, dense: Counts) -> None:
+    """Adds the count of each cell to the entry of the cell that it falls into, given by two codes: half the cost of any number of them.
+
+    Args:
+        codes: Shape (cells, 2).
+        first: What each first code adds to the number of the new cell.
+        second: The same of the second.
+        counts: Shape (cells,).
+        dense: Shape (new cells,), added to.
+    """
+    for row in range(codes.shape[0]):
+        dense[first[codes[row, 0]] + second[codes[row, 1]]] += counts[row]
+
+
+@kernel
+def fold_axis(counts: Counts, to: NDArray[np.int64], out: Counts, first: int, last: int, left: int, right: int) -> None:
+    """Adds entries up along the middle axis.
+
+    Args:
+        counts: Shape (outer, entries, inner).
+        to: Shape (entries,), the group of each.
+        out: Shape (outer, groups, inner), added to.
+        first: Where to begin on the outer axis.
+        last: Where to end on it.
+        left: Where to begin on the inner axis.
+        right: Where to end on it.
+    """
+    for row in range(first, last):
+        for entry in range(counts.shape[1]):
+            group = to[entry]
+            for place in range(left, right):
+                out[row, group, place] += counts[row, entry, place]
+
+
+@kernel
+def fold_last(counts: Counts, to: NDArray[np.int64], out: Counts) -> None:
+    """Adds entries up along the last axis.
+
+    Args:
+        counts: Shape (outer, entries).
+        to: Shape (entries,), the group of each.
+        out: Shape (outer, groups), added to.
+    """
+    for row in range(counts.shape[0]):
+        group, total = to[0], counts[row, 0]
+        for entry in range(1, counts.shape[1]):
+            # Neighbours are mostly of one group: added up in a register, they do not wait for one another's way through memory.
+            if to[entry] != group:
+                out[row, group] += total
+                group, total = to[entry], counts[row, entry]
+            else:
+                total += counts[row, entry]
+        out[row, group] += total
+
+
+@kernel
+def occupied_counts(counts: Counts) -> NDArray[np.int64]:
+    """Returns the entries that are not 0, in their order, as int64."""
+    found = np.empty(counts.shape[0] + 1, np.int64)
+    at = 0
+    for count in counts:
+        # Written in any case: to guess what comes next costs more.
+        found[at] = count
+        at += count != 0
+    # A slice would keep room for all.
+    return found[:at].copy()
+
+
+@kernel
+def sum_runs(rows: NDArray[np.int64], bits: int) -> int:
+    """Adds up the counts of equal numbers, which stand side by side, and returns how many different ones there are.
+
+    Args:
+        rows: Shape (n,), ascending: a number, and in its lowest bits a count. The sums take the place of the first of them.
+        bits: How many these are.
+    """
+    if not rows.shape[0]:
+        return 0
+    mask = (1 << bits) - 1
+    number, total, size = rows[0] >> bits, 0, 0
+    for row in rows:
+        if row >> bits != number:
+            rows[size] = total
+            size += 1
+            number, total = row >> bits, 0
+        total += row & mask
+    rows[size] = total
+    return size + 1

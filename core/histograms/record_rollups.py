@@ -1,0 +1,183 @@
+"""Roll-ups that count records: in grids, wherever these are not much larger than what they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.coding import Packing, Words
+from core.columns.kernels import add_numbers, number_cells, occupied, sum_equal
+from core.columns.node import Node
+from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import Cells, added_up, fits_array, hash_table, narrow, number_coarser, packing_of, summed_cells
+from core.histograms.grids import Grid, folded
+from core.histograms.histogram import Histogram, count_cells
+from core.histograms.kernels import occupied_counts
+from core.histograms.projections import BUNDLE, Bundles, worth_of_groups
+from core.histograms.rollups import Decided, RollUps, worth_keeping
+
+FOLDED = 8
+"""Entries of a grid that cost as much to roll up as an occupied cell does."""
+PER_ROOM = 4
+"""Entries of a grid that take as much memory as a cell that is kept."""
+FIRST_SHARE = 32
+"""Which part of the capacity the first grid on a way may take: the finer it is, the more nodes need no other, but several must fit."""
+HASHED = 3
+"""Cells that take as much memory as one while it is summed in a hash table."""
+PER_ENTRY = 16
+"""Cells for each entry of the table that takes a bundle of QIDs apart: the table is made anew for each roll-up."""
+LEAST_BUNDLE = 1 << 10
+"""Entries of such a table that cost nothing beside the rest of a roll-up."""
+SHRINK = 4
+"""How many times smaller than a grid another on the way from it is at least."""
+
+
+Told = tuple[NDArray[np.unsignedinteger[Any]], NDArray[np.int64], NDArray[np.int64]]
+"""Codes of cells, shape (cells, bundles), where each bundle starts in the table of what they are worth, and the table."""
+
+
+@dataclass(frozen=True)
+class Occupied:
+    """The occupied cells of a node, of which few could be: in any order.
+
+    Attributes:
+        node: Level of each QID.
+        packing: How the groups at that node make up a cell.
+        words: One or more arrays of shape (cells,).
+        counts: Shape (cells,), as narrow as the records allow.
+    """
+
+    node: Node
+    packing: Packing
+    words: Words
+    counts: NDArray[np.signedinteger[Any]]
+
+    @cached_property
+    def bundles(self) -> Bundles:
+        """How cells are taken apart into fewer numbers than QIDs."""
+        return Bundles(self.packing, most=min(max(len(self.counts) // PER_ENTRY, LEAST_BUNDLE), BUNDLE))
+
+    @cached_property
+    def bundled(self) -> NDArray[np.uint32]:
+        """The cells taken apart, shape (bundles, cells)."""
+        return np.ascontiguousarray(self.bundles.codes(self.words).T, np.uint32)
+
+    def telling(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Told:
+        """Returns what tells the cells of a coarser node apart; QIDs with one group there are not looked at.
+
+        Args:
+            node: Level of each QID; its cells are one word.
+            packing: Of the node.
+            hierarchies: One per QID.
+        """
+        places = self.bundles.telling(packing.sizes)
+        rows = self.bundled if len(places) == len(self.bundled) else self.bundled[places]
+        return rows.T, *self.bundles.worth(worth_of_groups(self.node, node, packing, hierarchies), places)
+
+
+Form = Grid | Occupied
+
+
+class RecordRollUps(RollUps[Form]):
+    """Counts the records of nodes; arguments and attributes as for ``RollUps``.
+
+    Args:
+        root: The root histogram.
+        hierarchies: See there.
+        capacity: See there.
+        decided: See there.
+    """
+
+    def __init__(self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided) -> None:
+        super().__init__(Occupied(root.node, root.packing, root.words, narrow(root)), hierarchies, capacity, decided)
+
+    def counts(self, node: Node, *, keep: bool = False) -> NDArray[np.int64]:
+        """Returns the records per occupied cell of a node at or above the root's, shape (cells,), in an order that depends on the way.
+
+        Args:
+            node: Level of each QID.
+            keep: Whether the histogram is worth keeping, because coarser nodes will be asked for; it is kept if it is much smaller than
+                what it was rolled up from.
+        """
+        return occupied_counts(self._at(node, keep=keep).counts)
+
+    def cells(self, node: Node, *, keep: bool = False) -> Histogram:
+        """Returns the histogram of a node at or above the root's; arguments as for ``counts``."""
+        made, packing = self._at(node, keep=keep), packing_of(node, self._hierarchies)
+        if isinstance(made, Grid):
+            found, counts = occupied(made.counts)
+            return Histogram(node, packing, (found,), counts)
+        # What was summed in a hash table is in the order in which it was met.
+        return Histogram(node, packing, *count_cells(made.words, packing.product, made.counts.astype(np.int64)))
+
+    def numbered(self, node: Node, *, from_root: bool) -> tuple[Cells, NDArray[np.int64], NDArray[np.int64]]:
+        """Returns cells, the root's or the fewest at hand that are finer than a node, the class of each there, and each class's records."""
+        base = self._kept[0] if from_root else self._base(node)
+        self.made += base.node != node
+        cells = self._root_cells if base is self._kept[0] else _taken_apart(base)
+        numbers, size = number_coarser(cells, node, self._hierarchies)
+        counts = np.zeros(size, np.int64)
+        add_numbers(numbers, cells.counts.astype(np.int64), counts)
+        return cells, numbers, counts
+
+    @cached_property
+    def _root_cells(self) -> Cells:
+        return _taken_apart(self._kept[0])
+
+    def _at(self, node: Node, *, keep: bool) -> Form:
+        base = self._base(node)
+        if base.node == node:
+            return base
+        self.made += 1
+        made = self._rolled(base, node)
+        if keep and worth_keeping(self._work(base), self._work(made)):
+            self._put(made, base)
+        return made
+
+    def _rolled(self, base: Form, node: Node) -> Form:
+        packing = packing_of(node, self._hierarchies)
+        if isinstance(base, Grid):
+            return folded(base, node, packing, self._hierarchies)
+        if fits_array(packing, len(base.counts)):
+            codes, starts, worth = base.telling(node, packing, self._hierarchies)
+            return Grid(node, packing, added_up(codes, base.counts, starts, worth, packing.product))
+        # What is kept makes room for the table.
+        self._let_go(max(self._capacity - HASHED * len(base.counts), 0))
+        if len(packing.words) == 1:
+            keys = number_cells(*base.telling(node, packing, self._hierarchies))
+            rows, sums = sum_equal(keys, base.counts, hash_table(len(keys)))
+            return Occupied(node, packing, (keys[rows],), sums)
+        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=True)]
+        cells = _taken_apart(base)
+        rows, sums = summed_cells(cells, node, packing, self._hierarchies)
+        return Occupied(node, packing, packing.pack_mapped(tuple(cells.codes[rows].T), maps), sums)
+
+    def _keep(self, base: Form, node: Node) -> Form:
+        made = self._rolled(base, node)
+        self.made += 1
+        self._put(made, base)
+        return made
+
+    def _most_between(self, base: Form) -> int:
+        if isinstance(base, Grid):
+            return len(base.counts) // SHRINK
+        return max(super()._most_between(base), min(len(base.counts), PER_ROOM * self._capacity // FIRST_SHARE))
+
+    def _work(self, kept: Form) -> int:
+        return len(kept.counts) // FOLDED if isinstance(kept, Grid) else len(kept.counts)
+
+    def _room(self, kept: Form) -> int:
+        return len(kept.counts) // PER_ROOM if isinstance(kept, Grid) else len(kept.counts)
+
+
+def _taken_apart(form: Form) -> Cells:
+    """Returns the occupied cells of a form by the groups of each QID."""
+    if isinstance(form, Grid):
+        number, counts = occupied(form.counts)
+        return Cells(form.node, form.packing.unpack((number,)), counts)
+    return Cells(form.node, form.packing.unpack(form.words), form.counts)

@@ -1,0 +1,166 @@
+"""What classes cost with each value of a block, written down column by column, so that sums of these are what they cost with a record more.
+
+By far most of the work is done here and for every value, so arrays are taken out of their tuples once and nothing is called in a loop
+that need not be: numba counts references at every call that is told a tuple of arrays, which costs more than a price does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.kmember.hulls import Hulls, Records, kernel
+from core.recoding.price_kernels import (
+    EACH,
+    KIND,
+    LEVEL,
+    LEVELS,
+    RANGE,
+    SECOND,
+    SET,
+    SIDE,
+    SIZE,
+    START,
+    UNIT,
+    WEIGHT,
+    Numbers,
+    Places,
+    Prices,
+    column_price,
+    whole,
+)
+
+
+@kernel
+def price_values(hulls: Hulls, at: int, before: int, records: Records, prices: Prices, costs: Places, to: int) -> None:
+    """Writes what a hull costs in a column with each value of the block.
+
+    Args:
+        hulls: Some hulls.
+        at: Which of them.
+        before: Another one, whose costs stand there now: columns that are as they were are left alone.
+        records: Of the block.
+        prices: What labels cost.
+        costs: Shape (values, m), int32.
+        to: The column of ``costs`` that is written.
+    """
+    lows, highs, counts, words, terms, numbers = hulls.low, hulls.high, hulls.counts, hulls.values, prices.terms, prices.numbers
+    places, bits, starts, bit_starts = records.value_places, records.value_bits, records.starts, records.bit_starts
+    changed = False
+    for column in range(terms.shape[0]):
+        first, end, low, high, count = starts[column], starts[column + 1], lows[at, column], highs[at, column], counts[at, column]
+        # Of a pair the second bears the price of both.
+        changed = changed and terms[column, SIDE] == SECOND
+        changed |= low != lows[before, column] or high != highs[before, column] or count != counts[before, column]
+        changed = changed or _differ(words, at, before, bit_starts[column], bit_starts[column + 1])
+        if first == end or not changed:
+            continue
+        if terms[column, SIDE] == SECOND:
+            _price_pair(hulls, at, records, prices, costs, to, whole(column))
+            continue
+        _price_labels(terms, numbers, column, whole(low), whole(high), places, first, end, costs, to)
+        if terms[column, EACH] > 0:
+            _add_held(terms, column, count, words, at, bits, first, end, costs, to)
+
+
+@kernel
+def _differ(words: NDArray[np.uint64], at: int, other: int, first: int, end: int) -> bool:
+    """Tells whether some bits of two hulls differ."""
+    for bit in range(first, end):  # noqa: SIM110 - a generator is nothing that numba compiles
+        if (words[at, bit >> 6] ^ words[other, bit >> 6]) >> np.uint64(bit & 63) & np.uint64(1):
+            return True
+    return False
+
+
+@kernel
+def _price_labels(
+    terms: Numbers, numbers: Places, column: int, low: int, high: int, places: Places, first: int, end: int, costs: Places, to: int
+) -> None:
+    """Writes what the label of a hull and each value costs.
+
+    Args:
+        terms: As `Prices` has them.
+        numbers: As `Prices` has them.
+        column: The column.
+        low: The lowest place of the hull; of a core it may be above the highest.
+        high: The highest.
+        places: The places of all values of the block.
+        first: Where those of the column start.
+        end: Where they end.
+        costs: Shape (values, m), int32.
+        to: The column of ``costs`` that is written.
+    """
+    kind, start, size, weight = terms[column, KIND], terms[column, START], terms[column, SIZE], terms[column, WEIGHT]
+    if kind == LEVELS:
+        _price_levels(terms, numbers, column, low, high, places, first, end, costs, to)
+    elif kind == RANGE:
+        for value in range(first, end):
+            below, above = min(low, places[value]), max(high, places[value])
+            wide = min(whole(numbers[start + size + above]) - numbers[start + below], whole(UNIT))
+            costs[value, to] = weight * wide if below != above else 0
+    elif kind == SET:
+        for value in range(first, end):
+            below, above = min(low, places[value]), max(high, places[value])
+            costs[value, to] = weight * UNIT if below != above and above == terms[column, LEVEL] else 0
+    else:
+        for value in range(first, end):
+            below, above = min(low, places[value]), max(high, places[value])
+            costs[value, to] = weight * numbers[start + below * size + above]
+
+
+@kernel
+def _price_levels(
+    terms: Numbers, numbers: Places, column: int, low: int, high: int, places: Places, first: int, end: int, costs: Places, to: int
+) -> None:
+    """Does it for a column of LEVELS: the further a value is from the hull, the coarser is the group of both; no level is asked twice."""
+    start, size, levels, weight = terms[column, START], terms[column, SIZE], terms[column, LEVEL], terms[column, WEIGHT]
+    middle = first + np.searchsorted(places[first:end], low)
+    for side in range(2):
+        level = start
+        for step in range(end - middle if side else middle - first):
+            value = middle + step if side else middle - 1 - step
+            below, above = min(low, places[value]), max(high, places[value])
+            while numbers[level + below] != numbers[level + above]:
+                level += size
+            costs[value, to] = weight * numbers[level + levels * size + below]
+
+
+@kernel
+def _add_held(
+    terms: Numbers, column: int, count: int, words: NDArray[np.uint64], at: int, bits: Places, first: int, end: int, costs: Places, to: int
+) -> None:
+    """Adds what the different values cost that a hull has with each value.
+
+    Args:
+        terms: As `Prices` has them.
+        column: The column.
+        count: Different values of the hull.
+        words: The values of the hulls.
+        at: Which hull.
+        bits: The bits of all values of the block.
+        first: Where those of the column start.
+        end: Where they end.
+        costs: Shape (values, m), int32.
+        to: The column of ``costs`` that is added to.
+    """
+    each, a_set = terms[column, EACH], terms[column, KIND] == SET
+    for value in range(first, end):
+        bit = bits[value]
+        more = count + whole(not words[at, bit >> 6] >> np.uint64(bit & 63) & np.uint64(1))
+        # A set that is * costs no more for what it holds.
+        if more > 1 and not (a_set and costs[value, to]):
+            costs[value, to] += each * more
+
+
+@kernel
+def _price_pair(hulls: Hulls, at: int, records: Records, prices: Prices, costs: Places, to: int, column: int) -> None:
+    lows, highs, words, counts, terms, numbers = hulls.low, hulls.high, hulls.values, hulls.counts, prices.terms, prices.numbers
+    places, bits, firsts, other = records.places, records.bits, records.firsts, column - 1
+    for value in range(records.starts[column], records.starts[column + 1]):
+        row = firsts[value]
+        place, first, known = whole(places[row, column]), bits[row, other], whole(counts[at, other])
+        if first >= 0 and not words[at, first >> 6] >> np.uint64(first & 63) & np.uint64(1):
+            known += 1
+        low, high = min(whole(lows[at, column]), place), max(whole(highs[at, column]), place)
+        before = min(whole(lows[at, other]), whole(places[row, other]))
+        costs[value, to] = column_price(terms, numbers, column, low, high, whole(0), before, known)

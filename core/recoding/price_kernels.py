@@ -1,0 +1,123 @@
+"""What labels cost, column by column, as kernels ask it; compiled by numba.
+
+What a set of records publishes in a column follows from the lowest and the highest of its places in an order in which every group of the
+column's hierarchy is a run: their lowest common ancestor, their range and their common prefix are those of these two.
+
+A column whose labels name nulls beside values has two places. In the first the null is the highest and in the second the lowest, so that
+the lowest value is that of the first, the highest that of the second, and where the null was met the second is 0.
+
+Prices are whole numbers, so that sums are equal on every machine and in whatever order they are taken.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.columns.compiled import compiler
+
+kernel = compiler("recoding.price_kernels")
+RANGE, TABLE, LEVELS, SET = range(4)
+ALONE, FIRST, SECOND = range(3)
+KIND, SIDE, START, SIZE, LEVEL, WEIGHT, EACH, NULL = range(8)
+"""The terms of a column."""
+UNIT = 1 << 20
+"""The penalty of a whole domain."""
+
+Numbers = NDArray[np.int64]
+Places = NDArray[np.int32]
+
+# A constant is a type of its own to numba, for which it compiles whatever is called with it once more; a whole number is just one.
+whole: Any = np.int64
+
+
+class Prices(NamedTuple):
+    """What labels cost, column by column.
+
+    Attributes:
+        terms: Shape (columns, 8). KIND is RANGE, TABLE, LEVELS or SET. SIDE is ALONE, or of a pair the FIRST and then the SECOND, which
+            bears the price of both. START is where the numbers of the column begin, SIZE its places, LEVEL its levels if it is of LEVELS.
+            A penalty is multiplied by WEIGHT. EACH value that is held costs so much besides, where there are two or more; 0 where values
+            are not counted. NULL is the penalty of the null beside a label, of the SECOND of a pair.
+        numbers: int32. RANGE: for each place where ranges that begin there begin, then where those that end there end. TABLE: the penalty
+            of every pair of places. LEVELS: the group of each place at every level, then its penalty at every level. SET: nothing. Of the
+            SECOND of a pair that is a TABLE or of LEVELS also the penalty of each place alone beside the null.
+    """
+
+    terms: Numbers
+    numbers: Places
+
+
+@kernel
+def column_price(terms: Numbers, numbers: Places, column: int, low: int, high: int, count: int, before: int, known: int) -> int:
+    """Returns what a column costs; of a pair the second bears the price of both.
+
+    Args:
+        terms: As `Prices` has them. By itself and not in a tuple, because numba counts references whenever an array is taken out of one.
+        numbers: As `Prices` has them.
+        column: The column.
+        low: Its lowest place.
+        high: Its highest place.
+        count: Its different values, where they are counted.
+        before: The lowest place of the column before.
+        known: Its different values.
+    """
+    side = terms[column, SIDE]
+    if side == FIRST:
+        return 0
+    if side == SECOND:
+        return int(_pair_price(terms, numbers, column, before, low, high, known))
+    held = terms[column, EACH] * count if count > 1 else whole(0)
+    if terms[column, KIND] == SET:
+        # A null that cannot be named has the highest place: where it meets values, * is published.
+        return int(terms[column, WEIGHT] * UNIT if low != high and high == terms[column, LEVEL] else held)
+    return int(terms[column, WEIGHT] * _penalty(terms, numbers, column, low, high) + held)
+
+
+@kernel
+def _penalty(terms: Numbers, numbers: Places, column: int, low: int, high: int) -> int:
+    kind, first, size, levels = terms[column, KIND], terms[column, START], terms[column, SIZE], terms[column, LEVEL]
+    if kind == TABLE:
+        return int(numbers[first + low * size + high])
+    if kind == RANGE:
+        if low == high:
+            return 0
+        return int(min(whole(numbers[first + size + high]) - numbers[first + low], whole(UNIT)))
+    level = whole(0)
+    while numbers[first + level * size + low] != numbers[first + level * size + high]:
+        level += 1
+    return int(numbers[first + (levels + level) * size + low])
+
+
+@kernel
+def _pair_price(terms: Numbers, numbers: Places, column: int, low: int, second: int, high: int, count: int) -> int:
+    """Returns what a column costs whose labels name nulls.
+
+    Args:
+        terms: As `Prices` has them.
+        numbers: As `Prices` has them.
+        column: The second of the pair.
+        low: The lowest place of the first: that of the lowest value, if there is any.
+        second: The lowest place of the second: 0 where there is a null.
+        high: The highest place of the second: one more than that of the highest value.
+        count: Its different values, the null among them, where they are counted.
+    """
+    held, high = terms[column, EACH] * count if count > 1 else whole(0), high - 1
+    # Nulls alone.
+    if low > high:
+        return int(held)
+    if second > 0:
+        return int(terms[column, WEIGHT] * _penalty(terms, numbers, column, low, high) + held)
+    kind, first, size, found = terms[column, KIND], terms[column, START], terms[column, SIZE], whole(0)
+    if kind == RANGE:
+        # Beside nulls one value is told as an end of a range may be.
+        found = min(whole(numbers[first + size + high]) - numbers[first + low], whole(UNIT))
+    elif low == high:
+        behind = size * size if kind == TABLE else 2 * terms[column, LEVEL] * size
+        found = whole(numbers[first + behind + low])
+    else:
+        found = whole(_penalty(terms, numbers, column, low, high))
+    null = terms[column, NULL]
+    return int(terms[column, WEIGHT] * min(max(found, null) + null, whole(UNIT)) + held)

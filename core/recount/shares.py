@@ -1,0 +1,138 @@
+"""Classes that are counted by share: records are set apart by what they publish, so that each class is in one share, and whole.
+
+Each share is counted as a release of its own would be. What was counted of all shares is what was counted of the release: sums, least and
+most. A share that is missing, or that comes twice, shows in the records.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from core.recount.classes import Recount
+from core.recount.people import PersonCount
+from schemas.errors.base import counted
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What was counted of a promise on a sensitive column.
+
+    Attributes:
+        failing: Classes that break it.
+        classes: All classes.
+        worst: Of the worst class, in the unit of the promise; None where there is none.
+    """
+
+    failing: int
+    classes: int
+    worst: float | None
+
+
+@dataclass(frozen=True)
+class Classes:
+    """What was counted in classes, in all of them or in a share.
+
+    Attributes:
+        counts: Records, classes and their sizes, and persons if these were counted.
+        spreads: What was promised of sensitive columns, in the order of the job.
+        strange: By sensitive column, classes whose values are not those of the people whom the run folder keeps.
+    """
+
+    counts: Recount
+    spreads: tuple[Spread, ...] = ()
+    strange: Mapping[str, int] = field(default_factory=dict)
+
+
+_NUMBER = "CASE WHEN isnan({name}) THEN 'nan' ELSE ({name} + 0)::VARCHAR END"
+_TEXTS = {"FLOAT": _NUMBER, "DOUBLE": _NUMBER, "TIMESTAMP WITH TIME ZONE": "epoch_us({name})::VARCHAR"}
+
+
+def share_sql(columns: Mapping[str, str], shares: int) -> str:
+    """Returns the expression for the share of a record, by what it publishes.
+
+    It is right because values that SQL takes as equal have the same text, once zero and what is no number have no sign, and moments are
+    told without the zone of whoever asks.
+
+    Args:
+        columns: Quoted names of published quasi-identifiers, each with DuckDB's type.
+        shares: How many there are.
+    """
+    texts = (_TEXTS.get(dtype, "{name}::VARCHAR").format(name=name) for name, dtype in columns.items())
+    return f"(hash({', '.join(texts)}) % {shares:d})::INTEGER"
+
+
+def added(shares: Sequence[Classes], least: Sequence[bool]) -> Classes:
+    """Adds up what was counted of all shares.
+
+    Args:
+        shares: Of each class one.
+        least: Of each promise in the order of the job, whether the worst class has the least of what is measured.
+    """
+    # A share without a record has no smallest class.
+    some = [one for one in shares if one.counts.classes] or list(shares[:1])
+    counts = [one.counts for one in some]
+    whole = Recount(
+        records=sum(one.records for one in counts),
+        classes=sum(one.classes for one in counts),
+        min_class=min(one.min_class for one in counts),
+        failing=sum(one.failing for one in counts),
+        exposed=sum(one.exposed for one in counts),
+        masked=sum(one.masked for one in counts),
+        sizes=_summed([one.sizes for one in counts]),
+        withheld={name: sum(one.withheld[name] for one in counts) for name in counts[0].withheld},
+        one_value={name: _pairs([one.one_value[name] for one in counts]) for name in counts[0].one_value},
+    )
+    if all(one.counts.persons for one in shares):
+        persons = _people(shares)
+        whole = replace(whole, persons=persons, min_class=persons.smallest, failing=persons.failing, exposed=persons.exposed)
+    spreads = tuple(_worst([one.spreads[place] for one in some], low=low) for place, low in enumerate(least))
+    return Classes(whole, spreads, {name: sum(one.strange[name] for one in shares) for name in shares[0].strange})
+
+
+def _summed(sizes: Sequence[Mapping[int, int]]) -> dict[int, int]:
+    # In ascending order, as DuckDB has them.
+    return dict(sorted(sum((Counter(one) for one in sizes), Counter[int]()).items()))
+
+
+def _pairs(counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(one for one, _ in counts), sum(other for _, other in counts)
+
+
+def _people(shares: Sequence[Classes]) -> PersonCount:
+    """Adds the people of classes up; how many there are in all, and how many records one has, no share can tell."""
+    # A share without a class of the files may have some of the private file's, which are strange.
+    some = [(one.counts.classes, one.counts.persons) for one in shares if one.counts.persons]
+    persons = [one for _, one in some]
+    return replace(
+        persons[0],
+        released=0,
+        most_records=0,
+        masked=sum(one.masked for one in persons),
+        smallest=min((one.smallest for classes, one in some if classes), default=0),
+        failing=sum(one.failing for one in persons),
+        exposed=sum(one.exposed for one in persons),
+        strange=sum(one.strange for one in persons),
+        sizes=_summed([one.sizes for one in persons]),
+    )
+
+
+def _worst(spreads: Sequence[Spread], *, low: bool) -> Spread:
+    worst = [one.worst for one in spreads if one.worst is not None]
+    most = (min if low else max)(worst, default=None)
+    return Spread(sum(one.failing for one in spreads), sum(one.classes for one in spreads), most)
+
+
+def control_faults(shares: Sequence[tuple[int, int]], expected: Mapping[int, int]) -> list[str]:
+    """Returns whether shares are missing, or come twice, or have other records than were set apart for them.
+
+    Args:
+        shares: Number and counted records of each share.
+        expected: By number of a share, the records that were set apart for it.
+    """
+    found: dict[int, list[int]] = {}
+    for number, records in shares:
+        found.setdefault(number, []).append(records)
+    wrong = [number for number in {*found, *expected} if found.get(number) != [expected.get(number)]]
+    return [f"{counted(len(wrong), 'share')} of the classes with other records than were set apart for them"] if wrong else []

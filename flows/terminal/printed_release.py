@@ -1,0 +1,42 @@
+"""What a run says at its end, when its release is there whatever becomes of the words."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from flows.terminal.runs import release_summary
+from flows.terminal.screen import Screen, say
+from schemas.errors.storage import PrintingError
+from schemas.release.manifest import Manifest
+from tasks.report.sentences import warning_sentences
+
+
+def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool) -> None:
+    """Prints what was published.
+
+    Args:
+        manifest: That of the release.
+        place: Where people find it.
+        new: Whether this run made it.
+        as_json: Whether the manifest is printed, and warnings on standard error.
+
+    Raises:
+        PrintingError: it could not be printed, which says nothing against the release.
+    """
+    try:
+        if as_json:
+            for sentence in warning_sentences(manifest):
+                say(f"Warning: {sentence}")
+            sys.stdout.write(json.dumps(manifest.model_dump(mode="json"), indent=2) + "\n")
+        else:
+            Screen().print(release_summary(manifest, place, new=new))
+        sys.stdout.flush()
+    except OSError as error:
+        raise PrintingError.of_release(manifest.release, error.strerror or type(error).__name__) from None
+    except Exception as error:
+        if os.environ.get("SKALD_DEBUG"):
+            raise
+        # Of another error its kind alone.
+        raise PrintingError.not_told(manifest.release, type(error).__name__) from None

@@ -1,0 +1,58 @@
+"""What is printed for people: names and texts stand there as they are, and none of them is a command, to Rich or to the terminal.
+
+Columns, files and jobs are called what somebody called them. ``[red]age`` is a name and no colour, ``:smile:`` is one and no picture, and
+an escape sequence could move the cursor and write another verdict over ours.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+from schemas.texts.shown import printable
+
+
+class Screen(Console):
+    """A terminal, or what stands in its place; lines are as long as they are."""
+
+    def __init__(self, *, stderr: bool = False, highlight: bool = True) -> None:
+        # Without emoji: their table is a file more, too.
+        super().__init__(stderr=stderr, highlight=highlight, soft_wrap=True, markup=False, emoji=False)
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Prints texts and tables, of which no letter is a command."""
+        super().print(*(printable(one) if isinstance(one, str) else _Printable(one) for one in objects), **options)
+
+
+class _Printable:
+    """What is drawn, without what a terminal would do rather than show."""
+
+    def __init__(self, drawn: RenderableType) -> None:
+        self._drawn = drawn
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for one in console.render(self._drawn, options):
+            yield one if one.control else Segment(printable(one.text), one.style)
+
+
+class NameTable(Table):
+    """A table whose cells are one line each, whatever is in the names."""
+
+    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
+        """Adds a row of texts."""
+        super().add_row(*map(_cell, cells), **options)
+
+
+def _cell(cell: RenderableType | None) -> RenderableType | None:
+    if isinstance(cell, Text):
+        return Text(printable(cell.plain, lines=False), cell.style)
+    return printable(cell, lines=False) if isinstance(cell, str) else cell
+
+
+def say(sentence: str) -> None:
+    """Prints a sentence on standard error."""
+    Screen(stderr=True, highlight=False).print(sentence)

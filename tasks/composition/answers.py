@@ -1,0 +1,59 @@
+"""What two releases tell together, counted by a task where a cluster has workers: of records, what the flow never reads."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any
+
+from schemas.errors.signals import UnmeasuredError
+from tasks.engine.calls import Call
+from tasks.engine.runs import Run
+from tasks.engine.steps import run_step, workers_elsewhere
+from tasks.store.keys import Step
+
+STEP = Step("overlaps", __name__)
+
+Figures = Mapping[str, int | str]
+"""Records that both have, or either has alone, and how many of each are at risk, by field of the overlap."""
+Answer = list[Any]
+"""Figures, None where the two have no records in common, and why they cannot be told; as JSON has them."""
+
+
+def as_answer(function: Callable[..., Figures | None]) -> Callable[..., Answer]:
+    """Makes a function that raises ``UnmeasuredError`` one that says why, as a worker's answer can."""
+
+    @wraps(function)
+    def answer(*arguments: Any) -> Answer:
+        try:
+            return [function(*arguments), ""]
+        except UnmeasuredError as reason:
+            return [None, str(reason)]
+
+    return answer
+
+
+def answered(run: Run, function: Callable[..., Answer], *arguments: Any, here: bool = False) -> Figures | None:
+    """Returns the figures of two releases together, counted by a task if there are workers.
+
+    Args:
+        run: The run.
+        function: Made by ``as_answer``; a function of a module.
+        *arguments: What it gets.
+        here: Whether only this process has what it reads.
+
+    Raises:
+        UnmeasuredError: they cannot be told.
+        SkaldError: whatever a step raises.
+    """
+    if here or not workers_elsewhere():
+        found, reason = function(*arguments)
+    else:
+        # What an earlier release left may be gone tomorrow: no later run finds this call made.
+        call = Call(STEP.key(secrets.token_hex(16)), "releases together", arguments, elsewhere=True)
+        found, reason = run_step(run, "overlaps", function, call)
+    if reason:
+        raise UnmeasuredError(reason)
+    figures: Figures | None = found
+    return figures

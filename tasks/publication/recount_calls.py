@@ -1,0 +1,247 @@
+"""What tasks do of a recount: each reads a part of the release, of its source, or of what others set apart, and leaves counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import pyarrow as pa
+
+from core.recount.classes import Recount
+from core.recount.people import everybody_sql
+from schemas.job.job import Job
+from schemas.release.manifest import PublishedFile
+from tasks.publication.deliveries import fetched_files, scratch
+from tasks.recount.columns import are_wide, takes_much
+from tasks.recount.original import Original
+from tasks.recount.people import PeopleFiles
+from tasks.recount.recount import recount
+from tasks.recount.shares.apart import Apart, Keep, PeopleApart, set_people_apart, set_release_apart, written_rows
+from tasks.recount.shares.counts import count_beside, count_share, files_sql, recount_text
+from tasks.release.files import Csv
+from tasks.release.told_of_files import told_of_files
+from tasks.source.chunks import Source
+from tasks.source.objects.for_duckdb import let_read
+from tasks.store.database import connect, literal
+from tasks.store.files import file_digest
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+
+RECOUNTED, TALLIES = Step("recounted", __name__), Step("tallies", __name__)
+"""What is set apart is records, which no flow fetches; what is counted of parts is apart from them."""
+RELEASE, SOURCE = "published", "given"
+"""What statements of tasks read the data files as, and the source."""
+
+
+class Written(NamedTuple):
+    """Data files of a release, or a part of them.
+
+    Attributes:
+        release: Whose files they are.
+        files: The files.
+        layout: How CSV files are read.
+        staging: Where they are; None for those that are in the target by now, which is in a store.
+    """
+
+    release: str
+    files: tuple[PublishedFile, ...]
+    layout: Csv
+    staging: Path | None = None
+
+    @property
+    def what(self) -> str:
+        """How the release is called in a message."""
+        return f"release '{self.release}'"
+
+
+class Kept(NamedTuple):
+    """Who is in which class, and what the classes publish; nothing where no person is named."""
+
+    people: tuple[Artifact, ...] = ()
+    classes: tuple[Artifact, ...] = ()
+
+    def files(self, store: Store) -> PeopleFiles | None:
+        """Returns where that lies; what is not at hand is fetched.
+
+        Raises:
+            StorageError: it is gone or altered.
+        """
+        return ([store.path(one) for one in self.people], [store.path(one) for one in self.classes]) if self.people else None
+
+
+def recount_whole(job: Job, written: Written, source: Source, kept: Kept, store: Store) -> str:
+    """Recounts a release as one; returns what was counted as text.
+
+    Raises:
+        SkaldError: whatever a recount raises.
+    """
+    with _at_hand(job, written, store) as (spill, files):
+        # Made here: what was converted lies elsewhere on each machine.
+        original = Original(source.relation, source.columns)
+        found: Recount = recount(job, files, spill, written.what, original, written.layout, "", kept.files(store))
+    return recount_text(found)
+
+
+def set_written_apart(job: Job, written: Written, shares: int, key: Key, store: Store) -> Apart:
+    """Sets the records of some data files apart, by the classes that they are in.
+
+    Raises:
+        VerificationError: the files cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    with (
+        _at_hand(job, written, store) as (spill, files),
+        written_rows(job, files, spill, written.what, written.layout, RELEASE) as (connection, faults),
+    ):
+        if faults:
+            return Apart(faults=tuple(faults))
+        made = set_release_apart(connection, job, RELEASE, shares, _keep(store, key, "records"))
+        return made.model_copy(update={"digests": tuple(map(file_digest, files))})
+
+
+def set_kept_apart(job: Job, kept: Kept, shares: int, first: bool, key: Key, store: Store) -> PeopleApart:
+    """Sets some of who is in which class apart as the classes are; what the classes publish too, if it is the first part.
+
+    Raises:
+        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
+    """
+    files = kept.files(store)
+    assert files is not None
+    with scratch(store) as folder, connect(job, folder / "spill") as connection:
+        return set_people_apart(connection, job, files, shares, lambda kind: _keep(store, key, kind), first=first)
+
+
+def count_classes_of(
+    job: Job,
+    what: str,
+    number: int,
+    share: Sequence[Artifact],
+    kept: Kept,
+    columns: pa.Schema,
+    wholes: Mapping[str, Artifact],
+    store: Store,
+) -> str:
+    """Counts the classes of a share; returns that as text.
+
+    Raises:
+        VerificationError: what was set apart cannot be read.
+        HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
+        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
+    """
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, told_of_files(what):
+        whole = {column: store.path(one) for column, one in wholes.items()}
+        return count_share(connection, job, number, [store.path(one) for one in share], kept.files(store), columns, whole)
+
+
+def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[int]:
+    """Counts the different persons of a share of them, and the records of the one who has most.
+
+    Raises:
+        VerificationError: what was set apart cannot be read.
+        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
+    """
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, told_of_files(what):
+        [found] = connection.execute(everybody_sql(files_sql([store.path(one) for one in persons]))).fetchall()
+        return list(map(int, found))
+
+
+def count_beside_classes(job: Job, what: str, records: Sequence[Artifact], kept: Kept, store: Store) -> str:
+    """Counts what needs all classes at once; returns that as text.
+
+    Raises:
+        VerificationError: what was set apart cannot be read.
+        PopulationError: the population is not as the job has it.
+        StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
+    """
+    with scratch(store) as folder, connect(job, folder / "spill") as connection, told_of_files(what):
+        return count_beside(connection, job, [store.path(one) for one in records], kept.files(store))
+
+
+class Asked(NamedTuple):
+    """A statement on rows.
+
+    Attributes:
+        statement: What is asked.
+        before: Statements that make what it reads.
+        tables: Tables that it joins, by name.
+        alone: Whether one thread is to answer it.
+        wide: Whether it reads whole records, so that one thread is to answer it where row groups are large.
+    """
+
+    statement: str
+    before: tuple[str, ...] = ()
+    tables: Mapping[str, Artifact] = {}
+    alone: bool = False
+    wide: bool = False
+
+
+def answer(job: Job, written: Written | None, source: Source | None, asked: Sequence[Asked], key: Key, store: Store) -> list[Artifact]:
+    """Answers statements on data files, on files of the source, or on both, which are read back once for all of them.
+
+    Raises:
+        VerificationError: the files cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    with _rows(job, written, source, store) as (connection, large):
+        [(threads,)] = connection.execute("SELECT current_setting('threads')").fetchall()
+        made = []
+        for number, one in enumerate(asked):
+            connection.execute(f"SET threads = {1 if one.alone or (one.wide and large) else threads:d}")
+            made.append(_answered(connection, one, RECOUNTED.key(key, number), store))
+        return made
+
+
+def _answered(connection: duckdb.DuckDBPyConnection, asked: Asked, key: Key, store: Store) -> Artifact:
+    for name, artifact in asked.tables.items():
+        connection.execute(f"CREATE TEMP TABLE {name} AS FROM read_parquet({literal(str(store.path(artifact)))})")
+    for statement in asked.before:
+        connection.execute(statement)
+
+    def write(path: Path) -> int:
+        [(rows,)] = connection.execute(f"COPY ({asked.statement}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
+        return int(rows)
+
+    return store.make(TALLIES.name, key, ".parquet", write)
+
+
+@contextmanager
+def _rows(job: Job, written: Written | None, source: Source | None, store: Store) -> Iterator[tuple[duckdb.DuckDBPyConnection, bool]]:
+    """Yields a database that reads the rows, and whether threads that read whole records would take too much."""
+    with ExitStack() as stack:
+        # Of the source the footers are not at hand, but what a record takes is.
+        largest = max((max(file.groups, default=0) * file.width for file in source.files), default=0) if source else 0
+        large = bool(source and takes_much(job, largest, len(source.columns)))
+        if written:
+            spill, files = stack.enter_context(_at_hand(job, written, store))
+            large = large or are_wide(job, files)
+            connection, _ = stack.enter_context(written_rows(job, files, spill, written.what, written.layout, RELEASE))
+        else:
+            folder = stack.enter_context(scratch(store))
+            connection = stack.enter_context(connect(job, folder / "spill"))
+            stack.enter_context(told_of_files("the source"))
+        if source:
+            let_read(connection, source.relation)
+            connection.execute(f"CREATE TEMP VIEW {SOURCE} AS SELECT * FROM {source.relation}")
+        yield connection, large
+
+
+@contextmanager
+def _at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
+    """Yields a folder to spill into, and the data files, read back from the target if they are in a store.
+
+    Raises:
+        ObjectStoreError: the store cannot be read, or reads back otherwise.
+    """
+    if written.staging is None:
+        with fetched_files(job, written.release, written.files, store) as found:
+            yield found
+        return
+    with scratch(store) as folder:
+        yield folder / "spill", [written.staging / file.path for file in written.files]
+
+
+def _keep(store: Store, key: Key, kind: str) -> Keep:
+    return lambda number, write: store.make(RECOUNTED.name, RECOUNTED.key(key, kind, number), ".parquet", write)

@@ -1,0 +1,208 @@
+"""The recount of a release in shares: tasks count parts of it and of its source, and what they counted is added up.
+
+Records are set apart by what they publish, so that every class is in one share, and whole; the labels of columns and the digests of records
+are counted file by file. Whatever the number of shares, the figures are the same. A share that is missing, that comes twice, or that has
+other records than were set apart for it ends the run, and so does a file that was not read.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from core.recount.classes import Recount
+from core.recount.shares import Classes, added, control_faults
+from schemas.errors.base import StorageError, VerificationError
+from tasks.engine.calls import Call, groups, tasks_for
+from tasks.engine.runs import Run
+from tasks.engine.steps import run_step, step_here, workers_elsewhere
+from tasks.publication.recount_calls import (
+    RECOUNTED,
+    SOURCE,
+    TALLIES,
+    Kept,
+    Written,
+    count_beside_classes,
+    count_classes_of,
+    count_persons_of,
+    recount_whole,
+    set_kept_apart,
+    set_written_apart,
+)
+from tasks.publication.recount_rows import PHASE, RecountTasks, RowsInTasks
+from tasks.recount.columns import STRANGE
+from tasks.recount.judgement import Beside, judged
+from tasks.recount.original import Original
+from tasks.recount.recount import by_person
+from tasks.recount.shares.apart import Apart, PeopleApart
+from tasks.recount.shares.counts import read_beside, read_classes, recount_of
+from tasks.recount.spreads import models_counted, whole_of
+from tasks.release.told_of_files import told_of_files
+from tasks.source.chunks import Source
+from tasks.store.database import connect
+from tasks.store.keys import Step
+from tasks.store.store import Artifact
+
+MOST_SHARES = 64
+"""Each part of the files is written in as many pieces; more would be many small ones."""
+
+
+def recount_written(run: Run, written: Written, source: Source, kept: Kept) -> Recount:
+    """Recounts data files, where they lie in a store as they are read back from there; on a cluster, in shares.
+
+    Args:
+        run: The run.
+        written: The files.
+        source: What they were made of.
+        kept: Who is in which class, for jobs that name persons.
+
+    Raises:
+        VerificationError: the files do not keep the job's promise.
+        ObjectStoreError: the store cannot be read, or reads back otherwise.
+        SkaldError: whatever else a recount or a task raises.
+    """
+    most = _most(written)
+    if most > 1 and max(len(written.files), len(source.files)) > 1:
+        return recount_in_shares(run, written, source, kept, most)
+    arguments = (run.job.in_task() if written.staging is None else run.job, written, source, kept, run.store)
+    if written.staging is None:
+        key = RECOUNTED.key(secrets.token_hex(16))
+        return recount_of(run_step(run, PHASE, recount_whole, Call(key, "recount", arguments, elsewhere=True)))
+    return recount_of(step_here(PHASE, "recount", lambda: recount_whole(*arguments)))
+
+
+def _most(written: Written) -> int:
+    """Returns into how many parts a recount may be cut: as many as the workers of a cluster have a use for.
+
+    On one machine DuckDB takes all cores for one recount, and to set records apart for them would be work for nothing.
+    """
+    workers = workers_elsewhere()
+    return tasks_for(workers) if workers and written.staging is None else 1
+
+
+def recount_in_shares(run: Run, written: Written, source: Source, kept: Kept, most: int) -> Recount:
+    """Recounts data files in shares.
+
+    Args:
+        run: The run.
+        written: The files.
+        source: What they were made of.
+        kept: Who is in which class, for jobs that name persons.
+        most: Into how many parts and shares they may be cut.
+
+    Raises:
+        VerificationError: the files do not keep the job's promise, or were not all counted, each once.
+        SkaldError: whatever else a recount or a task raises.
+    """
+    tasks = RecountTasks(run, run.job.in_task())
+    parts = [written._replace(files=tuple(part)) for part in groups(written.files, most)]
+    # Files that differ are put together by their names, which parts of them would not know.
+    cuts = [source.files] if source.evolved else groups(source.files, most)
+    sources = [source.model_copy(update={"files": tuple(part), "chunks": ()}) for part in cuts]
+    try:
+        with connect(run.job, run.spill, last=True) as connection:
+            apart = tasks.each(set_written_apart, "set apart", [(part, min(len(parts), MOST_SHARES)) for part in parts])
+            _check_parts(written, apart)
+            rows = RowsInTasks(connection, tasks, parts, sources, apart[0].types)
+            return _counted(tasks, rows, written, source, apart, kept)
+    finally:
+        _forget(run, RECOUNTED, TALLIES)
+
+
+def _forget(run: Run, *steps: Step) -> None:
+    """Removes what tasks left that nobody else has a use for; that it cannot be removed changes nothing of what was found."""
+    with suppress(StorageError):
+        # Another run that has taken over may be in the midst of its own.
+        run.work.check()
+        run.store.remove(*(step.name for step in steps))
+
+
+def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: Source, apart: Sequence[Apart], kept: Kept) -> Recount:
+    job, original = tasks.job, Original(SOURCE, source.columns)
+    by_people = bool(kept.people and job.columns.person)
+    with told_of_files(written.what):
+        wholes = {
+            column: rows.exported(whole_of(job, rows, column, original, by_people=by_people))
+            for kind, column, _ in models_counted(job, by_people=by_people)
+            if kind.of_whole
+        }
+    shares = len(apart[0].shares)
+    somebody = _set_kept_apart(tasks, kept, shares, len(apart)) if by_people else []
+    people = _people_of_shares(somebody, shares) if somebody else [Kept()] * shares
+    pieces = [tuple(part.shares[number] for part in apart) for number in range(shares)]
+    made = tasks.each(
+        count_classes_of,
+        "classes",
+        [
+            (written.what, number, piece, whose, source.columns, wholes)
+            for number, (piece, whose) in enumerate(zip(pieces, people, strict=True))
+        ],
+        keyed=False,
+    )
+    numbered = [read_classes(text) for text in made]
+    whole = added([classes for _, classes in numbered], [kind.least for kind, *_ in models_counted(job, by_people=by_people)])
+    whole = _with_everybody(tasks, written, somebody, whole)
+    beside = _beside(tasks, written, pieces, kept if by_people else Kept())
+    with told_of_files(written.what):
+        found, faults = judged(job, rows, whole, beside, original)
+    faults += control_faults(
+        [(number, one.counts.records) for number, one in numbered],
+        {number: sum(one.rows for one in piece) for number, piece in enumerate(pieces)},
+    )
+    if found.source != source.records:
+        faults.append(f"of the source {found.source or 0:,} records were counted, and it has {source.records:,}")
+    if faults:
+        raise VerificationError(written.what, faults)
+    return found
+
+
+def _check_parts(written: Written, apart: Sequence[Apart]) -> None:
+    """Refuses columns that are not those of the job, and parts that are not all of the files, each once.
+
+    Raises:
+        VerificationError: they are not.
+    """
+    faults = list(dict.fromkeys(fault for one in apart for fault in one.faults))
+    if not faults and any(one.types != apart[0].types for one in apart):
+        faults = [STRANGE]
+    if not faults and sorted(digest for one in apart for digest in one.digests) != sorted(file.sha256 for file in written.files):
+        faults = ["the data files that were read are not those that were written, each once"]
+    records, said = sum(one.records for one in apart), sum(file.rows for file in written.files)
+    if not faults and records != said:
+        faults = [f"the data files hold {records:,} records, and {said:,} were written"]
+    if faults:
+        raise VerificationError(written.what, faults)
+
+
+def _set_kept_apart(tasks: RecountTasks, kept: Kept, shares: int, parts: int) -> list[PeopleApart]:
+    """Sets apart who is in which class, in parts."""
+    cuts = groups(kept.people, parts)
+    calls = [(kept._replace(people=tuple(part)), shares, number == 0) for number, part in enumerate(cuts)]
+    return tasks.each(set_kept_apart, "people", calls)
+
+
+def _people_of_shares(made: Sequence[PeopleApart], shares: int) -> list[Kept]:
+    return [Kept(tuple(one.people[number] for one in made), (made[0].classes[number],)) for number in range(shares)]
+
+
+def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[PeopleApart], whole: Classes) -> Classes:
+    """Has the persons of all classes counted in shares of their own; returns the counts with how many they are."""
+    persons = whole.counts.persons
+    if not made or not persons:
+        return whole
+    shares = [(written.what, tuple(one.persons[number] for one in made)) for number in range(len(made[0].persons))]
+    found = tasks.each(count_persons_of, "persons", shares, keyed=False)
+    counted = replace(persons, released=sum(number for number, _ in found), most_records=max(most for _, most in found))
+    return replace(whole, counts=by_person(whole.counts, counted))
+
+
+def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: Kept) -> Beside:
+    """Has one task count what needs all classes at once, if anything does."""
+    job = tasks.job
+    if not (job.columns.links or job.population):
+        return Beside()
+    records = tuple(one for piece in pieces for one in piece)
+    [text] = tasks.each(count_beside_classes, "beside classes", [(written.what, records, kept)], keyed=False)
+    return read_beside(text)

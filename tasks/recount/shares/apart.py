@@ -1,0 +1,164 @@
+"""Sets records apart by share, as a recount of classes wants them: of a release, and of who is in its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import duckdb
+from pydantic import BaseModel, ConfigDict
+
+from core.recount.shares import share_sql
+from schemas.job.job import Job
+from schemas.release.manifest import published_qids
+from tasks.recount.columns import column_faults_of, read_faults
+from tasks.recount.people import PeopleFiles, read_people
+from tasks.recount.recount import read_once
+from tasks.recount.rows import types_of
+from tasks.release.files import Csv
+from tasks.release.told_of_files import told_of_files
+from tasks.store.database import connect, literal, quote
+from tasks.store.store import Artifact
+
+Keep = Callable[[int, Callable[[Path], int]], Artifact]
+"""Keeps a table of a share: its number, and what writes it."""
+
+
+class Apart(BaseModel):
+    """A part of the data files, set apart.
+
+    Attributes:
+        shares: By number, the records of each share.
+        records: How many the part has.
+        digests: SHA-256 of each of its files.
+        types: DuckDB's types of its columns.
+        faults: What is wrong with its columns; then nothing was set apart.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    shares: tuple[Artifact, ...] = ()
+    records: int = 0
+    digests: tuple[str, ...] = ()
+    types: dict[str, str] = {}
+    faults: tuple[str, ...] = ()
+
+
+@contextmanager
+def written_rows(
+    job: Job, files: Sequence[Path], spill: Path, what: str, layout: Csv, view: str
+) -> Iterator[tuple[duckdb.DuckDBPyConnection, list[str]]]:
+    """Yields a database with a view of data files, and what is wrong with their columns.
+
+    Args:
+        job: The job.
+        files: The data files.
+        spill: Folder for DuckDB's spill files.
+        what: How the release is called in a message.
+        layout: How CSV files are read.
+        view: Its name.
+
+    Raises:
+        VerificationError: the files cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    faults = column_faults_of(job, files) if files[0].suffix == ".parquet" else []
+    with connect(job, spill) as connection, told_of_files(what):
+        source = read_once(connection, files, layout)
+        if not faults and files[0].suffix != ".parquet":
+            faults = read_faults(job, connection, source)
+        connection.execute(f"CREATE TEMP VIEW {view} AS SELECT * FROM {source}")
+        yield connection, faults
+
+
+def set_release_apart(connection: duckdb.DuckDBPyConnection, job: Job, view: str, shares: int, keep: Keep) -> Apart:
+    """Sets the records of data files apart by the classes that they are in, with what is counted in classes.
+
+    Raises:
+        duckdb.Error: the files cannot be read.
+        StorageError: a file cannot be written.
+    """
+    types, columns = types_of(connection, view), job.columns
+    qids = published_qids(job)
+    wanted = dict.fromkeys([*qids, *columns.sensitive, *job.privacy.columns, *columns.linking])
+    share = share_sql({quote(name): types[name] for name in qids}, shares)
+    made = _set_apart(connection, f"SELECT {', '.join(map(quote, wanted))}, {share} FROM {view}", list(wanted), shares, keep)
+    return Apart(shares=made, records=sum(one.rows for one in made), types=types)
+
+
+class PeopleApart(BaseModel):
+    """Who is in which class, set apart.
+
+    Attributes:
+        people: By number of a share, who is in its classes.
+        persons: By number of another share, of persons, how many records each of them has.
+        classes: By number of the first kind of share, what its classes publish; nothing where another part's task tells that.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    people: tuple[Artifact, ...]
+    persons: tuple[Artifact, ...]
+    classes: tuple[Artifact, ...] = ()
+
+
+def set_people_apart(
+    connection: duckdb.DuckDBPyConnection, job: Job, people: PeopleFiles, shares: int, keep: Callable[[str], Keep], *, first: bool
+) -> PeopleApart:
+    """Sets who is in which class apart as the classes are; those of no class that is known go to the first share, where they are strange.
+
+    Persons are set apart by themselves too: somebody may be in classes of several shares.
+
+    Args:
+        connection: The database.
+        job: The job.
+        people: Where they are, or a part of them, with all classes.
+        shares: How many there are.
+        keep: Returns what keeps tables of a kind.
+        first: Whether what the classes publish is set apart too; another part's task does it where it is not.
+
+    Raises:
+        duckdb.Error: the files cannot be read.
+        StorageError: a file cannot be written.
+    """
+    classes, persons = read_people(people)
+    types = types_of(connection, classes)
+    labels = [f"label_{number}" for number in range(len(published_qids(job)))]
+    columns = list(types_of(connection, persons))
+    share = share_sql({name: types[name] for name in labels}, shares)
+    connection.execute(f"CREATE TEMP TABLE kept_classes AS SELECT *, {share} AS share FROM {classes}")
+    named = ", ".join(f"p.{quote(name)}" for name in columns)
+    statement = f"SELECT {named}, coalesce(k.share, 0) FROM {persons} AS p LEFT JOIN kept_classes AS k ON k.class = p.class"
+    made = _set_apart(connection, statement, columns, shares, keep("people"))
+    each = f"SELECT person, sum(records)::BIGINT, (person % {shares:d})::INTEGER FROM {persons} GROUP BY person"
+    of_persons = _set_apart(connection, each, ["person", "records"], shares, keep("persons"))
+    if not first:
+        return PeopleApart(people=made, persons=of_persons)
+    kept = ["class", *labels]
+    classed = _set_apart(connection, f"SELECT {', '.join(map(quote, kept))}, share FROM kept_classes", kept, shares, keep("classes"))
+    return PeopleApart(people=made, persons=of_persons, classes=classed)
+
+
+def _set_apart(
+    connection: duckdb.DuckDBPyConnection, statement: str, columns: Sequence[str], shares: int, keep: Keep
+) -> tuple[Artifact, ...]:
+    """Writes the rows of a statement into a file for each share, by the number that its last column holds."""
+    # By place: a column of the job may have any name, ours included.
+    names = [f"column_{number}" for number in range(len(columns))]
+    connection.execute(f"CREATE OR REPLACE TEMP TABLE apart ({_typed(connection, statement, [*names, 'share'])})")
+    connection.execute(f"INSERT INTO apart {statement}")
+    given = ", ".join(f"{name} AS {quote(column)}" for name, column in zip(names, columns, strict=True))
+
+    def write(number: int, path: Path) -> int:
+        selected = f"SELECT {given} FROM apart WHERE share = {number:d}"
+        [(rows,)] = connection.execute(f"COPY ({selected}) TO {literal(str(path))} (FORMAT parquet)").fetchall()
+        return int(rows)
+
+    return tuple(keep(number, partial(write, number)) for number in range(shares))
+
+
+def _typed(connection: duckdb.DuckDBPyConnection, statement: str, names: Sequence[str]) -> str:
+    described = connection.execute(f"DESCRIBE {statement}").fetchall()
+    return ", ".join(f"{name} {dtype}" for name, (_, dtype, *_) in zip(names, described, strict=True))

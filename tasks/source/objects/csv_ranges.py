@@ -1,0 +1,138 @@
+"""Large CSV objects become Parquet by several tasks, each of a range of whole records; what they make is put together in order.
+
+Tasks first look through ranges of equal length for quotes and ends of lines; what they found, taken together, says where records end. A
+file that quotes do not decide, or any of whose rows do not fit, is read by one task as any other is, which tells what is wrong with it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from core.formats.record_ends import Scanned, cuts, scan
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from tasks.engine.calls import Call, tasks_for
+from tasks.engine.guard import Result
+from tasks.engine.runs import Run
+from tasks.engine.steps import map_step, workers_elsewhere
+from tasks.source.csv_files import convert_rows, converted_key
+from tasks.source.locations import Located
+from tasks.source.objects.pinned import BLOCK, pinned
+from tasks.store.files import private_folder
+from tasks.store.keys import Key, Step
+from tasks.store.store import Artifact, Store
+
+RANGES, JOINED = Step("ranges", __name__), Step("converted", __name__)
+LEAST = 64_000_000
+"""Bytes of a range: a task that reads fewer takes longer to be asked."""
+PLAIN = {".csv", ".tsv", ".txt"}
+
+
+def is_cut(job: Job, one: Located) -> bool:
+    """Tells whether an object may be read in ranges: CSV that is not compressed, and as much as two tasks have a use for."""
+    delimiter = job.source.delimiter
+    plain = job.source.format == "csv" and PurePosixPath(one.name).suffix.lower() in PLAIN
+    parted = len(delimiter) == 1 and delimiter.isascii() and delimiter not in '"\r\n'
+    return bool(plain and parted and one.stat and int(one.stat[0]) >= 2 * LEAST and workers_elsewhere())
+
+
+def joined_key(job: Job, digest: str) -> Key:
+    """Returns the key of what a CSV file of a digest becomes where it is cut, which is code that reading it whole does not see."""
+    return JOINED.key(converted_key(job, digest))
+
+
+def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Artifact, ...]]:
+    """Has tasks convert ranges of objects, those of all objects side by side.
+
+    Args:
+        run: The run.
+        objects: Such as ``is_cut`` tells.
+
+    Returns:
+        What became of the ranges of each object, by its name and in the order of the records; nothing of one that cannot be cut.
+
+    Raises:
+        SourceError: an object is another one by now, or gone.
+        ObjectStoreError: it cannot be read.
+        SkaldError: whatever else a step raises.
+    """
+    cut = {one.name: (one, starts) for one, starts in zip(objects, _starts(objects), strict=True) if len(starts) > 1}
+    looked = _each(run, "look through range", _scan, {name: _ranges(run, one, starts) for name, (one, starts) in cut.items()})
+    calls = {}
+    for name, (one, starts) in cut.items():
+        found = cuts(list(zip(starts, looked[name], strict=True)))
+        # The first record is the header.
+        whole = [both for both in _between(found or [], one) if both[0] < both[1]]
+        calls[name] = [(run.job.in_task(), one, (found or [0])[0], *both, run.store) for both in whole]
+    made = _each(run, "convert range", _convert, calls)
+    return {name: tuple(part for part in parts if part is not None) if all(parts) else () for name, parts in made.items()}
+
+
+def _starts(objects: Sequence[Located]) -> list[list[int]]:
+    """Returns where ranges of each object begin: as many of all of them as workers have a use for, and of each no less than it is worth."""
+    sizes = [_size(one) for one in objects]
+    tasks, total = tasks_for(workers_elsewhere()), sum(sizes)
+    counts = [min(size // LEAST, -(-tasks * size // total)) for size in sizes]
+    return [[size * number // count for number in range(count)] for size, count in zip(sizes, counts, strict=True)]
+
+
+def _ranges(run: Run, one: Located, starts: Sequence[int]) -> list[tuple[Any, ...]]:
+    return [(run.job, one, *both) for both in _between(starts, one)]
+
+
+def _between(starts: Sequence[int], one: Located) -> list[tuple[int, int]]:
+    return list(zip(starts, [*starts[1:], _size(one)], strict=True)) if starts else []
+
+
+def _size(one: Located) -> int:
+    assert one.stat is not None
+    return int(one.stat[0])
+
+
+def _each(
+    run: Run, label: str, function: Callable[..., Result], arguments: Mapping[str, Sequence[tuple[Any, ...]]]
+) -> dict[str, list[Result]]:
+    """Makes a call for each of some arguments, which end with the key of what it may leave; arguments and results are by object."""
+    once, calls = secrets.token_hex(16), list[Call]()
+    many = sum(map(len, arguments.values()))
+    for number, those in enumerate(chain.from_iterable(arguments.values()), start=1):
+        key, name = RANGES.key(once, number), f"{label} {number} of {many} ({once[:8]})"
+        calls.append(Call(key, name, (*those, key), elsewhere=True))
+    made = iter(map_step(run, "objects", function, calls))
+    return {name: list(islice(made, len(mine))) for name, mine in arguments.items()}
+
+
+def _scan(job: Job, one: Located, first: int, last: int, _key: Key) -> Scanned:
+    before = max(first - 2, 0)
+    ends = b"".join(_read(one, before, first)), b"".join(_read(one, last, last + 1))
+    return scan(_read(one, first, last), *ends, job.source.delimiter)
+
+
+def _convert(job: Job, one: Located, header: int, first: int, last: int, store: Store, key: Key) -> Artifact | None:
+    """Converts the records of a range; returns nothing where some do not fit, or cannot be read at all."""
+    folder = private_folder(store.folder.parent / "spill" / "objects")
+    path = folder / f"{secrets.token_hex(8)}.csv"
+    try:
+        with path.open("wb") as copied:
+            # The header too: by its end the kind of all ends of lines is known, which the first one within quotes may not be of.
+            for block in chain(_read(one, 0, header), _read(one, first, last)):
+                copied.write(block)
+        return store.make(RANGES.name, key, ".parquet", lambda part: convert_rows(job, path, one.name, part, store))
+    except SourceError:
+        return None
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def _read(one: Located, first: int, last: int) -> Iterator[bytes]:
+    """Yields the bytes of a range, a part at a time, as far as there are any."""
+    assert one.stat is not None
+    with pinned(one.name, one.stat) as file:
+        file.seek(first)
+        while first < last and (block := file.read(min(BLOCK, last - first))):
+            first += len(block)
+            yield block

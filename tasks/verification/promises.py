@@ -1,0 +1,120 @@
+"""What a manifest promises of sensitive values, counted in the files without the job; and what only job, source or run folder can tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import duckdb
+from pydantic import ValidationError
+
+from core.recount.classes import Recount
+from core.recount.spreads import one_value_sql
+from schemas.errors.base import VerificationError, listed
+from schemas.privacy.kinds import PrivacyKind, models_asked
+from schemas.privacy.sensitive import DiversitySpec
+from schemas.release.manifest import Manifest
+from schemas.release.terms import Terms
+from tasks.release.files import layout_of, relation_of
+from tasks.store.database import database, quote
+
+NO_JOB = (
+    "The job was not at hand: the files were counted by what the manifest says was promised, and not held against the source. Labels of "
+    "values that the job hides, the form of pseudonyms and the limit of suppression were not looked at."
+)
+NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
+UNREADABLE = "the manifest does not say in words that are known what was promised of sensitive values"
+
+
+def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
+    """Counts what a manifest promises of l-diversity, and the classes of one sensitive value, as far as the files tell.
+
+    Args:
+        what: How the release is called in a message.
+        files: The data files.
+        manifest: Says what was promised.
+        terms: Name the columns.
+        recount: What was counted in the files by now.
+
+    Returns:
+        That with the worst of every class, and the faults.
+
+    Raises:
+        VerificationError: the files cannot be counted.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    qids = [quote(column) for qid in terms.quasi_identifiers for column in qid.columns]
+    measured, faults, alone = dict[str, float](), list[str](), dict[str, tuple[int, int]]()
+    with TemporaryDirectory(prefix="skald-verify-") as spill, database(terms.memory, Path(spill)) as connection:
+        source = relation_of(connection, files, layout_of(files, manifest.columns))
+        try:
+            for kind, column, asked in _told_by_files(manifest):
+                statement = kind.statement(source, qids, quote(column), _spec(what, kind, asked))
+                [(failing, classes, worst)] = connection.execute(statement).fetchall()
+                measured[column] = float(worst or 0)
+                faults += [f"{failing:,} of {classes:,} classes {kind.broken(column, asked)}"] if failing else []
+            if sensitive := [quote(column) for column in terms.sensitive]:
+                [row] = connection.execute(one_value_sql(source, qids, sensitive)).fetchall()
+                alone = {column: (int(row[2 * place]), int(row[2 * place + 1])) for place, column in enumerate(terms.sensitive)}
+        # Too little memory says nothing against the release.
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error as error:
+            # Of the error its kind alone: DuckDB's text may quote a cell.
+            raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
+    if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != alone:
+        faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
+    return replace(recount, measured={"l": measured} if measured else {}, one_value=alone), faults
+
+
+def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:
+    """Returns the promises that files alone tell: none that is about a source, and where k is of persons none that depends on how many."""
+    return [
+        (kind, column, asked)
+        for kind, column, asked in models_asked(manifest.privacy)
+        if not kind.of_whole and (kind.of_presence or not manifest.persons)
+    ]
+
+
+def _spec(what: str, kind: PrivacyKind, asked: object) -> DiversitySpec:
+    try:
+        spec = kind.schema.model_validate(_with_numbers(asked))
+    except ValidationError:
+        raise VerificationError(what, [UNREADABLE]) from None
+    # Of other promises none is told by files alone.
+    assert isinstance(spec, DiversitySpec)
+    return spec
+
+
+def _with_numbers(asked: Any) -> Any:
+    """Returns what a manifest says with the numbers that it writes as text, so that they stay exact."""
+    if isinstance(asked, Mapping):
+        return {name: _with_numbers(one) for name, one in asked.items()}
+    return Decimal(asked) if isinstance(asked, str) and NUMBER.fullmatch(asked) else asked
+
+
+def uncounted(manifest: Manifest) -> list[str]:
+    """Returns what of a manifest's promises was not counted without the job, a sentence each."""
+    told, counted = [NO_JOB], {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
+    if manifest.persons:
+        told.append("k is of persons, and records were counted: who is whose is kept where the release was made.")
+    for section, model in (("l", "l-diversity"), ("t", "t-closeness")):
+        columns = manifest.privacy.get(section)
+        names = columns if isinstance(columns, Mapping) else ()
+        told += [f"{model} of '{name}' was not counted: {_lacking(section)}." for name in names if (section, name) not in counted]
+    if ranged := [name for name, ends in manifest.endpoints.items() if ends == "shared"]:
+        told.append(f"Where the ranges of {listed(ranged)} end was not checked: that is held against the source.")
+    if manifest.linked:
+        told.append("How many people share what pseudonyms show to belong together was not counted.")
+    if manifest.population:
+        told.append("The risk in the population was not counted: the population is not at hand.")
+    return told
+
+
+def _lacking(section: str) -> str:
+    return "it is measured from the source" if section == "t" else "it is of persons, and these are not at hand"

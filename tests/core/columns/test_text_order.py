@@ -1,0 +1,23 @@
+"""Texts are in the order of their bytes, however many of these they have in common."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.columns import text_order as order
+
+TEXTS = st.lists(st.text(alphabet="ab\0é€", max_size=20) | st.text(max_size=3), max_size=40)
+
+
+@pytest.mark.parametrize("few", [1, 1024])
+@given(texts=TEXTS, shared=st.sampled_from(["", "note ", "€" * 9]), skipped=st.integers(0, 3))
+def test_texts_are_sorted_by_their_bytes(few: int, texts: list[str], shared: str, skipped: int) -> None:
+    found = [shared + text for text in texts]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(order, "FEW", few)
+        places = order.text_order(pa.array(["x" * 9] * skipped + found, pa.string()).slice(skipped))
+    assert sorted(places.tolist()) == list(range(len(found)))
+    assert [found[place] for place in places] == sorted(found, key=str.encode)

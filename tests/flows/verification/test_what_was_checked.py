@@ -1,0 +1,153 @@
+"""A verification says what it did not check, and claims nothing that it did not count."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from core.recount.classes import Recount
+from flows.terminal.runs import verification_summary
+from schemas.errors.base import VerificationError
+from schemas.job.job import load_job
+from schemas.release.manifest import Manifest, Persons
+from schemas.release.passthrough import PassedColumn
+from tasks.engine.versions import versions
+from tasks.recount.recount import verify_release
+from tasks.release.manifest import read_manifest
+from tasks.verification.promises import NO_JOB, uncounted
+from tasks.verification.release import OTHER_LIBRARY, Known, Verified, verify_published
+from tests.conftest import Anonymise
+from tests.jobs import people, people_job
+from tests.tampering.kinds import anew
+from tests.tampering.play import COLUMNS
+
+SETTINGS = ("method.name=mondrian", "privacy.k=4", "privacy.l={disease: {distinct: 2}}", "privacy.t={disease: {t: 0.9}}")
+
+
+@pytest.fixture(scope="module")
+def made(anonymise: Anonymise, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Returns the folder of a job and of its release."""
+    folder = tmp_path_factory.mktemp("made")
+    shutil.move(anonymise(people_job(folder, people(300), columns=COLUMNS), *SETTINGS).folder, folder / "release")
+    return folder
+
+
+def without_job(made: Path, folder: Path, change: Callable[[dict[str, Any]], object] = lambda said: None) -> Verified:
+    """Verifies a copy of the release after somebody made its manifest anew."""
+    release = Path(shutil.copytree(made / "release", folder / manifest_of(made).release))
+    anew(release, change)
+    return verify_published(None, release, Known(str(release)))
+
+
+def manifest_of(made: Path) -> Manifest:
+    manifest = read_manifest(made / "release")
+    assert manifest is not None
+    return manifest
+
+
+def shown(recount: Recount, manifest: Manifest | None) -> str:
+    console = Console(width=400)
+    with console.capture() as captured:
+        console.print(verification_summary(recount, manifest, 4))
+    return captured.get()
+
+
+def test_without_the_job_l_is_counted_and_what_is_not_counted_is_said(made: Path, tmp_path: Path) -> None:
+    found = without_job(made, tmp_path)
+    assert found.notes[:2] == (NO_JOB, "t-closeness of 'disease' was not counted: it is measured from the source.")
+    assert [note.startswith("Where the ranges of ") for note in found.notes[2:]] == [True]
+    assert found.recount.measured == {"l": manifest_of(made).measured["l"]}
+    assert {name: (one.classes, one.records) for name, one in manifest_of(made).one_value.items()} == found.recount.one_value
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("asked", ["{recursive: {c: 2.5, l: 1}}", "{entropy: 1.25}", "{distinct: 2, nulls: value}"])
+@pytest.mark.parametrize("output", ["csv", "duckdb"])
+def test_every_model_of_l_is_counted_without_the_job(anonymise: Anonymise, tmp_path: Path, asked: str, output: str) -> None:
+    settings = ("privacy.k=4", f"privacy.l={{disease: {asked}}}", "suppression.limit=1", f"output.format={output}")
+    made = anonymise(people_job(tmp_path, people(300), columns=COLUMNS), *settings)
+    assert verify_published(None, made.folder, Known(str(made.folder))).recount.measured == {"l": made.manifest.measured["l"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda said: said["privacy"]["l"]["disease"].update(distinct=50), "classes lack the l-diversity of 'disease'"),
+        (lambda said: said["measured"]["l"].update(disease=9.0), "measured.l.disease"),
+        (lambda said: said["one_value"]["disease"].update(classes=77), "in how many classes everybody has one sensitive value"),
+    ],
+)
+def test_a_manifest_that_promises_more_than_the_files_keep_is_refused_without_the_job(
+    made: Path, tmp_path: Path, change: Callable[[dict[str, Any]], object], fault: str
+) -> None:
+    with pytest.raises(VerificationError, match=fault):
+        without_job(made, tmp_path, change)
+
+
+def test_where_k_is_of_persons_it_is_said_that_records_were_counted(made: Path) -> None:
+    persons = Persons(columns=("person",), source=9, released=9, smallest_class=4, most_records=1)
+    promised = {"k": 4, "l": {"disease": {"entropy": "2"}, "note": {"distinct": 2}}}
+    told = uncounted(manifest_of(made).model_copy(update={"persons": persons, "privacy": promised}))
+    assert any("k is of persons, and records were counted" in sentence for sentence in told)
+    assert "l-diversity of 'disease' was not counted: it is of persons, and these are not at hand." in told
+    assert not any("'note'" in sentence for sentence in told)
+
+
+def test_without_the_source_it_is_said_what_t_was_measured_from_and_that_ends_were_not_looked_at(made: Path) -> None:
+    found, _ = verify_release(load_job(made / "job.yaml", (*SETTINGS, "source.path=nowhere.parquet")), made / "release")
+    records, closeness, ends = found.unproved
+    assert "was not checked: the source is not at hand" in records
+    assert closeness == "t-closeness of 'disease' was measured from the values of the release itself, not of its source."
+    assert (ends[:20], ends[-21:]) == ("Where the ranges of ", " end was not checked.")
+
+
+def test_what_was_held_together_is_said_in_classes(made: Path) -> None:
+    found, manifest = verify_release(load_job(made / "job.yaml", SETTINGS), made / "release")
+    assert (found.unproved, found.sampled) == ((), min(64, found.classes))
+    assert f"whole records were held together in {found.sampled} of {found.classes} classes" in shown(found, manifest)
+    assert "has a record for each of the files'" not in shown(found, manifest)
+    assert "has a record for each of the files'" in shown(replace(found, sampled=None), manifest)
+
+
+def test_no_maximum_risk_is_claimed_that_the_run_did_not_claim(made: Path) -> None:
+    manifest = manifest_of(made)
+    mails = PassedColumn(distinct=9, unique_records=9, values=9, looked_at=9, reasons=("e-mail addresses",))
+    telling = manifest.model_copy(update={"passthrough": {"note": mails}})
+    recount = Recount(manifest.released, manifest.classes, manifest.min_class, 0, 0, 0, {4: manifest.classes})
+    claim = "No maximum risk is claimed"
+    assert claim not in shown(recount, manifest)
+    assert f"{claim}: a column published as in the source may tell who people are ('note')" in shown(recount, telling)
+    assert f"{claim}: without a manifest" in shown(recount, None)
+
+
+@pytest.mark.parametrize(("output", "library"), [("parquet", "pyarrow"), ("csv", "duckdb"), ("duckdb", "duckdb")])
+def test_files_of_another_version_are_told_by_what_was_not_looked_at(
+    anonymise: Anonymise, tmp_path: Path, output: str, library: str
+) -> None:
+    release = anonymise(people_job(tmp_path, people(60), columns=COLUMNS), f"output.format={output}", "privacy.k=4").folder
+    anew(release, lambda said: said["versions"].update({library: "0.0"}))
+    assert versions()[library] != "0.0"
+    note = OTHER_LIBRARY.get(f".{output}")
+    assert (output, note is None) == (output, output == "duckdb")
+    told = verify_published(load_job(tmp_path / "job.yaml", (f"output.format={output}", "privacy.k=4")), release, Known(str(release)))
+    assert told.notes == (() if note is None else (note,))
+
+
+def test_without_the_source_it_is_said_that_pseudonyms_were_not_compared(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PERSON_KEY", "9f3c1b7a5e2d48c6" * 4)
+    hashed = {"name": "person", "treatment": {"hash": {"key": {"env": "PERSON_KEY"}, "length": 16}}}
+    columns = COLUMNS | {"identifiers": [hashed, "height", "smoker", "born"]}
+    path = people_job(tmp_path, people(60), columns=columns)
+    release = anonymise(path, "privacy.k=4").folder
+    job = load_job(path, ("privacy.k=4",))
+    assert verify_release(job, release)[0].unproved == ()
+    shutil.rmtree(tmp_path / "people")
+    assert verify_release(job, release)[0].unproved[1:] == ("Whether pseudonyms of 'person' are values of the source was not checked.",)

@@ -1,0 +1,68 @@
+"""Further roots of a search are counted by tasks of a cluster: the same node and bytes, and no cells of chunks are read by the flow."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from schemas.job.job import load_job
+from tasks.counting import bundles, further_roots
+from tasks.counting.coding import load_coding
+from tasks.counting.phases import count_domains, count_histograms, merge_domains, merge_histograms
+from tasks.engine.calls import Call
+from tasks.engine.runs import Run
+from tasks.lattice.phases import search_lattice
+from tasks.lattice.recodings import choose_root, read_outcome
+from tasks.source.opening import open_run
+from tasks.source.sources import read_source
+from tasks.store.store import Artifact
+from tests.flows.lattice.test_roots import job, room_for
+
+
+def searched(path: Path, *settings: str) -> tuple[Any, tuple[str, ...], set[str]]:
+    """Returns what a search found, digests of its recoding, and which steps the flow's own process read artefacts of for it."""
+    with open_run(load_job(path, ("chunk_rows=150", *settings))) as run:
+        source = read_source(run)
+        domain = merge_domains(run, source, count_domains(run, source))
+        root, parts = choose_root(run.job, load_coding(run.job, domain, run.store)), count_histograms(run, source)
+        read = watched(run)
+        histogram = merge_histograms(run, domain, root, parts)
+        found = search_lattice(run, domain, root, histogram, parts, [])
+        steps = set(read)
+        return read_outcome(found, run.store), (histogram.sha256, found.cells.sha256, found.classes.sha256), steps
+
+
+def watched(run: Run) -> set[str]:
+    """Returns the steps that a run's store is asked for from now on, but for what tasks of ``bundles`` and ``further_roots`` ask for."""
+    plain, read, others = run.store.path, set[str](), run.store.watching(nullcontext)
+
+    def path(artifact: Artifact) -> Path:
+        read.add(artifact.step)
+        return plain(artifact)
+
+    def mapped(_run: Run, _phase: str, function: Any, calls: list[Call]) -> list[Any]:
+        return [function(*(others if argument is run.store else argument for argument in call.arguments)) for call in calls]
+
+    run.store.path = path  # type: ignore[method-assign]
+    for module in (bundles, further_roots):
+        module.map_step = mapped  # type: ignore[attr-defined]
+    return read
+
+
+@pytest.mark.parametrize("cells", [90, pytest.param(160, marks=pytest.mark.slow)])
+def test_tasks_count_further_roots_and_the_search_is_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cells: int) -> None:
+    path = job(tmp_path, method={"name": "skald", "roots": 100}, privacy={"k": 60}, suppression={"limit": 0.01})
+    for module in (bundles, further_roots):
+        monkeypatch.setattr(module, "map_step", module.map_step)  # type: ignore[attr-defined]
+    with room_for(cells, path):
+        expected, digests, read = searched(path, "work=here")
+        assert (len(expected.roots) > 1, "histograms" in read) == (True, True)
+        monkeypatch.setattr(bundles, "workers_elsewhere", lambda: 2)
+        monkeypatch.setattr(further_roots, "workers_elsewhere", lambda: 2)
+        monkeypatch.setattr(bundles, "FAN", 3)
+        found, again, read = searched(path, "work=tasks")
+    assert (found, again) == (expected, digests)
+    assert read <= {"bundles", "domain", "histogram", "outcome"}

@@ -1,0 +1,38 @@
+"""A run gives back what was put into it, however few bytes its numbers take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tasks.writing.runs import RunWriter, gathered
+
+
+def payload(entries: int, rows: int) -> pa.RecordBatch:
+    """Records with one of so many texts, the last of them with none, and with a number."""
+    places = np.arange(rows, dtype=np.int32) % entries
+    texts = pa.DictionaryArray.from_arrays(
+        pa.array(places, mask=np.arange(rows) == rows - 1), [f"text {place}" for place in range(entries)]
+    )
+    return pa.RecordBatch.from_arrays([texts, pa.array(np.arange(rows) / 2)], names=["text", "number"])
+
+
+@pytest.mark.parametrize("columns", [["text"], ["text", "number"]], ids="-".join)
+@pytest.mark.parametrize("most", [1 << 30, 1], ids=["one round", "a round for each batch"])
+def test_runs_of_few_and_of_many_entries_and_classes_are_gathered_together(tmp_path: Path, columns: list[str], most: int) -> None:
+    paths, expected = [], []
+    for number, (entries, classes) in enumerate([(3, 2), (127, 255), (128, 256), (40_000, 70_000)]):
+        batch = payload(entries, 2 * entries).select(columns)
+        all_classes = (np.arange(2 * entries) * classes // (2 * entries)).astype(np.int32)
+        paths.append(tmp_path / f"{number}.arrow")
+        with RunWriter(paths[-1], 2, most) as run:
+            for start in range(0, len(all_classes), entries):
+                part = slice(start, start + entries)
+                run.add(all_classes[part], batch.slice(start, entries), np.arange(len(all_classes))[part] % 2)
+        expected += [(int(one), *row.values()) for one, row in list(zip(all_classes, batch.to_pylist(), strict=True))[1::2]]
+    found, held = gathered(paths, 1, len(columns))
+    assert found.dtype == np.int32
+    assert sorted(zip(found.tolist(), *(column.to_pylist() for column in held), strict=True), key=repr) == sorted(expected, key=repr)
