@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import gettempdir
 from typing import Any
 
 import fsspec
@@ -55,6 +55,16 @@ def store() -> Iterator[dict[str, str]]:
         yield environment
 
 
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a run has its folders, which it shares with no test beside."""
+    path = tmp_path / "temporary"
+    path.mkdir()
+    monkeypatch.setenv("TMPDIR", str(path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return path
+
+
 def job_in(folder: Path, prefix: str, **parts: Any) -> Path:
     return people_job(folder, TABLE, files=2, work=f"s3://bucket/{prefix}", **parts)
 
@@ -66,7 +76,7 @@ def expire(prefix: str) -> None:
 
 
 def left_here() -> list[Path]:
-    return list(Path(gettempdir()).glob("skald-work-*"))
+    return list(Path(tempfile.gettempdir()).glob("skald-work-*"))
 
 
 def test_the_release_is_that_of_a_folder_and_another_machine_finds_it_made(
