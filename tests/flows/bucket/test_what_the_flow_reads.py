@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import yaml
 
+from schemas.job.job import load_job
 from tests.conftest import Anonymise, CommandLine
 from tests.flows.engine.test_dask import cluster_of
+from tests.flows.lattice.test_roots import job, room_for
 from tests.jobs import job_of, people, people_job, write_job
 from tests.servers import objects, s3_bucket
 
@@ -37,12 +41,31 @@ TWICE = {"skald", "persons"}
 """Jobs of which two releases are held against one another: by the counts of files, and by records."""
 
 
+LITTLE_ROOM = """
+import sys
+from flows.server.local_api import prepare
+prepare()
+from core.lattice import roots
+from tasks.lattice import optimum
+roots.BYTES_PER_CELL = optimum.BYTES_PER_CELL = int(sys.argv.pop(1))
+from flows.cli import main
+main()
+"""
+
+
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, dict[str, str]]]:
     """What an S3 server is asked, and the environment that leads there."""
     path = tmp_path_factory.mktemp("s3") / "log"
     with s3_bucket(log=path) as environment:
         yield path, environment
+
+
+def published(prefix: str) -> dict[str, Any]:
+    """The manifest of the release that is the current one."""
+    release = objects().cat_file(f"bucket/{prefix}/out/CURRENT").decode().strip()
+    manifest: dict[str, Any] = json.loads(objects().cat_file(f"bucket/{prefix}/out/{release}/manifest.json"))
+    return manifest
 
 
 def read_by_the_flow(log: Path) -> Counter[str]:
@@ -74,11 +97,36 @@ def test_nothing_that_is_of_records_passes_through_the_flow(
             as_flow = environment | {"AWS_ACCESS_KEY_ID": "flow"}
             done = prefect(*asked, **as_flow)
             assert (done.returncode, "Traceback" in done.stderr) == (0, False)
-            release = objects().cat_file(f"bucket/{prefix}/out/CURRENT").decode().strip()
-            manifest = json.loads(objects().cat_file(f"bucket/{prefix}/out/{release}/manifest.json"))
+            manifest = published(prefix)
             assert [file["sha256"] for file in manifest["files"]] == [file.sha256 for file in expected.files]
             # Of the first release the second one tells how many records both put at risk; the target is another one.
             told = [[one[field] for field in OVERLAP] for one in manifest["overlaps"]]
             assert told == [[getattr(one, field) for field in OVERLAP] for one in expected.overlaps]
-    read = read_by_the_flow(path)
-    assert set(read) <= READ
+    assert set(read_by_the_flow(path)) <= READ
+
+
+@pytest.mark.slow
+def test_further_roots_are_counted_of_histograms_that_the_flow_does_not_read(
+    prefect: CommandLine, anonymise: Anonymise, log: tuple[Path, dict[str, str]]
+) -> None:
+    path, environment = log
+    (prefect.folder / "here").mkdir()
+    parts: dict[str, Any] = {"method": {"name": "skald", "roots": 100}, "privacy": {"k": 60}, "suppression": {"limit": 0.01}}
+    here, chunks = job(prefect.folder / "here", **parts), "chunk_rows=300"
+    dear = load_job(here).memory // 90
+    with room_for(90, here):
+        expected = anonymise(here, chunks).manifest
+    assert len(expected.search["roots"]) > 1
+    objects().put(str(here.parent / "people"), "bucket/roots/", recursive=True)
+    places = {"source": {"path": "s3://bucket/roots/people/*.parquet"}, "target": "s3://bucket/roots/out"}
+    write_job(prefect.folder, job_of(**places, **parts, columns=yaml.safe_load(here.read_text())["columns"], work="s3://bucket/roots/work"))
+    path.write_text("")
+    with cluster_of(prefect, 2, **environment | {"AWS_ACCESS_KEY_ID": "worker"}) as cluster:
+        asked = ["run", "job.yaml", "--set", chunks, "--scheduler", cluster.address]
+        as_flow = environment | {"AWS_ACCESS_KEY_ID": "flow"}
+        done = prefect.ended([sys.executable, "-c", LITTLE_ROOM, str(dear), *asked], **as_flow)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False)
+    manifest = published("roots")
+    assert manifest["search"] == expected.search
+    assert [file["sha256"] for file in manifest["files"]] == [file.sha256 for file in expected.files]
+    assert set(read_by_the_flow(path)) <= READ
