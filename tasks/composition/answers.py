@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
@@ -51,8 +50,7 @@ def answered(run: Run, function: Callable[..., Answer], *arguments: Any, here: b
         found, reason = function(*arguments)
     else:
         # What an earlier release left may be gone tomorrow: no later run finds this call made.
-        call = Call(STEP.key(secrets.token_hex(16)), "releases together", arguments, elsewhere=True)
-        found, reason = run_step(run, "overlaps", function, call)
+        found, reason = run_step(run, "overlaps", function, Call.once(STEP, "releases together", arguments))
     if reason:
         raise UnmeasuredError(reason)
     figures: Figures | None = found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -88,10 +87,9 @@ class ChunkSumsInTasks(ChunkSums):
         job, cuts = self.run.job, groups(nodes, max(workers_elsewhere(), 1))
         most_memory = min(memory, job.task_memory // 4)
         # Marks are worth nothing to another run: each task tells yes or no.
-        keys = [STEP.key(secrets.token_hex(16)) for _ in cuts]
         calls = [
-            Call(key, f"marks {number} of {len(cuts)}", (job, self.domain, nodes, self.parts, most, most_memory, self.store), True)
-            for number, (key, nodes) in enumerate(zip(keys, cuts, strict=True), start=1)
+            Call.once(STEP, f"marks {number} of {len(cuts)}", (job, self.domain, nodes, self.parts, most, most_memory, self.store))
+            for number, nodes in enumerate(cuts, start=1)
         ]
         return [full for found in map_step(self.run, "marks", tell_crowded, calls) for full in found]
 

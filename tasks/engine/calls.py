@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import BaseModel
 
 from core.columns.thread_share import at_most
 from schemas.job.job import Job
-from tasks.store.keys import Key
+from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact
 
 Result = TypeVar("Result")
@@ -84,6 +84,11 @@ class Call:
     arguments: tuple[Any, ...]
     elsewhere: bool = False
     whole: bool = False
+
+    @classmethod
+    def once(cls, step: Step, label: str, arguments: tuple[Any, ...]) -> Self:
+        """Returns a call that a worker may make, and that no later run finds made."""
+        return cls(step.once(), label, arguments, elsewhere=True)
 
 
 def tasks_for(workers: int) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
@@ -140,8 +139,7 @@ def _planted(run: Run, coding: Coding, domain: Artifact, samples: Artifacts, sha
     if not workers_elsewhere():
         return fragments.plant(run.job, coding, samples, share, attempt, most, run.store)
     # A few numbers, which no later run need find.
-    key, arguments = fragments.PLANTED.key(secrets.token_hex(16)), (run.job, domain, samples, share, attempt, most, run.store)
-    call = Call(key, "cuts between fragments", arguments, elsewhere=True)
+    call = Call.once(fragments.PLANTED, "cuts between fragments", (run.job, domain, samples, share, attempt, most, run.store))
     qids, ranks, lefts, [sampled] = run_step(run, "plant", fragments.plant_elsewhere, call)
     return Tree(tuple(qids), tuple(ranks), tuple(lefts)), sampled
 
@@ -170,7 +168,7 @@ def _merged(run: Run, domain: Artifact, tree: Tree, parts: Sequence[fragments.Pa
     if not pairs or not workers_elsewhere():
         made = merge_leaves(run.job, *arguments)
     else:
-        call = Call(MERGED.key(secrets.token_hex(16)), "merge thin leaves", (run.job.in_task(), *arguments), elsewhere=True)
+        call = Call.once(MERGED, "merge thin leaves", (run.job.in_task(), *arguments))
         made = run_step(run, "merge", merge_leaves, call)
     return [tuple(group) for group in made.groups], made.people
 

@@ -59,9 +59,8 @@ def deliver_files(run: Run, files: Sequence[Artifact], release: str) -> tuple[li
     job, there = run.job, numbered(files)
     parts = cut(there) if job.output.format != "duckdb" else [there]
     # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
-    once = secrets.token_hex(16)
     calls = [
-        Call(DELIVERED.key(once, number), f"deliver {number} of {len(parts)}", (job, release, run.store, part), elsewhere=True)
+        Call.once(DELIVERED, f"deliver {number} of {len(parts)}", (job, release, run.store, part))
         for number, part in enumerate(parts, start=1)
     ]
     made = map_step(run, "deliver", _deliver, calls)
@@ -90,7 +89,7 @@ def examples_delivered(run: Run, staged: Sequence[PublishedFile], manifest: Mani
         ObjectStoreError: the store cannot be read, or reads back otherwise.
         SkaldError: whatever the look for examples raises.
     """
-    call = Call(EXAMPLES.key(secrets.token_hex(16)), "examples", (run.job, list(staged), manifest, terms, run.store), elsewhere=True)
+    call = Call.once(EXAMPLES, "examples", (run.job, list(staged), manifest, terms, run.store))
     return run_step(run, "publish", _examples, call)
 
 

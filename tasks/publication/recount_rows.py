@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -37,8 +36,6 @@ class RecountTasks:
     run: Run
     job: Job
     _made: int = 0
-    # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
-    _once: str = field(default_factory=lambda: secrets.token_hex(16))
 
     def each(
         self, function: Callable[..., Result], label: str, arguments: Sequence[tuple[Any, ...]], *, keyed: bool = True
@@ -57,7 +54,8 @@ class RecountTasks:
         self._made += 1
         calls = []
         for number, those in enumerate(arguments, start=1):
-            key = RECOUNTED.key(self._once, self._made, number)
+            # What is in a bucket may be gone or replaced tomorrow: no later run finds these calls made.
+            key = RECOUNTED.once()
             ending = (key, self.run.store) if keyed else (self.run.store,)
             name = f"recount {self._made}, {label}: {number} of {len(arguments)}"
             calls.append(Call(key, name, (self.job, *those, *ending), elsewhere=True))
@@ -118,7 +116,7 @@ class RowsInTasks(Rows):
 
     def exported(self, relation: str) -> Artifact:
         """Writes what the database reads into the store, where tasks find it."""
-        store, key = self._tasks.run.store, RECOUNTED.key(secrets.token_hex(16))
+        store, key = self._tasks.run.store, RECOUNTED.once()
 
         def write(path: Any) -> int:
             [(rows,)] = self.connection.execute(f"COPY (FROM {relation}) TO {literal(str(path))} (FORMAT parquet)").fetchall()

@@ -7,7 +7,6 @@ other records than were set apart for it ends the run, and so does a file that w
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -68,8 +67,7 @@ def recount_written(run: Run, written: Written, source: Source, kept: Kept) -> R
         return recount_in_shares(run, written, source, kept, most)
     arguments = (run.job.in_task() if written.staging is None else run.job, written, source, kept, run.store)
     if written.staging is None:
-        key = RECOUNTED.key(secrets.token_hex(16))
-        return recount_of(run_step(run, PHASE, recount_whole, Call(key, "recount", arguments, elsewhere=True)))
+        return recount_of(run_step(run, PHASE, recount_whole, Call.once(RECOUNTED, "recount", arguments)))
     return recount_of(step_here(PHASE, "recount", lambda: recount_whole(*arguments)))
 
 

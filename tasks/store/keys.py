@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -55,6 +56,10 @@ class Step:
         """
         code = code_of(self.module)
         return Key(code[:MARK] + fingerprint_of(self.name, code, *parts))
+
+    def once(self) -> Key:
+        """Returns a key that no other result has: of what no later run need find, or may, because what was read may be gone by then."""
+        return self.key(secrets.token_hex(16))
 
     def made(self, key: Key) -> bool:
         """Tells whether a result was made by the code of today."""
