@@ -30,7 +30,7 @@ from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
 from flows.loading import load_less
-from flows.terminal.screen import Screen, say
+from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import ServerError
 from tasks.engine.runners import RunnerName, choose_runner
@@ -219,7 +219,7 @@ def plan(
     with _bars():
         made = make_plan(load_job(job, settings or ()), quick=quick)
     if as_json:
-        _print_json(made.model_dump(mode="json"))
+        print_json(made.model_dump(mode="json"))
     else:
         Screen().print(plan_summary(made))
 
@@ -257,10 +257,6 @@ def make_data(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     Screen(highlight=False).print(f"{counted(rows, 'record')} in {counted(len(written), 'file')} in {out}")
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 app.command("compare")(compare_command)

@@ -1,13 +1,11 @@
 """``skald verify``: the command alone; imports what it needs when it runs."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.terminal.screen import Screen
+from flows.terminal.screen import Screen, print_json
 
 # ruff: noqa: PLC0415 - each command imports what it needs
 
@@ -32,7 +30,7 @@ def verify(
     verified = verified_release(loaded, release, key)
     recount, manifest = verified.recount, verified.manifest
     if as_json:
-        sys.stdout.write(json.dumps(figures_of(verified), indent=2) + "\n")
+        print_json(figures_of(verified))
     else:
         k = loaded.privacy.k if loaded else int(manifest.privacy["k"]) if manifest else 1
         summary = verification_summary(recount, manifest, k, verified.notes, trusted=key is not None)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
 from flows.terminal.runs import release_summary
-from flows.terminal.screen import Screen, say
+from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.storage import PrintingError
 from schemas.release.manifest import Manifest
 from tasks.report.sentences import warning_sentences
@@ -29,7 +28,7 @@ def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool) -> None
         if as_json:
             for sentence in warning_sentences(manifest):
                 say(f"Warning: {sentence}")
-            sys.stdout.write(json.dumps(manifest.model_dump(mode="json"), indent=2) + "\n")
+            print_json(manifest.model_dump(mode="json"))
         else:
             Screen().print(release_summary(manifest, place, new=new))
         sys.stdout.flush()

@@ -6,6 +6,8 @@ an escape sequence could move the cursor and write another verdict over ours.
 
 from __future__ import annotations
 
+import json
+import sys
 from typing import Any
 
 from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
@@ -51,6 +53,11 @@ def _cell(cell: RenderableType | None) -> RenderableType | None:
     if isinstance(cell, Text):
         return Text(printable(cell.plain, lines=False), cell.style)
     return printable(cell, lines=False) if isinstance(cell, str) else cell
+
+
+def print_json(value: object) -> None:
+    """Prints what a program reads, on standard output."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
 
 
 def say(sentence: str) -> None:

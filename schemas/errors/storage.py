@@ -8,6 +8,10 @@ from schemas.errors.base import SkaldError, SourceError, StorageError, counted, 
 from schemas.texts.shown import told_path
 
 
+def _published(release: str) -> str:
+    return f"Release '{release}' is published, verified and whole, but"
+
+
 class PointerError(StorageError):
     """A release is published, and what points to it is not."""
 
@@ -15,7 +19,7 @@ class PointerError(StorageError):
     def not_named(cls, release: str, target: str) -> PointerError:
         """``CURRENT`` could not be written after the rename that published."""
         return cls(
-            f"Release '{release}' is published, verified and whole, but 'CURRENT' in '{target}' could not be written and still names the "
+            f"{_published(release)} 'CURRENT' in '{target}' could not be written and still names the "
             "one before, if any. See to the disk and the folder's permissions; the same command then names it."
         )
 
@@ -26,7 +30,7 @@ class AfterwardsError(StorageError):
     @classmethod
     def of_release(cls, release: str, what: str, reason: str) -> AfterwardsError:
         """Something is left undone; ``what`` says that it is, as in 'the registry could not be written'."""
-        return cls(f"Release '{release}' is published, verified and whole, but {what} ({reason}).")
+        return cls(f"{_published(release)} {what} ({reason}).")
 
 
 class PrintingError(StorageError):
@@ -35,12 +39,12 @@ class PrintingError(StorageError):
     @classmethod
     def of_release(cls, release: str, reason: str) -> PrintingError:
         """Standard output is closed or full."""
-        return cls(f"Release '{release}' is published, verified and whole, but standard output cannot be written ({reason}).")
+        return cls(f"{_published(release)} standard output cannot be written ({reason}).")
 
     @classmethod
     def not_told(cls, release: str, kind: str) -> PrintingError:
         """Its summary cannot be made: a fault of ours, of which the kind alone is told."""
-        return cls(f"Release '{release}' is published, verified and whole, but what is printed of it could not be made ({kind}).")
+        return cls(f"{_published(release)} what is printed of it could not be made ({kind}).")
 
 
 class PeopleLostError(StorageError):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
 
+from core.recount.groups import Groups
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import value_scale
 from core.recount.labels.value_texts import written
@@ -52,14 +53,16 @@ def endpoint_faults(job: Job, rows: Rows, original: Original | None, shared_by: 
     return faults
 
 
+def distinct_labels(job: Job, rows: Rows, qid: QuasiIdentifier) -> Groups:
+    """Returns the labels of a quasi-identifier in the release, each once."""
+    return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
+
+
 def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> Sequence[str | None]:
     """Returns the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds."""
-    names = published_columns(job, qid)
-    columns = fetched(
-        rows.connection, f"FROM {rows.grouped('release', distinct_groups(rows.alike(rows.release), list(map(quote, names))))}"
-    )
+    columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
     texts = []
-    for number in range(len(names)):
+    for number in range(len(published_columns(job, qid))):
         column = as_given(columns[f"label_{number}"], original, qid.name)
         known = iter(written(column.drop_null()))
         texts.append([next(known)[-1] if there else None for there in column.is_valid().to_pylist()])

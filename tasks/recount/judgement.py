@@ -12,14 +12,12 @@ from core.recount.labels.allowed_labels import telling_labels, telling_pairs
 from core.recount.linked import LinkCount, strange_links
 from core.recount.pseudonyms import form_groups, is_compared, pseudonym_faults, shared_sql
 from core.recount.shares import Classes
-from core.recount.truth import distinct_groups
 from schemas.errors.base import counted, listed
-from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
 from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns, published_qids
-from tasks.recount.endpoints import endpoint_faults
+from tasks.recount.endpoints import distinct_labels, endpoint_faults
 from tasks.recount.original import Original
 from tasks.recount.people import not_counted
 from tasks.recount.rows import Rows
@@ -69,12 +67,10 @@ def judged(
 
 def _expect(job: Job, rows: Rows) -> None:
     """Has what is asked of single columns of the files counted in one reading, where each costs."""
-    labels = [_labels(job, rows, qid) for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
+    labels = [
+        distinct_labels(job, rows, qid) for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))
+    ]
     rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
-
-
-def _labels(job: Job, rows: Rows, qid: QuasiIdentifier) -> Groups:
-    return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
 
 
 def _forms(job: Job, rows: Rows, one: Identifier) -> Groups:
@@ -88,7 +84,7 @@ def _hidden_faults(job: Job, rows: Rows) -> list[str]:
         if not qid.hides:
             continue
         names = published_columns(job, qid)
-        labels = rows.connection.execute(f"FROM {rows.grouped('release', _labels(job, rows, qid))}").fetchall()
+        labels = rows.connection.execute(f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}").fetchall()
         told = telling_labels(qid, (label for (label,) in labels), job.folder) if len(names) == 1 else telling_pairs(qid, labels)
         if told:
             faults.append(f"{counted(told, 'label')} of '{qid.name}' {'tells' if told == 1 else 'tell'} values that the job hides")

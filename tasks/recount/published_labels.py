@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.recount.groups import Groups
 from core.recount.labels.label_readers import Axis, label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_texts import written
@@ -69,10 +70,15 @@ def expect_labels(job: Job, sides: Sides) -> None:
         duckdb.Error: the files or the source cannot be read.
         SkaldError: whatever a task raises.
     """
-    qids = job.columns.quasi_identifiers
-    sides.rows.expect("source", [value_groups(sides.source, quote(qid.name)) for qid in qids])
-    unmasked = sides.rows.alike(sides.unmasked)
-    sides.rows.expect("release", [label_groups(unmasked, tuple(map(quote, published_columns(job, qid)))) for qid in qids])
+    values, labels = zip(*(_groups(job, sides, qid) for qid in job.columns.quasi_identifiers), strict=True)
+    sides.rows.expect("source", values)
+    sides.rows.expect("release", labels)
+
+
+def _groups(job: Job, sides: Sides, qid: QuasiIdentifier) -> tuple[Groups, Groups]:
+    """Returns the values of a quasi-identifier in the source and its labels in the release, each once."""
+    labels = label_groups(sides.rows.alike(sides.unmasked), tuple(map(quote, published_columns(job, qid))))
+    return value_groups(sides.source, quote(qid.name)), labels
 
 
 def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
@@ -83,8 +89,9 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
     """
     qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.connection
     columns = tuple(map(quote, published_columns(job, qid)))
-    connection.execute(values_sql(rows.grouped("source", value_groups(sides.source, quote(qid.name))), f"values_{number}"))
-    connection.execute(labels_sql(rows.grouped("release", label_groups(rows.alike(sides.unmasked), columns)), f"labels_{number}"))
+    sought, published = _groups(job, sides, qid)
+    connection.execute(values_sql(rows.grouped("source", sought), f"values_{number}"))
+    connection.execute(labels_sql(rows.grouped("release", published), f"labels_{number}"))
     values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
     held = as_given(values["value"], sides.original, qid.name)
