@@ -67,9 +67,8 @@ def judged(
 
 def _expect(job: Job, rows: Rows) -> None:
     """Has what is asked of single columns of the files counted in one reading, where each costs."""
-    labels = [
-        distinct_labels(job, rows, qid) for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))
-    ]
+    asked = [qid for qid in job.columns.quasi_identifiers if qid.hides or (job.shared_ends and in_ranges(job, qid))]
+    labels = [distinct_labels(job, rows, qid) for qid in asked]
     rows.expect("release", [*labels, *(_forms(job, rows, one) for one in job.columns.pseudonyms)])
 
 
