@@ -21,7 +21,7 @@ from tasks.engine.flows import SWITCH
 
 ROWS = 2_000
 MORE = {"skald": 30_000}
-"""Records without which a method has no use for some of its loops: histograms so small are rolled up as they are."""
+"""Records without which a method has no use for some of its loops, beside few of which most cells are alone, for which it has others."""
 LONGEST_FIRST = ("kmember", "mondrian")
 
 
@@ -46,12 +46,10 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
 def _run(folder: str, method: str) -> None:
     os.environ[SWITCH] = "1"
     flow = METHODS[method].flow.load()
-    for job in ("medical", "visits"):
-        work = f"{job}-{method}"
-        settings: tuple[str, ...] = (f"method={{name: {method}}}", "privacy.k=5", f"work={work}", f"target={work}.releases", "memory=256MB")
-        if job == "medical" and method in MORE:
-            settings += (f"source.path=many-{method}/*.parquet",)
-        flow(Path(folder, f"{job}.yaml"), settings)
+    runs = [("medical", "medical"), ("visits", "visits"), *([("medical", f"many-{method}")] if method in MORE else [])]
+    for job, source in runs:
+        places = f"work={source}-{method}", f"target={source}-{method}.releases", f"source.path={source}/*.parquet"
+        flow(Path(folder, f"{job}.yaml"), (f"method={{name: {method}}}", "privacy.k=5", "memory=256MB", *places))
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ class Coder:
             column = as_dictionary(column)
         if isinstance(column, pa.DictionaryArray):
             entries = self._plain(column.dictionary)
-            codes: Codes = entries_at(np.append(entries, self._null), positions(column).astype(np.int32, copy=False))
+            codes: Codes = entries_at(np.append(entries, self._null), positions(column).astype(np.int32))
         else:
             codes = self._plain(column)
         if codes.size and int(codes.max()) >= self.size:

@@ -74,7 +74,7 @@ def count_values(column: pa.Array) -> pa.Table:
     """
     if isinstance(column, pa.DictionaryArray):
         counts = np.zeros(len(column.dictionary) + 1, np.int64)
-        count_numbers(positions(column), counts)
+        count_numbers(positions(column).astype(np.int32), counts)
         values = pa.concat_arrays([column.dictionary, pa.nulls(1, column.dictionary.type)])
         seen = np.flatnonzero(counts)
         found = pa.table({"value": values.take(pa.array(seen)), "count": counts[seen]})

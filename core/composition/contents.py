@@ -43,7 +43,7 @@ def contents_of(columns: Sequence[pa.Array], rows: int) -> Digests:
         if isinstance(column, pa.DictionaryArray):
             # Of each entry, which are few, and not of each record.
             entries = np.append(digests_of([column.dictionary], len(column.dictionary)), NOBODY)
-            combine_entries(total, entries, positions(column).astype(np.int32, copy=False))
+            combine_entries(total, entries, positions(column).astype(np.int32))
         else:
             combine(total, digests_of([column], rows))
     return total

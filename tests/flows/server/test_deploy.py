@@ -121,7 +121,7 @@ def test_a_job_is_deployed_under_its_name_changed_moved_to_another_method_and_ne
     for arguments, sentence in (
         (["--cron", "at two"], "says no times"),
         (["--cron", "0 2 * * *", "--timezone", "Mars/Olympus"], "says no times"),
-        (["--set", "source.name=a cell value"], "write them into the job file"),
+        (["--set", "columns.quasi_identifiers.0.hierarchy={tree: {'*': [f, m, x, a cell value]}}"], "write them into the job file"),
     ):
         code, told = deploy(server, str(job), *arguments)
         assert code == 2
