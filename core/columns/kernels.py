@@ -228,30 +228,6 @@ def unpack_cells(cells: NDArray[np.int64], sizes: NDArray[np.int64], first: int,
 
 
 @kernel
-def merge_cells(
-    cells: NDArray[np.int64], counts: NDArray[np.int64], other_cells: NDArray[np.int64], other_counts: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Merges two histograms, each ascending by cell without repeats, into one; all arrays are one-dimensional."""
-    size, other_size = cells.shape[0], other_cells.shape[0]
-    merged, summed = np.empty(size + other_size, np.int64), np.empty(size + other_size, np.int64)
-    row = other = at = 0
-    while row < size or other < other_size:
-        if other == other_size or (row < size and cells[row] < other_cells[other]):
-            merged[at], summed[at] = cells[row], counts[row]
-            row += 1
-        elif row == size or other_cells[other] < cells[row]:
-            merged[at], summed[at] = other_cells[other], other_counts[other]
-            other += 1
-        else:
-            merged[at], summed[at] = cells[row], counts[row] + other_counts[other]
-            row += 1
-            other += 1
-        at += 1
-    # As above: overlaps leave room unused that a slice would hold on to.
-    return merged[:at].copy(), summed[:at].copy()
-
-
-@kernel
 def mark_cells(cells: NDArray[np.int64], marks: NDArray[np.uint8], share: int, shares: int) -> int:
     """Sets the mark that each cell hashes to, if it lies in a share of all marks, and returns how many were not set before.
 

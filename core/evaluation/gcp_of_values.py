@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.clustering.criteria import dense
-from core.columns.coding import places_among
+from core.columns.abreast import parts_abreast
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
+from core.histograms.cells import places_in
 from core.histograms.histogram import Histogram
 from core.recoding.classes import Sets
 from core.recoding.labels import held_penalties
@@ -29,9 +30,19 @@ def held_gcp(
         domains: One per QID.
         hierarchies: One per QID.
     """
-    groups = [hierarchy.groups[level][codes] for hierarchy, level, codes in zip(hierarchies, chosen.node, cells.groups, strict=True)]
-    numbers = places_among(chosen.words, chosen.packing.pack(groups), chosen.packing.product)
-    sets = Sets.of(dense(np.where(failing[numbers], SUPPRESSED, numbers).astype(np.int32)))
+    # Every class has cells, so that those that are left are numbered without gaps.
+    classes = np.where(failing, SUPPRESSED, np.cumsum(~failing) - 1).astype(np.int32)
+
+    def numbered(rows: slice) -> NDArray[np.int32]:
+        mine: NDArray[np.int32] = classes[places_in(chosen, cells.node, cells.codes[rows], hierarchies)]
+        return mine
+
+    sets = Sets.of(np.concatenate(parts_abreast(numbered, cells.cells)))
+
+    def penalties(some: slice) -> list[NDArray[np.float64]]:
+        return [held_penalties(codes, sets, domain) for codes, domain in zip(cells.groups[some], domains[some], strict=True)]
+
     suppressed, sizes = int(chosen.counts[failing].sum()), chosen.counts[~failing]
-    lost = sum(float(np.dot(held_penalties(codes, sets, domain), sizes)) for codes, domain in zip(cells.groups, domains, strict=True))
+    held = chain.from_iterable(parts_abreast(penalties, len(domains), least=1))
+    lost = sum(float(np.dot(penalty, sizes)) for penalty in held)
     return (lost / len(domains) + suppressed) / int(chosen.counts.sum())

@@ -65,9 +65,13 @@ def places_in(coarse: Histogram, fine: Node, codes: NDArray[np.unsignedinteger[A
         codes: Shape (cells, axes or more), the group of each axis.
         hierarchies: One per axis.
     """
-    maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, coarse.node, strict=False)]
-    words = coarse.packing.pack_mapped(tuple(codes[:, : len(maps)].T), maps)
-    return places_among(coarse.words, words, coarse.packing.product)
+    codes, packing = codes[:, : len(coarse.node)], coarse.packing
+    if len(packing.words) == 1:
+        words: Words = (number_cells(codes, *worth_of(fine[: len(coarse.node)], coarse.node, packing, hierarchies)),)
+    else:
+        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, coarse.node, strict=False)]
+        words = packing.pack_mapped(tuple(codes.T), maps)
+    return places_among(coarse.words, words, packing.product)
 
 
 def worth_of(fine: Node, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.coding import Codes, Packing, Words, single_word
-from core.columns.kernels import add_numbers, merge_cells, occupied
+from core.columns.kernels import add_numbers, occupied
+from core.histograms.merges import Ascending, sum_ascending
 
 DENSE_PER_CELL = 8
 COMPACT_KEYS = 4_000_000
 # The sum, and where all are occupied the cells and counts taken out of it: three times eight bytes.
 DENSE_BYTES = 24
-# A row that waits, the merged one and its copy, each of a cell and a count.
+# A row that waits, and its place in two arrays that are merged from and into, each of a cell and a count.
 MERGE_BYTES = 48
 
 MergeWay = Literal["dense", "merge", "spill"]
@@ -160,18 +161,17 @@ def add_parts(parts: Iterable[tuple[Words, NDArray[np.int64]]], product: int) ->
 
 
 def merge_parts(parts: Iterable[tuple[Words, NDArray[np.int64]]], product: int) -> tuple[Words, NDArray[np.int64]]:
-    """Sums histograms in memory, the smallest two first."""
+    """Sums histograms in memory, at least one; arrays of a single one are returned as they are."""
     waiting = list(parts)
+    if len(waiting[0][0]) == 1:
+        cells, counts = sum_ascending([Ascending(words[0], counts) for words, counts in waiting])
+        return (cells,), counts
     while len(waiting) > 1:
-        # Merging a long part into short ones again and again would copy it as often; the sums are the same in any order.
+        # The smallest two first: to merge a long part into short ones again and again would copy it as often.
         waiting.sort(key=lambda part: -len(part[1]))
         (words, counts), (other_words, other_counts) = waiting.pop(), waiting.pop()
-        if len(words) == 1:
-            cells, counts = merge_cells(words[0], counts, other_words[0], other_counts)
-            waiting.append(((cells,), counts))
-        else:
-            joined = tuple(np.concatenate(pair) for pair in zip(words, other_words, strict=True))
-            waiting.append(count_cells(joined, product, np.concatenate([counts, other_counts])))
+        joined = tuple(np.concatenate(pair) for pair in zip(words, other_words, strict=True))
+        waiting.append(count_cells(joined, product, np.concatenate([counts, other_counts])))
     return waiting[0]
 
 

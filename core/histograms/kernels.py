@@ -100,3 +100,46 @@ def sum_runs(rows: NDArray[np.int64], bits: int) -> int:
         total += row & mask
     rows[size] = total
     return size + 1
+
+
+@kernel
+def merge_ascending(
+    cells: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    other_cells: NDArray[np.int64],
+    other_counts: NDArray[np.int64],
+    merged: NDArray[np.int64],
+    summed: NDArray[np.int64],
+) -> int:
+    """Merges two histograms, each ascending by cell without repeats, and returns how many cells there are.
+
+    Args:
+        cells: Shape (n,).
+        counts: Shape (n,).
+        other_cells: Shape (m,).
+        other_counts: Shape (m,).
+        merged: Shape (n + m,), gets the cells.
+        summed: Shape (n + m,), gets the counts.
+    """
+    size, other_size = cells.shape[0], other_cells.shape[0]
+    row = other = at = 0
+    while row < size and other < other_size:
+        if cells[row] < other_cells[other]:
+            merged[at], summed[at] = cells[row], counts[row]
+            row += 1
+        elif other_cells[other] < cells[row]:
+            merged[at], summed[at] = other_cells[other], other_counts[other]
+            other += 1
+        else:
+            merged[at], summed[at] = cells[row], counts[row] + other_counts[other]
+            row += 1
+            other += 1
+        at += 1
+    # One of the two is at its end.
+    for left in range(row, size):
+        merged[at], summed[at] = cells[left], counts[left]
+        at += 1
+    for left in range(other, other_size):
+        merged[at], summed[at] = other_cells[left], other_counts[left]
+        at += 1
+    return at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.columns.abreast import parts_abreast
 from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
@@ -78,8 +80,12 @@ def _write_sum(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact], 
     way = merge_way(packing.product, sum(part.rows for part in parts), job.memory)
     if way == "spill":
         return _spill(job, whole_files(coding, parts, store, spill / "cells"), len(packing.words), path, spill)
-    pieces = (whole_cells(coding, part, store) for part in parts)
-    words, counts = (add_parts if way == "dense" else merge_parts)(pieces, packing.product)
+    if way == "dense":
+        words, counts = add_parts((whole_cells(coding, part, store) for part in parts), packing.product)
+    else:
+        # All of them are held at a time, and so they are read at a time.
+        pieces = parts_abreast(lambda some: [whole_cells(coding, part, store) for part in parts[some]], len(parts), least=1)
+        words, counts = merge_parts(chain.from_iterable(pieces), packing.product)
     return write_table(path, cell_table(words, counts), histogram_schema(len(packing.words)), "histogram", "cell_0")
 
 
