@@ -29,7 +29,7 @@ from flows.commands.reveal import reveal
 from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
-from flows.loading import load_less
+from flows.loading import all_loaded, load_less
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import ServerError
@@ -156,7 +156,6 @@ def run(
     from schemas.reading.given import scratch_job
     from tasks.engine.flows import without_prefect
     from tasks.lineage.events import are_asked_for
-    from tasks.planning.plan import published_already
 
     # Prefect's start costs more than many jobs: what can be said without counting is said before.
     direct = direct or scratch or without_prefect()
@@ -165,7 +164,11 @@ def run(
         from schemas.job.run_parameters import RunParameters
 
         RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
-    manifest = None if direct or are_asked_for() else published_already(loaded)
+    manifest = None
+    if not (direct or are_asked_for()):
+        from tasks.planning.plan import published_already
+
+        manifest = published_already(loaded)
     new = manifest is None
     if manifest is None:
         with _flow(direct, loaded.method.name) as flow, _bars():
@@ -184,7 +187,9 @@ def _flow(direct: bool, method: str) -> Iterator[Callable[..., Any]]:
         os.environ[SWITCH] = "1"
         from schemas.job.method import METHODS
 
-        yield METHODS[method].flow.load()
+        flow = METHODS[method].flow.load()
+        all_loaded()
+        yield flow
         return
     from flows.server.local_api import api, prepare
     from schemas.job.run_parameters import RunParameters
@@ -193,6 +198,7 @@ def _flow(direct: bool, method: str) -> Iterator[Callable[..., Any]]:
         from schemas.job.method import METHODS
 
         flow = METHODS[method].flow.load()
+        all_loaded()
         yield lambda job, settings: flow(RunParameters.of(job, settings))
 
 

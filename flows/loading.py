@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,10 @@ from types import ModuleType
 
 UNUSED = ("pandas", "hypothesis")
 """Packages that Arrow, DuckDB and Pandera load wherever they are installed, and that no command makes use of."""
+
+USUAL = gc.get_threshold()
+WHILE_LOADING = 100_000
+"""Objects, most of them small, that may be made before the garbage collector looks through them."""
 
 
 class _NotInstalled(MetaPathFinder):
@@ -33,3 +38,10 @@ def load_less() -> None:
     sys.meta_path.insert(0, _NotInstalled())
     # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # What libraries make as they are loaded stays, and looking through it again and again is a tenth of a small run.
+    gc.set_threshold(WHILE_LOADING, *gc.get_threshold()[1:])
+
+
+def all_loaded() -> None:
+    """Lets the garbage collector look as often as it otherwise does: what is made from now on may be of records, and go again."""
+    gc.set_threshold(*USUAL)

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import fsspec
-
 from schemas.errors.base import SkaldError
 from schemas.errors.storage import ObjectStoreError
 
@@ -22,6 +20,8 @@ def file_system(address: str) -> tuple[Any, str]:
     Raises:
         ObjectStoreError: its package is not installed.
     """
+    import fsspec  # noqa: PLC0415 - where nothing is in an object store, nothing of it is loaded
+
     with told(address):
         try:
             # Listings of an earlier run, or of before a crash, would hide what is there now.

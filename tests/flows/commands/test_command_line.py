@@ -152,7 +152,7 @@ def test_a_run_loads_nothing_that_it_makes_no_use_of(direct: CommandLine, tmp_pa
     modules = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert done.returncode == 0
     assert "numba" in modules
-    assert not modules & {"pandas.core", "hypothesis.core", "polars", "pandera", "prefect", "faker"}
+    assert not modules & {"pandas.core", "hypothesis.core", "polars", "pandera", "prefect", "faker", "fsspec"}
 
 
 @pytest.mark.slow
