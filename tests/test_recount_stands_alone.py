@@ -24,6 +24,7 @@ PLUMBING = {
     "tasks.source.locations": "finds the source's files",
     "tasks.source.object_store": "tells addresses of a store from paths of this machine",
     "tasks.source.objects.for_duckdb": "lets DuckDB read the source's objects",
+    "tasks.source.objects.pinned_objects": "is what DuckDB reads them by",
     "tasks.source.objects.pinned": "reads the source's objects as they were listed",
     "tasks.source.partitions": "reads the columns that folders name",
     "tasks.source.same_files": "takes a file that has two names once",
