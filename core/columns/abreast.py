@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import TypeVar
 
 from core.columns.thread_share import threads_here
 
 Made = TypeVar("Made")
+Item = TypeVar("Item")
 LEAST_ROWS = 1 << 16
 """Rows of a part for which a thread is worth its start."""
 
@@ -28,3 +30,21 @@ def parts_abreast(work: Callable[[slice], Made], rows: int, most: int | None = N
         return [work(slices[0])]
     with ThreadPoolExecutor(parts) as pool:
         return list(pool.map(work, slices))
+
+
+def each_abreast(work: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
+    """Does some work on each of a few items, which are worth a thread each, and returns what it makes of them, in order."""
+    return [made for some in parts_abreast(lambda part: list(map(work, items[part])), len(items), least=1) for made in some]
+
+
+def ahead(items: Iterable[Item]) -> Iterator[Item]:
+    """Yields items, the next one of which is made meanwhile, in another thread; one at a time, and one waits."""
+    if threads_here() == 1:
+        yield from items
+        return
+    coming = iter(items)
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(lambda: list(islice(coming, 1)))
+        while item := following.result():
+            following = pool.submit(lambda: list(islice(coming, 1)))
+            yield item[0]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
+from core.columns.abreast import each_abreast, parts_abreast
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.cells import places_in
@@ -39,10 +38,7 @@ def held_gcp(
 
     sets = Sets.of(np.concatenate(parts_abreast(numbered, cells.cells)))
 
-    def penalties(some: slice) -> list[NDArray[np.float64]]:
-        return [held_penalties(codes, sets, domain) for codes, domain in zip(cells.groups[some], domains[some], strict=True)]
-
     suppressed, sizes = int(chosen.counts[failing].sum()), chosen.counts[~failing]
-    held = chain.from_iterable(parts_abreast(penalties, len(domains), least=1))
+    held = each_abreast(lambda qid: held_penalties(qid[0], sets, qid[1]), list(zip(cells.groups, domains, strict=True)))
     lost = sum(float(np.dot(penalty, sizes)) for penalty in held)
     return (lost / len(domains) + suppressed) / int(chosen.counts.sum())

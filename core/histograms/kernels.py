@@ -81,25 +81,44 @@ def occupied_counts(counts: Counts) -> NDArray[np.int64]:
 
 
 @kernel
-def sum_runs(rows: NDArray[np.int64], bits: int) -> int:
-    """Adds up the counts of equal numbers, which stand side by side, and returns how many different ones there are.
+def tally_runs(
+    rows: NDArray[np.int64],
+    heads: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    bits: int,
+    tally: NDArray[np.int64],
+    large: NDArray[np.int64],
+) -> int:
+    """Adds up the counts of equal numbers in a few sorted runs, and counts the sums; returns how many of them are large.
 
     Args:
-        rows: Shape (n,), ascending: a number, and in its lowest bits a count. The sums take the place of the first of them.
-        bits: How many these are.
+        rows: Shape (n,), run after run, each ascending: a number, and in its lowest bits a count.
+        heads: Shape (runs,), where each begins; written to.
+        ends: Shape (runs,), where each ends.
+        bits: How many bits a count has.
+        tally: Shape (small sums,), gets how many sums there are of each.
+        large: Gets the sums that are no less than there are small ones; long enough for them.
     """
-    if not rows.shape[0]:
-        return 0
-    mask = (1 << bits) - 1
-    number, total, size = rows[0] >> bits, 0, 0
-    for row in rows:
-        if row >> bits != number:
-            rows[size] = total
-            size += 1
-            number, total = row >> bits, 0
-        total += row & mask
-    rows[size] = total
-    return size + 1
+    mask, found = (1 << bits) - 1, 0
+    while True:
+        least = np.int64(-1)
+        for run in range(heads.shape[0]):
+            if heads[run] < ends[run]:
+                number = rows[heads[run]] >> bits
+                if least < 0 or number < least:
+                    least = number
+        if least < 0:
+            return found
+        total = np.int64(0)
+        for run in range(heads.shape[0]):
+            while heads[run] < ends[run] and rows[heads[run]] >> bits == least:
+                total += rows[heads[run]] & mask
+                heads[run] += 1
+        if total < tally.shape[0]:
+            tally[total] += 1
+        else:
+            large[found] = total
+            found += 1
 
 
 @kernel

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from core.columns.abreast import ahead
 from core.columns.coding import Words
 from core.columns.domains import Domain, read_domains
 from core.columns.translation import Translation
@@ -66,6 +67,10 @@ def bundled_cells(coding: Coding, parts: Sequence[Artifact], store: Store) -> It
     Raises:
         StorageError: they are gone.
     """
+    return ahead(_taken_apart(coding, parts, store))
+
+
+def _taken_apart(coding: Coding, parts: Sequence[Artifact], store: Store) -> Iterator[ChunkCells]:
     plain = Bundles(coding.packing)
     last: tuple[Translation, Bundles] | None = None
     for part in parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import chain
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
+from core.columns.abreast import each_abreast
 from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
@@ -20,7 +20,7 @@ from core.lattice.roots import BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
-from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
+from tasks.counting.chunk_cells import ChunkCells, bundled_cells, whole_cells, whole_files
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, load_coding
 from tasks.store.database import connect, literal
@@ -84,8 +84,7 @@ def _write_sum(job: Job, coding: Coding, root: Node, parts: Sequence[Artifact], 
         words, counts = add_parts((whole_cells(coding, part, store) for part in parts), packing.product)
     else:
         # All of them are held at a time, and so they are read at a time.
-        pieces = parts_abreast(lambda some: [whole_cells(coding, part, store) for part in parts[some]], len(parts), least=1)
-        words, counts = merge_parts(chain.from_iterable(pieces), packing.product)
+        words, counts = merge_parts(each_abreast(lambda part: whole_cells(coding, part, store), parts), packing.product)
     return write_table(path, cell_table(words, counts), histogram_schema(len(packing.words)), "histogram", "cell_0")
 
 
@@ -152,14 +151,18 @@ def count_roots(
     found = {root: store.find("histogram", histogram_key(coding, root, parts)) for root in roots}
     sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        for bundles, codes, counts in bundled_cells(coding, parts, store):
-            for projection in (*sums.values(), *beside):
-                projection.add(bundles, codes, counts)
+        adding: list[Adds] = [*sums.values(), *beside]
+        for cells in bundled_cells(coding, parts, store):
+            each_abreast(partial(_add, cells), adding)
     for root, projection in sums.items():
         summed = projection.result()
         table = cell_table(summed.words, summed.counts)
         found[root] = store.make("histogram", histogram_key(coding, root, parts), ".parquet", _writer(table))
     return [kept for root in roots if (kept := found[root])]
+
+
+def _add(cells: ChunkCells, to: Adds) -> None:
+    to.add(*cells)
 
 
 def _projection(coding: Coding, root: Node, most_cells: int) -> Projection | SparseProjection:
