@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
-from core.columns.thread_share import threads_here
+from core.columns.thread_share import begin_with, threads_here
 
 Made = TypeVar("Made")
 Item = TypeVar("Item")
@@ -28,7 +28,7 @@ def parts_abreast(work: Callable[[slice], Made], rows: int, most: int | None = N
     slices = [slice(rows * number // parts, rows * (number + 1) // parts) for number in range(parts)]
     if parts == 1:
         return [work(slices[0])]
-    with ThreadPoolExecutor(parts) as pool:
+    with ThreadPoolExecutor(parts, initializer=begin_with, initargs=(max(threads_here() // parts, 1),)) as pool:
         return list(pool.map(work, slices))
 
 
@@ -43,7 +43,7 @@ def ahead(items: Iterable[Item]) -> Iterator[Item]:
         yield from items
         return
     coming = iter(items)
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1, initializer=begin_with, initargs=(threads_here(),)) as pool:
         following = pool.submit(lambda: list(islice(coming, 1)))
         while item := following.result():
             following = pool.submit(lambda: list(islice(coming, 1)))

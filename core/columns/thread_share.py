@@ -16,6 +16,11 @@ def threads_here() -> int:
     return _share.get()
 
 
+def begin_with(threads: int) -> None:
+    """Lets loops in this thread, which has just begun and knows nothing of who began it, take so many threads."""
+    _share.set(threads)
+
+
 @contextmanager
 def at_most(threads: int) -> Iterator[None]:
     """Lets loops below take so many threads and no more: what a job allows, shared out among the tasks that work at a time."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from core.columns.abreast import ahead, each_abreast
-from core.columns.thread_share import at_most
+from core.columns.thread_share import at_most, threads_here
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -16,6 +16,13 @@ def test_items_come_in_their_order(threads: int) -> None:
         assert list(ahead(iter(range(10)))) == list(range(10))
         assert each_abreast(lambda item: item * item, range(10)) == [item * item for item in range(10)]
         assert each_abreast(str, []) == list(ahead([])) == []
+
+
+def test_threads_share_what_there_is_among_what_they_do() -> None:
+    with at_most(6):
+        assert each_abreast(lambda _: threads_here(), range(3)) == [2, 2, 2]
+        assert each_abreast(lambda _: threads_here(), range(9)) == [1] * 9
+        assert list(ahead(threads_here() for _ in range(2))) == [6, 6]
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -8,6 +8,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -99,9 +100,9 @@ def test_a_search_takes_the_threads_of_the_job_and_no_more(
     pools: list[int] = []
 
     class Seen(ThreadPoolExecutor):
-        def __init__(self, workers: int) -> None:
+        def __init__(self, workers: int, **options: Any) -> None:
             pools.append(workers)
-            super().__init__(workers)
+            super().__init__(workers, **options)
 
     monkeypatch.setattr("core.columns.abreast.ThreadPoolExecutor", Seen)
     monkeypatch.setattr("core.histograms.grids.LEAST_ENTRIES", 1)
