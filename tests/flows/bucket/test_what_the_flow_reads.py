@@ -20,7 +20,7 @@ from tests.flows.lattice.test_roots import job, room_for
 from tests.jobs import job_of, people, people_job, write_job
 from tests.servers import objects, s3_bucket
 
-ROWS = 1200
+ROWS = 1000
 TABLE = people(ROWS).set_column(0, "person", pa.array([row // 2 for row in range(ROWS)]))
 SETTINGS = ("chunk_rows=100", "rows_per_file=200")
 PERSONS = {"columns": job_of()["columns"] | {"person": "person"}}

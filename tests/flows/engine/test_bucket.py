@@ -43,10 +43,9 @@ def asks(log: Path) -> set[tuple[str, str, str]]:
     ("kind", "workers", "method", "work"),
     [
         ("parquet", 1, {"name": "skald"}, None),
-        ("parquet", 2, {"name": "skald"}, "s3://target/work"),
         ("csv", 2, {"name": "mondrian", "fragments": {"count": 3}}, "s3://target/work"),
     ],
-    ids=["one worker", "two workers", "csv and fragments"],
+    ids=["one worker", "csv and fragments"],
 )
 def test_the_flow_lists_and_publishes_and_the_workers_read_and_write(
     prefect: CommandLine,
