@@ -52,16 +52,23 @@ def front_of(searches: Callable[[int], Search], records: int, qids: int) -> list
         qids: How many axes of the lattice are QIDs; those of sensitive columns come after them.
     """
     seen: dict[Node, tuple[float, int]] = {}
-    best: set[Node] = set()
+    least: dict[int, float] = {}
     search = None
     for share in SHARES:
-        search = searches(floor(share * records))
+        most = floor(share * records)
+        search = searches(most)
         if found := search.run():
-            best.add(found.node)
+            least[most] = float(search.values[found.node])
         seen |= {node: (float(value), search.losses[node].suppressed) for node, value in search.values.items() if value < inf}
     if search is None or not seen:
         return []
     within = {node: each for node, each in seen.items() if each[1] <= floor(SHARES[-1] * records)}
+    # Of nodes that cost the same a search tells one; another of them may be of less risk, and is as good.
+    best = {
+        node
+        for node, (value, suppressed) in within.items()
+        if any(suppressed <= most and value <= lowest * (1 + SURELY) for most, lowest in least.items())
+    }
     counted = sorted(within, key=lambda node: (node not in best, within[node], node))[:MOST_COUNTED]
     figures = [(within[node][0] / (records * qids), within[node][1] / records, search.risk(node)) for node in counted]
     kept = np.flatnonzero(_unbeaten(np.array(figures)))
