@@ -31,7 +31,6 @@ from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.coding import Coder
 from core.columns.domains import Domain, DomainCounter, read_domains
-from core.columns.records import canonical
 from core.evaluation.gcp_of_values import held_gcp
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of, roll_up
@@ -39,6 +38,7 @@ from core.histograms.histogram import Histogram, count_cells
 from core.lattice.search import Search
 from core.losses.losses import c_avg, certainty_penalty, dm
 from core.mondrian.axes import axis_of
+from core.order.records import canonical
 from core.privacy.models import KAnonymity
 from core.recoding.labels import Style
 from schemas.job.columns import QuasiIdentifier

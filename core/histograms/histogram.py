@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from core.columns.coding import Codes, Packing, Words, single_word
 from core.columns.kernels import add_numbers, occupied
 from core.histograms.merges import Ascending, sum_ascending
+from core.order.sorting import ascending, order_of
 
 DENSE_PER_CELL = 8
 COMPACT_KEYS = 4_000_000
@@ -76,11 +77,11 @@ def count_cells(words: Words, product: int, counts: NDArray[np.int64] | None = N
         return _count_dense(words[0], product, counts)
     key = single_word(words)
     if counts is None and len(words) == 1:
-        key = np.sort(key)
+        key = ascending(key, product)
         starts = _starts(key)
         return (key[starts],), np.diff(np.append(starts, len(key)))
-    # Not stable, and need not be: equal keys have equal words, and whole numbers add up alike in any order.
-    order = np.argsort(key)
+    # Equal keys have equal words, and whole numbers add up alike in any order.
+    order = order_of(key, int(key.max(initial=0)))
     starts = _starts(key[order])
     first = order[starts]
     summed = np.diff(np.append(starts, len(key))) if counts is None else np.add.reduceat(counts[order], starts) if len(key) else counts

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import Words, single_word
 from core.columns.node import Node
 from core.histograms.combinations import BYTES_PER_ROW, Combinations
+from core.histograms.histogram import count_cells
 from core.persons.visits import Visits
 from core.privacy.risk import ClassSizes, Figures, risk_of
 from schemas.job.job import Job
@@ -210,9 +211,7 @@ def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | Non
     if visits is not None:
         found, owners = np.unique(key, return_inverse=True)
         return Sizes.of(visits.count(owners, len(found)))
-    if counts is None:
-        return Sizes.of(np.unique(key, return_counts=True)[1])
-    return Sizes.of(np.bincount(np.unique(key, return_inverse=True)[1], weights=counts).astype(np.int64))
+    return Sizes.of(count_cells((key,), int(key.max(initial=0)) + 1, counts)[1])
 
 
 def read_sizes(sizes: Artifact | None, store: Store) -> Sizes:

@@ -15,14 +15,14 @@ from pyarrow import ipc
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.coding import Words, places_among, single_word
-from core.columns.records import canonical, marks
-from core.columns.release_order import first_files
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells, merge_parts
 from core.mondrian.classes import cut_and_publish
 from core.mondrian.fragments import Group
 from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Published
+from core.order.records import canonical, marks
+from core.order.release_order import first_files
 from core.persons.crowd import Crowd
 from core.persons.digests import Digests
 from core.persons.pairs import Pairs

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pyarrow import ipc
 
 from core.columns.coding import Coder
-from core.columns.records import canonical, marks
+from core.order.records import canonical, marks
 from core.persons.crowd import RECORDS, Crowd
 from core.persons.digests import Digests
 from schemas.errors.base import PrivacyError, SourceError

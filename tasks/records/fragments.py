@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.records import marks
 from core.mondrian.recoding import Published
+from core.order.records import marks
 from core.persons.digests import Digests
 from core.recoding.classes import Sets
 from schemas.errors.base import PrivacyError

@@ -20,7 +20,7 @@ from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
 from core.clustering.pools import pool_classes
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
-from core.columns.records import combinations
+from core.order.records import combinations
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.columns.release_order import first_files
+from core.order.release_order import first_files
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding

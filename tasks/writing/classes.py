@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.columns.release_order import assign_files, first_files, in_canonical_order
+from core.order.release_order import assign_files, first_files, in_canonical_order
 from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
 from schemas.errors.base import SourceError

@@ -18,7 +18,7 @@ from pyarrow import ipc
 from core.columns.arrays import positions
 from core.columns.coding import smallest_type
 from core.columns.column_types import working
-from core.columns.release_order import dense_ranks
+from core.order.release_order import dense_ranks
 
 CODED, FILES = {"coded": "1"}, b"files"
 """Marks a column of a run whose text was a dictionary, and is one again when it is read; and names how many files a run is set apart by."""

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from core.columns.release_order import in_canonical_order
+from core.order.release_order import in_canonical_order
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
 from schemas.job.job import load_job

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Packing
 from core.columns.column_types import in_utc
+from core.order.sorting import order_of
 
 _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
@@ -64,6 +65,16 @@ def canonical(
     Returns:
         Shape (n,).
     """
-    words = Packing(tuple(sizes)).pack(codes)
+    packing = Packing(tuple(sizes))
+    words = packing.pack(codes)
     # lexsort sorts by its last key first.
-    return np.lexsort((*([] if digests is None else [digests]), marked, *reversed(words)))
+    keys = (*([] if digests is None else [digests]), marked, *reversed(words))
+    if len(words) > 1:
+        return np.lexsort(keys)
+    order = order_of(words[0], packing.product)
+    same = words[0][order[1:]] == words[0][order[:-1]]
+    # All that equal QIDs leave open is decided by the rest.
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
+    alike = order[tied]
+    order[tied] = alike[np.lexsort(tuple(key[alike] for key in keys))]
+    return order

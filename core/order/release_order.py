@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from core.columns.arrays import positions
 from core.columns.column_types import in_utc
-from core.columns.text_order import text_order
+from core.order.sorting import ascending, order_of
+from core.order.text_order import text_order
 
 
 def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> NDArray[np.intp]:
@@ -41,7 +42,7 @@ def canonical_order(classes: NDArray[np.int32], columns: Sequence[pa.Array]) -> 
             tied, key, span = _told_apart(order, tied, key)
             if not len(tied):
                 return order
-    order[tied] = order[tied[np.argsort(key)]]
+    order[tied] = order[tied[order_of(key, span)]]
     return order
 
 
@@ -75,7 +76,7 @@ def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
     for (places, size), column in zip(ranks, columns, strict=True):
         keys *= size
         keys += np.append(places, size - 1).astype(keys.dtype)[positions(column)]
-    keys.sort()
+    keys = ascending(keys, span, kept=False)
     found: list[pa.Array] = []
     for (places, size), column in zip(reversed(ranks), reversed(columns), strict=True):
         coarser = keys // size
@@ -102,7 +103,7 @@ def _told_apart(order: NDArray[np.intp], tied: NDArray[np.intp], key: NDArray[np
     """Sorts the records at some places of the order by their keys; returns the places of those that are alike still, and their groups."""
     if not len(tied):
         return tied, key, 1
-    by = np.argsort(key)
+    by = order_of(key, int(key.max()))
     order[tied], key = order[tied[by]], key[by]
     same = key[1:] == key[:-1]
     alike = np.append(same, False) | np.append(False, same)

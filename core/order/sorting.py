@@ -1,0 +1,69 @@
+"""Whole numbers put in order digit by digit: a radix sort, which takes a fraction of the time of one that compares.
+
+Records, cells and classes are numbered before anything else is done with them, so that nearly everything that is sorted is a whole number
+that is not negative and has a known upper bound. It is dealt out by eleven bits at a time, the lowest first; a stable sort, as many passes
+over the numbers as the bound has digits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.order.kernels import DIGIT, deal_out, settle
+
+FEW = 1 << 11
+"""Numbers below which it takes longer to count digits than to compare."""
+WIDTH = 64
+UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
+"""Bits of a digest that tell so many of them apart, but for a few; and those that do it for more."""
+
+
+def ascending(numbers: NDArray[Any], most: int, *, kept: bool = True) -> NDArray[Any]:
+    """Returns whole numbers in ascending order.
+
+    Args:
+        numbers: Shape (n,), uint32, uint64 or int64, none negative.
+        most: None is greater; below 2^63 for int64.
+        kept: Whether the numbers given must stay as they are.
+
+    Returns:
+        Shape (n,), of the same type.
+    """
+    if len(numbers) < FEW:
+        return np.sort(numbers)
+    return _by_bits(numbers.copy() if kept else numbers, 0, most.bit_length())
+
+
+def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Returns digests, shape (n,), in ascending order: their upper bits are at random, and settle nearly all of it."""
+    if len(digests) < FEW:
+        return np.sort(digests)
+    found = _by_bits(digests.copy(), WIDTH - (UPPER if len(digests) <= MANY else MORE), WIDTH)
+    # Whatever they are, it is an order; where their upper bits were none to go by, it is found by comparing.
+    return found if settle(found, len(found)) else np.sort(found)
+
+
+def order_of(numbers: NDArray[np.int64], most: int) -> NDArray[np.intp]:
+    """Returns the permutation that sorts whole numbers, shape (n,); equal ones stay in the order in which they are.
+
+    Args:
+        numbers: Shape (n,), none negative.
+        most: None is greater.
+    """
+    bits = max(len(numbers) - 1, 0).bit_length()
+    if len(numbers) < FEW or most.bit_length() + bits > WIDTH - 1:
+        return np.argsort(numbers, kind="stable")
+    # A number and its place are one number: both are moved at once, and only the upper bits are looked at.
+    both = (numbers << bits) | np.arange(len(numbers))
+    order: NDArray[np.intp] = _by_bits(both, bits, bits + most.bit_length()) & ((1 << bits) - 1)
+    return order
+
+
+def _by_bits(numbers: NDArray[Any], low: int, high: int) -> NDArray[Any]:
+    plain = numbers.view(np.uint64) if numbers.dtype == np.int64 else numbers
+    other = np.empty_like(plain)
+    found = other if deal_out(plain, other, low, -(-(high - low) // DIGIT)) else plain
+    return found.view(numbers.dtype)

@@ -1,0 +1,58 @@
+"""Numbers put in order by their digits are in the order in which comparing puts them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from core.order import sorting
+from core.order.sorting import FEW, ascending, ascending_digests, order_of
+
+SIZES = st.integers(0, 3 * FEW)
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def drawn(seed: int, size: int, most: int, dtype: type = np.int64) -> NDArray[np.int64]:
+    """Numbers of which some are equal, and of which the greatest and the least that there may be are some."""
+    random = np.random.default_rng(seed)
+    some = random.integers(0, most, max(size // 3, 1), dtype, endpoint=True)
+    return random.choice(np.append(some, np.array([0, most], dtype)), size)
+
+
+@given(SEEDS, SIZES, st.integers(0, 2**63 - 1) | st.integers(0, 5000), st.booleans())
+def test_numbers_are_ascending(seed: int, size: int, most: int, kept: bool) -> None:
+    numbers = drawn(seed, size, most)
+    before = numbers.copy()
+    found = ascending(numbers, most, kept=kept)
+    assert found.dtype == numbers.dtype
+    assert (found == np.sort(before)).all()
+    assert not kept or (numbers == before).all()
+
+
+@pytest.mark.parametrize(("dtype", "most"), [(np.uint32, 2**32 - 1), (np.uint64, 2**64 - 1), (np.int64, 2**63 - 1)])
+def test_types_are_sorted_up_to_their_last_bit(dtype: type, most: int) -> None:
+    numbers = drawn(1, 2 * FEW, most, dtype)
+    assert (ascending(numbers, most) == np.sort(numbers)).all()
+
+
+@given(SEEDS, SIZES, st.integers(0, 2**63 - 1) | st.integers(0, 5000))
+def test_the_order_of_numbers_is_stable(seed: int, size: int, most: int) -> None:
+    numbers = drawn(seed, size, most)
+    assert (order_of(numbers, most) == np.argsort(numbers, kind="stable")).all()
+
+
+@given(SEEDS, SIZES, st.integers(0, 63))
+def test_digests_are_ascending_whichever_bits_tell_them_apart(seed: int, size: int, low: int) -> None:
+    digests = drawn(seed, size, 2**64 - 1, np.uint64) >> np.uint64(low)
+    before = digests.copy()
+    assert (ascending_digests(digests) == np.sort(before)).all()
+    assert (digests == before).all()
+
+
+def test_many_digests_are_told_apart_by_more_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sorting, "MANY", FEW)
+    digests = drawn(3, 2 * FEW, 2**64 - 1, np.uint64)
+    assert (ascending_digests(digests) == np.sort(digests)).all()
