@@ -13,6 +13,7 @@ from math import isclose
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount
 from core.recount.risk import risk_in, unmasked
+from core.recount.spreads import one_value_counts
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.release.endpoints import RANGED, endpoints_of
@@ -83,7 +84,9 @@ class Recount:
         return self.persons.masked, self.persons.masked if masked == self.masked else 0
 
 
-def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, records: str = "count(*)") -> str:
+def recount_sql(
+    source: str, qids: Sequence[str], k: int, *, by_qid: bool = False, records: str = "count(*)", sensitive: Sequence[str] = ()
+) -> str:
     """Returns the statement that counts the equivalence classes of the files.
 
     It is right because GROUP BY takes nulls as equal, so a class is exactly the records that share one published combination.
@@ -92,24 +95,27 @@ def recount_sql(source: str, qids: Sequence[str], k: int, *, by_qid: bool = Fals
         source: What is read, such as ``read_parquet([…])``.
         qids: Quoted names of the published QID columns.
         k: What a class must reach.
-        by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order.
+        by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order; else it is empty.
         records: The expression that counts the records of a class.
+        sensitive: Quoted names of the columns of which it also counts the classes in which nobody has another value than the others, and
+            the records in these, in a list of two numbers for each; a null is no value.
     """
     columns = ", ".join(qids)
     # As text, because a number is never a star; a null is none either, and = would make the whole row unknown.
     stars = [f"{qid}::VARCHAR IS NOT DISTINCT FROM '*'" for qid in qids]
     starred = " AND ".join(stars)
     each = "".join(f", {star} AS star_{number}" for number, star in enumerate(stars)) if by_qid else ""
-    sums = ", ".join(f"coalesce(sum(records) FILTER (star_{number}), 0)::BIGINT" for number in range(len(qids)))
-    listed_sums = f", [{sums}]" if by_qid else ""
+    sums = ", ".join(f"coalesce(sum(records) FILTER (star_{number}), 0)::BIGINT" for number in range(len(qids) if by_qid else 0))
+    alike = "".join(f", min({name}) IS NOT DISTINCT FROM max({name}) AS one_{number}" for number, name in enumerate(sensitive))
+    alone = ", ".join(one_value_counts(number) for number in range(len(sensitive)))
     return f"""
         WITH classes AS (
-            SELECT {records} AS records, bool_and({starred}) AS masked{each}
+            SELECT {records} AS records, {starred} AS masked{each}{alike}
             FROM {source} GROUP BY {columns}
         )
         SELECT coalesce(sum(records), 0)::BIGINT, count(*), coalesce(min(records), 0), count(*) FILTER (records < {k:d}),
             coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT, coalesce(sum(records) FILTER (masked), 0)::BIGINT,
-            coalesce(histogram(records), MAP {{}}){listed_sums}
+            coalesce(histogram(records), MAP {{}}), [{sums}], [{alone}]
         FROM classes
     """
 

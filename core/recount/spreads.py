@@ -61,13 +61,16 @@ def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str], reco
     """
     keyed, classes = _keyed(qids)
     alike = ", ".join(f"min({column}) IS NOT DISTINCT FROM max({column}) AS one_{number}" for number, column in enumerate(columns))
-    counts = ", ".join(
-        f"count(*) FILTER (one_{number}), coalesce(sum(records) FILTER (one_{number}), 0)::BIGINT" for number in range(len(columns))
-    )
+    counts = ", ".join(one_value_counts(number) for number in range(len(columns)))
     return f"""
         WITH classes AS (SELECT {keyed}, {records} AS records, {alike} FROM {source} GROUP BY {classes})
         SELECT {counts} FROM classes
     """
+
+
+def one_value_counts(number: int) -> str:
+    """Returns the two expressions over classes that count those of which ``one_<number>`` holds, and their ``records``."""
+    return f"count(*) FILTER (one_{number}), coalesce(sum(records) FILTER (one_{number}), 0)::BIGINT"
 
 
 def _diversity_sql(source: str, qids: Sequence[str], column: str, spec: DiversitySpec, fails: str, worst: str) -> str:

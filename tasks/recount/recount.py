@@ -23,7 +23,7 @@ from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people
 from tasks.recount.population import count_in_population
 from tasks.recount.rows import RowsHere
-from tasks.recount.spreads import count_one_value, count_spreads, whole_of
+from tasks.recount.spreads import count_spreads, whole_of
 from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.release.told_of_files import told_of_files
@@ -117,10 +117,9 @@ def count_in_classes(
         HierarchyError: the hierarchy of a distance cannot be read, or lacks values.
     """
     qids, records = [quote(name) for name in published_qids(job)], alike or Alike(source)
-    counts = count_classes(connection, records, published_qids(job), job.privacy.k, by_qid=True)
+    counts = count_classes(connection, records, published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
     if people and job.columns.person:
         counts = by_person(counts, count_people(connection, job, source, qids, people))
-    counts = replace(counts, one_value=count_one_value(job, connection, records, qids))
     # Whoever is not counted has values that are not: then only which there are is known.
     spreads, strange = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
     return Classes(counts, spreads, strange)
@@ -144,7 +143,15 @@ def read_once(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], layo
     return "parsed"
 
 
-def count_classes(connection: duckdb.DuckDBPyConnection, source: Alike, columns: Sequence[str], k: int, *, by_qid: bool = False) -> Recount:
+def count_classes(
+    connection: duckdb.DuckDBPyConnection,
+    source: Alike,
+    columns: Sequence[str],
+    k: int,
+    sensitive: Sequence[str] = (),
+    *,
+    by_qid: bool = False,
+) -> Recount:
     """Counts the classes of data files.
 
     Args:
@@ -152,11 +159,15 @@ def count_classes(connection: duckdb.DuckDBPyConnection, source: Alike, columns:
         source: What DuckDB reads them as.
         columns: Names of the published QID columns.
         k: What a class must reach.
+        sensitive: Names of the columns of which classes with one value are counted too.
         by_qid: Whether the records with ``*`` are counted for each column too.
     """
-    statement = recount_sql(source.relation, [quote(name) for name in columns], k, by_qid=by_qid, records=source.counted)
-    [(*numbers, sizes, withheld)] = [row if by_qid else (*row, ()) for row in connection.execute(statement).fetchall()]
-    return replace(Recount(*numbers), sizes=sizes, withheld=dict(zip(columns, withheld, strict=False)))
+    qids, values = ([*map(quote, names)] for names in (columns, sensitive))
+    statement = recount_sql(source.relation, qids, k, by_qid=by_qid, records=source.counted, sensitive=values)
+    [row] = connection.execute(statement).fetchall()
+    *numbers, withheld, alone = row
+    one_value = dict(zip(sensitive, zip(alone[::2], alone[1::2], strict=True), strict=True))
+    return replace(Recount(*numbers), withheld=dict(zip(columns, withheld, strict=False)), one_value=one_value)
 
 
 def verify_release(job: Job, release: Path, people: PeopleFiles | None = None) -> tuple[Recount, Manifest | None]:

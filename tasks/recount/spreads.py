@@ -9,9 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from core.recount.groups import Alike
 from core.recount.shares import Classes, Spread
-from core.recount.spreads import one_value_sql
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
 from tasks.recount.closeness import make_whole, whole_groups
@@ -92,22 +90,6 @@ def spread_faults(job: Job, classes: Classes, *, by_people: bool) -> tuple[list[
             faults.append(f"{one.failing:,} of {one.classes:,} classes {kind.broken(column, spec)}")
     unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in counted]
     return faults, measured, list(dict.fromkeys(unread))
-
-
-def count_one_value(job: Job, connection: duckdb.DuckDBPyConnection, source: Alike, qids: Sequence[str]) -> dict[str, tuple[int, int]]:
-    """Counts the classes in which all who have a value have the same, and their records, by sensitive column, whatever was promised.
-
-    Args:
-        job: Names the sensitive columns.
-        connection: The database.
-        source: What DuckDB reads the data files as.
-        qids: Quoted names of the published QID columns.
-    """
-    columns = job.columns.sensitive
-    if not columns:
-        return {}
-    [row] = connection.execute(one_value_sql(source.relation, qids, [quote(column) for column in columns], source.counted)).fetchall()
-    return {column: (int(row[2 * place]), int(row[2 * place + 1])) for place, column in enumerate(columns)}
 
 
 def _counts(connection: duckdb.DuckDBPyConnection, statement: str) -> Spread:

@@ -39,7 +39,8 @@ def counted(files: list[list[tuple[Any, ...]]], k: int) -> Recount:
         quoted = ['"' + name.replace('"', '""') + '"' for name in NAMES]
         row = connection.execute(recount_sql(f"read_parquet({[str(path) for path in paths]})", quoted, k)).fetchone()
     assert row is not None
-    return Recount(*row)
+    *numbers, _, _ = row
+    return Recount(*numbers)
 
 
 @given(st.lists(ROWS, min_size=1, max_size=3), st.integers(1, 8))
