@@ -75,3 +75,27 @@ def settle(numbers: NDArray[np.uint64], most: int) -> bool:
         if most < 0:
             return False
     return True
+
+
+@kernel
+def settle_order(order: NDArray[np.intp], numbers: NDArray[Any], most: int) -> bool:
+    """Does the same to a permutation that nearly sorts numbers: each place comes before those of greater numbers.
+
+    Args:
+        order: Shape (n,), written to.
+        numbers: Shape (n,).
+        most: Steps of a place past another one.
+
+    Returns:
+        Whether the numbers are in order.
+    """
+    for row in range(1, order.shape[0]):
+        place, mine = row, order[row]
+        while place > 0 and numbers[order[place - 1]] > numbers[mine]:
+            order[place] = order[place - 1]
+            place -= 1
+            most -= 1
+        order[place] = mine
+        if most < 0:
+            return False
+    return True

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.order.kernels import DIGIT, deal_out, settle
+from core.order.kernels import DIGIT, deal_out, settle, settle_order
 
 FEW = 1 << 11
 """Numbers below which it takes longer to count digits than to compare."""
@@ -46,20 +46,28 @@ def ascending_digests(digests: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return found if settle(found, len(found)) else np.sort(found)
 
 
-def order_of(numbers: NDArray[np.int64], most: int) -> NDArray[np.intp]:
+def order_of(numbers: NDArray[Any], most: int) -> NDArray[np.intp]:
     """Returns the permutation that sorts whole numbers, shape (n,); equal ones stay in the order in which they are.
 
     Args:
-        numbers: Shape (n,), none negative.
+        numbers: Shape (n,), int64 or uint64, none negative.
         most: None is greater.
     """
-    bits = max(len(numbers) - 1, 0).bit_length()
-    if len(numbers) < FEW or most.bit_length() + bits > WIDTH - 1:
+    if len(numbers) < FEW:
         return np.argsort(numbers, kind="stable")
-    # A number and its place are one number: both are moved at once, and only the upper bits are looked at.
-    both = (numbers << bits) | np.arange(len(numbers))
-    order: NDArray[np.intp] = _by_bits(both, bits, bits + most.bit_length()) & ((1 << bits) - 1)
+    bits, width = (len(numbers) - 1).bit_length(), most.bit_length()
+    # A number and its place are one number: both are moved at once, and only the upper bits are looked at, as many as there is room for.
+    lost = max(width + bits - (WIDTH - 1), 0)
+    both = ((numbers >> numbers.dtype.type(lost)).astype(np.int64) << bits) | np.arange(len(numbers))
+    order: NDArray[np.intp] = _by_bits(both, bits, bits + width - lost) & ((1 << bits) - 1)
+    if lost and not settle_order(order, numbers, len(numbers)):
+        return np.argsort(numbers, kind="stable")
     return order
+
+
+def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Returns the permutation that sorts digests, shape (n,); equal ones stay in the order in which they are."""
+    return order_of(digests, (1 << WIDTH) - 1)
 
 
 def _by_bits(numbers: NDArray[Any], low: int, high: int) -> NDArray[Any]:

@@ -7,6 +7,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.order.sorting import order_of
+
 FEW = 1024
 """Texts that are sorted as they are."""
 WORD = 8
@@ -17,7 +19,8 @@ def text_order(texts: pa.StringArray) -> NDArray[np.intp]:
     if len(texts) < FEW:
         return _arrow_order([texts])
     words = _words(texts, _shared_bytes(texts))
-    order = np.argsort(words)
+    first = words.min()
+    order = order_of(words - first, int(words.max() - first))
     words = words[order]
     same = words[1:] == words[:-1]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))

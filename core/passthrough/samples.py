@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.arrays import is_null, positions
-from core.order.sorting import ascending_digests
+from core.order.sorting import ascending_digests, order_of_digests
 from core.persons.digests import NOBODY, Digests, digests_of
 
 MOST_LOOKED_AT = 2000
@@ -101,7 +101,7 @@ class ValueCounter:
 def counted_together(digests: Sequence[Digests], counts: Sequence[NDArray[np.int64]]) -> tuple[Digests, NDArray[np.int64]]:
     """Adds up the counts of equal digests, arrays of shape (n,) each; returns the distinct ones in ascending order."""
     whole, summed = np.concatenate(digests), np.concatenate(counts)
-    order = np.argsort(whole)
+    order = order_of_digests(whole)
     whole, summed = whole[order], summed[order]
     starts = _starts(whole)
     return whole[starts], np.add.reduceat(summed, starts) if len(starts) else summed
@@ -126,7 +126,7 @@ def summed_up(digests: Sequence[Digests], counts: Sequence[NDArray[np.integer[An
 
 def told_apart(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
     """Returns the distinct digests in ascending order, and where one of each stands, both of shape (distinct,)."""
-    order = np.argsort(digests)
+    order = order_of_digests(digests)
     ascending = digests[order]
     starts = _starts(ascending)
     return ascending[starts], order[starts]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.histograms.histogram import count_cells
+from core.order.sorting import order_of_digests
 from core.persons.digests import NOBODY, Digests
 from core.persons.kernels import number_persons
 
@@ -49,7 +50,7 @@ class Pairs:
             persons, cells = persons[somebody], cells[somebody]
             counts = None if counts is None else counts[somebody]
         numbers, known = number_persons(persons, places_for(len(persons)))
-        order = np.argsort(known)
+        order = order_of_digests(known)
         ranks = np.empty(len(known), np.int64)
         ranks[order] = np.arange(len(known))
         span = int(cells.max(initial=0)) + 1

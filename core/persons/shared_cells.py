@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.kernels import find_cells, place_cells
+from core.order.sorting import ascending
 from core.persons.digests import Digests
 from core.persons.kernels import kernel
 
@@ -24,12 +25,12 @@ def places_shared(keys: NDArray[np.int64]) -> tuple[Places, int]:
     """Returns where each key stands among those that occur more than once, ``ALONE`` if it does not, and how many these are.
 
     Args:
-        keys: Shape (n,).
+        keys: Shape (n,), none negative.
 
     Returns:
         The places, shape (n,), and how many different ones there are.
     """
-    ordered = np.sort(keys)
+    ordered = ascending(keys, int(keys.max(initial=0)))
     again = ordered[1:] == ordered[:-1]
     # Those that equal the next one, but not the one before.
     shared = ordered[:-1][again & ~np.append(False, again[:-1])[: len(again)]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.order import sorting
-from core.order.sorting import FEW, ascending, ascending_digests, order_of
+from core.order.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
 
 SIZES = st.integers(0, 3 * FEW)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -44,11 +44,18 @@ def test_the_order_of_numbers_is_stable(seed: int, size: int, most: int) -> None
     assert (order_of(numbers, most) == np.argsort(numbers, kind="stable")).all()
 
 
+@given(SEEDS, SIZES, st.integers(0, 2**64 - 1) | st.integers(2**40, 2**56))
+def test_the_order_is_stable_where_a_number_and_its_place_are_more_than_one_number(seed: int, size: int, most: int) -> None:
+    numbers = drawn(seed, size, most, np.uint64)
+    assert (order_of(numbers, most) == np.argsort(numbers, kind="stable")).all()
+
+
 @given(SEEDS, SIZES, st.integers(0, 63))
 def test_digests_are_ascending_whichever_bits_tell_them_apart(seed: int, size: int, low: int) -> None:
     digests = drawn(seed, size, 2**64 - 1, np.uint64) >> np.uint64(low)
     before = digests.copy()
     assert (ascending_digests(digests) == np.sort(before)).all()
+    assert (order_of_digests(digests) == np.argsort(before, kind="stable")).all()
     assert (digests == before).all()
 
 
