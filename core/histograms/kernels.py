@@ -122,43 +122,39 @@ def tally_runs(
 
 
 @kernel
-def merge_ascending(
-    cells: NDArray[np.int64],
-    counts: NDArray[np.int64],
-    other_cells: NDArray[np.int64],
-    other_counts: NDArray[np.int64],
-    merged: NDArray[np.int64],
-    summed: NDArray[np.int64],
-) -> int:
-    """Merges two histograms, each ascending by cell without repeats, and returns how many cells there are.
+def pack_counts(cells: NDArray[np.int64], counts: NDArray[np.int64], low: int, bits: int, rows: NDArray[np.int64]) -> None:
+    """Makes one number of each cell and its count, the cell above so many bits of the count.
 
     Args:
-        cells: Shape (n,).
+        cells: Shape (n,), none below ``low``.
         counts: Shape (n,).
-        other_cells: Shape (m,).
-        other_counts: Shape (m,).
-        merged: Shape (n + m,), gets the cells.
-        summed: Shape (n + m,), gets the counts.
+        low: What is taken from each cell.
+        bits: How many a count has at most.
+        rows: At least n of them, written to.
     """
-    size, other_size = cells.shape[0], other_cells.shape[0]
-    row = other = at = 0
-    while row < size and other < other_size:
-        if cells[row] < other_cells[other]:
-            merged[at], summed[at] = cells[row], counts[row]
-            row += 1
-        elif other_cells[other] < cells[row]:
-            merged[at], summed[at] = other_cells[other], other_counts[other]
-            other += 1
+    for row in range(cells.shape[0]):
+        rows[row] = ((cells[row] - low) << bits) | counts[row]
+
+
+@kernel
+def sum_packed(rows: NDArray[np.int64], low: int, bits: int, cells: NDArray[np.int64], counts: NDArray[np.int64]) -> int:
+    """Adds up the counts of equal cells, which stand side by side, and returns how many different ones there are.
+
+    Args:
+        rows: Shape (n,), n ≥ 1, as ``pack_counts`` makes them.
+        low: As there.
+        bits: As there.
+        cells: Shape (n,), gets the different cells.
+        counts: Shape (n,), gets their sums.
+    """
+    mask, at = (1 << bits) - 1, 0
+    cell, total = rows[0] >> bits, rows[0] & mask
+    for row in range(1, rows.shape[0]):
+        if rows[row] >> bits == cell:
+            total += rows[row] & mask
         else:
-            merged[at], summed[at] = cells[row], counts[row] + other_counts[other]
-            row += 1
-            other += 1
-        at += 1
-    # One of the two is at its end.
-    for left in range(row, size):
-        merged[at], summed[at] = cells[left], counts[left]
-        at += 1
-    for left in range(other, other_size):
-        merged[at], summed[at] = other_cells[left], other_counts[left]
-        at += 1
-    return at
+            cells[at], counts[at] = cell + low, total
+            at += 1
+            cell, total = rows[row] >> bits, rows[row] & mask
+    cells[at], counts[at] = cell + low, total
+    return at + 1

@@ -1,20 +1,24 @@
-"""Histograms of chunks summed in memory: pair by pair, from one array to another and back, in ranges of cells on several cores."""
+"""Histograms of chunks summed in memory: range by range of their cells, so few at a time that a processor has them at hand."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, pairwise, zip_longest
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.abreast import LEAST_ROWS, parts_abreast
-from core.columns.thread_share import threads_here
-from core.histograms.kernels import merge_ascending
+from core.histograms.kernels import pack_counts, sum_packed
+from core.order.sorting import ascending, order_of
 
+RANGE = 1 << 18
+"""Rows that are summed together, about."""
+LOOKED_AT = 1 << 6
+"""One cell of so many says where ranges end."""
 UNUSED = 8
 """Which part of an array may be held for nothing by a sum that is shorter."""
+BITS = 64
 
 
 class Ascending(NamedTuple):
@@ -35,71 +39,76 @@ class Ascending(NamedTuple):
         return views
 
 
-NOTHING = Ascending(np.empty(0, np.int64), np.empty(0, np.int64))
-
-
-class _Range(NamedTuple):
-    """A range of cells of two histograms, and where their sum goes."""
-
-    one: Ascending
-    other: Ascending
-    start: int
-
-
 def sum_ascending(parts: Sequence[Ascending]) -> Ascending:
     """Sums histograms, at least one.
 
-    Each round halves their number, and reads and writes every row once. Two arrays serve all rounds: to be given new ones takes longer than
-    to merge.
+    Each range of cells is brought together from all of them and sorted by its digits, on several cores; every row is moved a few times,
+    however many histograms there are.
     """
+    if len(parts) == 1:
+        return parts[0]
     rows = sum(len(part.cells) for part in parts)
-    last: Ascending | None = None
-    spare: Ascending | None = None
-    while len(parts) > 1:
-        into, spare = spare or Ascending(np.empty(rows, np.int64), np.empty(rows, np.int64)), last
-        parts, last = _paired(parts, into), into
-    [found] = parts
+    bits = max((int(part.counts.max(initial=0)) for part in parts), default=0).bit_length()
+    into = Ascending(np.empty(rows, np.int64), np.empty(rows, np.int64))
+    places = _places(parts, -(-rows // RANGE))
+    starts = places.sum(axis=1)
+
+    def summed(some: slice) -> list[int]:
+        ends = []
+        for number in range(some.start, some.stop):
+            mine = [part.part(*rows) for part, *rows in zip(parts, places[number], places[number + 1], strict=True)]
+            ends.append(starts[number] + _sum_range(mine, into.part(*starts[number : number + 2]), bits))
+        return ends
+
+    ranges = len(starts) - 1
+    ends = [end for some in parts_abreast(summed, ranges, least=1 if rows >= 2 * LEAST_ROWS else ranges) for end in some]
+    found = _closed(into, list(zip(starts[:-1].tolist(), ends, strict=True)))
     # A slice would keep room for all.
     return Ascending(found.cells.copy(), found.counts.copy()) if len(found.cells) < rows - rows // UNUSED else found
 
 
-def _paired(parts: Sequence[Ascending], into: Ascending) -> list[Ascending]:
-    """Sums neighbours two by two, one pair after the other into the same arrays."""
-    pairs = list(zip_longest(parts[::2], parts[1::2], fillvalue=NOTHING))
-    # Pairs are shared out among threads; where there are fewer, ranges of each pair are.
-    shares = -(-threads_here() // len(pairs)) if len(into.cells) >= 2 * LEAST_ROWS else 1
-    ranges, start = list[list[_Range]](), 0
-    for one, other in pairs:
-        ranges.append(_cut(one, other, start, shares))
-        start += len(one.cells) + len(other.cells)
-    flat = list(chain.from_iterable(ranges))
-
-    def merged(some: slice) -> list[int]:
-        return [_merge(each, into) for each in flat[some]]
-
-    ends = chain.from_iterable(parts_abreast(merged, len(flat), least=1 if len(into.cells) >= 2 * LEAST_ROWS else len(flat)))
-    return [_closed(into, [(each.start, each.start + next(ends)) for each in mine]) for mine in ranges]
+def _places(parts: Sequence[Ascending], ranges: int) -> NDArray[np.int64]:
+    """Returns where each range begins in each histogram, and where the last one ends, shape (ranges + 1, histograms)."""
+    some = np.sort(np.concatenate([part.cells[::LOOKED_AT] for part in parts]))
+    cuts = np.unique(some[[len(some) * number // ranges for number in range(1, ranges)]]) if len(some) else some
+    # Equal cells are in one range, whichever histogram they are of.
+    bounds = [np.concatenate([[0], np.searchsorted(part.cells, cuts), [len(part.cells)]]) for part in parts]
+    return np.stack(bounds, axis=1).astype(np.int64)
 
 
-def _cut(one: Ascending, other: Ascending, start: int, shares: int) -> list[_Range]:
-    """Cuts two histograms at the same cells into so many ranges, as long as there are so many rows."""
-    cuts = [len(one.cells) * number // shares for number in range(1, shares)] if len(one.cells) >= shares else []
-    mine, theirs = [0, *cuts, len(one.cells)], [0, *np.searchsorted(other.cells, one.cells[cuts]).tolist(), len(other.cells)]
-    bounds = zip(pairwise(mine), pairwise(theirs), strict=True)
-    return [_Range(one.part(*rows), other.part(*others), start + rows[0] + others[0]) for rows, others in bounds]
+def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
+    """Sums some neighbouring cells of histograms whose counts have so many bits at most; returns how many different ones there are."""
+    some = [part for part in parts if len(part.cells)]
+    if not some:
+        return 0
+    low = min(int(part.cells[0]) for part in some)
+    span = max(int(part.cells[-1]) for part in some) - low
+    if span.bit_length() + bits > BITS - 1:
+        return _sum_wide(some, into)
+    rows, start = np.empty(len(into.cells), np.int64), 0
+    for part in some:
+        pack_counts(*part.only_read(), low, bits, rows[start:])
+        start += len(part.cells)
+    # Equal cells may stand in any order of their counts, which need not be looked at.
+    return int(sum_packed(ascending(rows, (span << bits) | ((1 << bits) - 1), lowest=bits, kept=False), low, bits, *into))
 
 
-def _merge(each: _Range, into: Ascending) -> int:
-    one, other, start = each.one.only_read(), each.other.only_read(), each.start
-    room = into.part(start, start + len(one.cells) + len(other.cells))
-    return int(merge_ascending(*one, *other, *room))
+def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
+    """Sums neighbouring cells that are so far apart that a cell and its count are more than one number."""
+    cells, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = order_of(cells, int(cells.max()))
+    cells = cells[order]
+    firsts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
+    into.cells[: len(firsts)], into.counts[: len(firsts)] = cells[firsts], np.add.reduceat(counts[order], firsts)
+    return len(firsts)
 
 
 def _closed(into: Ascending, bounds: Sequence[tuple[int, int]]) -> Ascending:
-    """Moves what was merged in ranges together, which leave room where both histograms have a cell, and returns it."""
-    begin, end = bounds[0]
+    """Moves the sums of ranges together, which leave room where several histograms have a cell, and returns them."""
+    end = bounds[0][1]
     for first, last in bounds[1:]:
-        for array in into:
-            array[end : end + last - first] = array[first:last]
+        if first > end:
+            for array in into:
+                array[end : end + last - first] = array[first:last]
         end += last - first
-    return into.part(begin, end)
+    return into.part(0, end)
