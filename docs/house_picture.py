@@ -51,6 +51,7 @@ FLOORS: Mapping[str, tuple[str, Places]] = {
         "The algorithms: pure functions on arrays. No Prefect, no paths, no clock, no randomness without a seed",
         {
             "columns": (0, 1),
+            "order": (1, 0),
             "hierarchies": (1, 2),
             "recount": (7, 0),
             "histograms": (2, 1),
