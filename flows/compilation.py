@@ -15,6 +15,9 @@ from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import numpy as np
+
+from core.order.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
 from data.tables import JOBS, maker
 from schemas.job.method import METHODS
 from tasks.engine.flows import SWITCH
@@ -22,6 +25,8 @@ from tasks.engine.flows import SWITCH
 ROWS = 2_000
 MORE = {"skald": 30_000}
 """Records without which a method has no use for some of its loops, beside few of which most cells are alone, for which it has others."""
+CHUNK = 20_000
+"""Records of a chunk, so that there are several of many records, and what is done with several is compiled too."""
 LONGEST_FIRST = ("kmember", "mondrian")
 
 
@@ -39,8 +44,19 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
         for name in MORE.keys() & methods:
             maker("medical")(Path(folder, f"many-{name}"), MORE[name])
         shutil.copytree(JOBS / "hierarchies", Path(folder, "hierarchies"))
+        sorting = pool.submit(_sort)
         for _ in pool.map(_run, [folder] * len(ordered), ordered):
             pass
+        sorting.result()
+
+
+def _sort() -> None:
+    """Sorts numbers of all types: so few records as those of small jobs are sorted by comparing them."""
+    for dtype in (np.uint32, np.uint64):
+        ascending(np.zeros(FEW, dtype), 1)
+    order_of(np.zeros(FEW, np.int64), np.iinfo(np.int64).max)
+    order_of_digests(np.zeros(FEW, np.uint64))
+    ascending_digests(np.zeros(FEW, np.uint64))
 
 
 def _run(folder: str, method: str) -> None:
@@ -49,7 +65,7 @@ def _run(folder: str, method: str) -> None:
     runs = [("medical", "medical"), ("visits", "visits"), *([("medical", f"many-{method}")] if method in MORE else [])]
     for job, source in runs:
         places = f"work={source}-{method}", f"target={source}-{method}.releases", f"source.path={source}/*.parquet"
-        flow(Path(folder, f"{job}.yaml"), (f"method={{name: {method}}}", "privacy.k=5", "memory=256MB", *places))
+        flow(Path(folder, f"{job}.yaml"), (f"method={{name: {method}}}", "privacy.k=5", "memory=256MB", f"chunk_rows={CHUNK}", *places))
 
 
 if __name__ == "__main__":
