@@ -8,6 +8,7 @@
     python -m benchmarks.decisions repeats                     what it costs to see that identifiers repeat, and how right it is
     python -m benchmarks.decisions pictures                    what the charts of a report cost
     python -m benchmarks.decisions keys                        what it costs a run to see its own code
+    python -m benchmarks.decisions sorting                     whole numbers in order: libraries that compare, and digit by digit
 
 Seconds are CPU seconds on one thread. Data are made in ``benchmarks/.data`` and kept for the next time.
 """
@@ -28,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from benchmarks.decisions.sorting import sorting
 from benchmarks.mondrian import DATA, Table, asked, made
 from core.charts.bars import bars
 from core.charts.chart import Chart
@@ -285,7 +287,7 @@ def main() -> None:
         "optimum": optimum,
         "persons": persons,
     }
-    subjects |= {"pictures": pictures, "keys": keys, "repeats": repeats}
+    subjects |= {"pictures": pictures, "keys": keys, "repeats": repeats, "sorting": sorting}
     parser.add_argument("what", choices=subjects)
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--data", type=Path, default=DATA)
