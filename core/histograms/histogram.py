@@ -19,7 +19,7 @@ DENSE_PER_CELL = 8
 COMPACT_KEYS = 4_000_000
 # The sum, and where all are occupied the cells and counts taken out of it: three times eight bytes.
 DENSE_BYTES = 24
-# A row that waits, and its place in two arrays that are merged from and into, each of a cell and a count.
+# A row that waits, its place in the sum, and in the copy of a sum that is much shorter: a cell and a count each.
 MERGE_BYTES = 48
 
 MergeWay = Literal["dense", "merge", "spill"]
