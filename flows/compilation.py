@@ -27,6 +27,8 @@ MORE = {"skald": 30_000}
 """Records without which a method has no use for some of its loops, beside few of which most cells are alone, for which it has others."""
 CHUNK = 20_000
 """Records of a chunk, so that there are several of many records, and what is done with several is compiled too."""
+PROMISES = ("privacy.k=5", "privacy.l={health_condition: {distinct: 2}}", "privacy.t={health_condition: {t: 0.5}}")
+"""What is promised, each by itself: l and t have loops of their own."""
 LONGEST_FIRST = ("kmember", "mondrian")
 
 
@@ -62,12 +64,14 @@ def _sort() -> None:
 def _run(folder: str, method: str) -> None:
     os.environ[SWITCH] = "1"
     flow = METHODS[method].flow.load()
-    runs = [("medical", "medical"), ("visits", "visits"), *([("medical", f"many-{method}")] if method in MORE else [])]
-    for job, source in runs:
+    runs = [(job, job, promise) for job in ("medical", "visits") for promise in PROMISES]
+    runs += [("medical", f"many-{method}", PROMISES[0])] if method in MORE else []
+    for job, source, promise in runs:
         places = f"work={source}-{method}", f"target={source}-{method}.releases", f"source.path={source}/*.parquet"
-        flow(Path(folder, f"{job}.yaml"), (f"method={{name: {method}}}", "privacy.k=5", "memory=256MB", f"chunk_rows={CHUNK}", *places))
+        settings = "privacy.k=5", promise, "memory=256MB", f"chunk_rows={CHUNK}"
+        flow(Path(folder, f"{job}.yaml"), (f"method={{name: {method}}}", *settings, *places))
 
 
 if __name__ == "__main__":
-    sys.stdout.write("Compiling the loops of all methods, once: about a minute on two cores.\n")
+    sys.stdout.write("Compiling the loops of all methods, once: a minute or two on two cores.\n")
     compile_loops()
