@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from core.histograms.histogram import count_cells
 from core.histograms.merges import Ascending, sum_ascending
-from core.order.sorting import FEW, ascending, ascending_digests, order_of
+from core.order.sorting import ascending, ascending_digests, order_of
 
 Ways = dict[str, Callable[[NDArray[np.int64], int], Any]]
 SORTS: Ways = {
@@ -33,7 +33,9 @@ ORDERS: Ways = {
     "polars": lambda numbers, _: pl.Series(numbers).arg_sort(),
     "digits": lambda numbers, bits: order_of(numbers, (1 << bits) - 1),
 }
-SIZES, BITS = (10_000, 250_000, 1_000_000, 4_000_000), (20, 32, 40, 62)
+SIZES, BITS = (50_000, 250_000, 1_000_000, 4_000_000), (20, 32, 40, 62)
+TRIED = 100_000
+"""Numbers that are sorted at least, in as many tries as that takes."""
 CHUNKS, OF_CHUNK, CELLS = 40, 250_000, 3_500_000_000
 
 
@@ -63,7 +65,7 @@ def _cells(cells: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int6
 def _nanoseconds(work: Callable[[], Any], numbers: int) -> float:
     """Returns the least of several tries, which is what a machine that does something else beside disturbs least."""
     tries = []
-    for _ in range(max(3, FEW * 50 // numbers)):
+    for _ in range(max(3, TRIED // numbers)):
         start = time.process_time()
         work()
         tries.append(time.process_time() - start)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from core.order.kernels import DIGIT, deal_out, settle, settle_order
 
-FEW = 1 << 11
-"""Numbers below which it takes longer to count digits than to compare."""
+FEW = 1 << 15
+"""Numbers that are sorted by comparing before a loop is loaded that would do it by digits."""
 WIDTH = 64
 UPPER, MANY, MORE = 3 * DIGIT, 1 << 22, 4 * DIGIT
 """Bits of a digest that tell so many of them apart, but for a few; and those that do it for more."""

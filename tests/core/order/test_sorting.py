@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +11,19 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from core.order import sorting
-from core.order.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
+from core.order.sorting import ascending, ascending_digests, order_of, order_of_digests
 
+FEW = 512
+"""Fewer than a run leaves to NumPy, so that both ways are tried on little."""
 SIZES = st.integers(0, 3 * FEW)
 SEEDS = st.integers(0, 2**32 - 1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "FEW", FEW)
+        yield
 
 
 def drawn(seed: int, size: int, most: int, dtype: type = np.int64) -> NDArray[np.int64]:
