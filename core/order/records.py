@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import Packing
 from core.columns.column_types import in_utc
-from core.order.sorting import order_of
+from core.order.sorting import order_of, tied
 
 _BITS = {16: pa.uint16(), 32: pa.uint32(), 64: pa.uint64()}
 
@@ -74,7 +74,7 @@ def canonical(
     order = order_of(words[0], packing.product)
     same = words[0][order[1:]] == words[0][order[:-1]]
     # All that equal QIDs leave open is decided by the rest.
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same)) if len(order) else order
-    alike = order[tied]
-    order[tied] = alike[np.lexsort(tuple(key[alike] for key in keys))]
+    places = tied(same) if len(order) else order
+    alike = order[places]
+    order[places] = alike[np.lexsort(tuple(key[alike] for key in keys))]
     return order

@@ -71,6 +71,15 @@ def order_of_digests(digests: NDArray[np.uint64]) -> NDArray[np.intp]:
     return order_of(digests, (1 << WIDTH) - 1)
 
 
+def tied(same: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Returns where what is in order equals a neighbour.
+
+    Args:
+        same: Shape (n - 1,), or of none (0,): whether each but the first equals the one before it.
+    """
+    return np.flatnonzero(np.append(same, False) | np.append(False, same))
+
+
 def _by_bits(numbers: NDArray[Any], low: int, high: int) -> NDArray[Any]:
     plain = numbers.view(np.uint64) if numbers.dtype == np.int64 else numbers
     other = np.empty_like(plain)

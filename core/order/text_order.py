@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from core.order.sorting import order_of
+from core.order.sorting import order_of, tied
 
 FEW = 1024
 """Texts that are sorted as they are."""
@@ -23,12 +23,12 @@ def text_order(texts: pa.StringArray) -> NDArray[np.intp]:
     order = order_of(words - first, int(words.max() - first))
     words = words[order]
     same = words[1:] == words[:-1]
-    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    if len(tied):
+    alike = tied(same)
+    if len(alike):
         # Alike in these bytes, which come after what all have in common; texts of hardly any column are.
-        groups = np.cumsum(~np.append(False, same))[tied]
-        rows = order[tied]
-        order[tied] = rows[_arrow_order([pa.array(groups), texts.take(pa.array(rows))])]
+        groups = np.cumsum(~np.append(False, same))[alike]
+        rows = order[alike]
+        order[alike] = rows[_arrow_order([pa.array(groups), texts.take(pa.array(rows))])]
     return order
 
 

@@ -13,7 +13,6 @@ from math import isclose
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount
 from core.recount.risk import risk_in, unmasked
-from core.recount.spreads import one_value_counts
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.release.endpoints import RANGED, endpoints_of
@@ -98,7 +97,8 @@ def recount_sql(
         by_qid: Whether the records with ``*`` are counted for each QID too, in a list in their order; else it is empty.
         records: The expression that counts the records of a class.
         sensitive: Quoted names of the columns of which it also counts the classes in which nobody has another value than the others, and
-            the records in these, in a list of two numbers for each; a null is no value.
+            the records in these, in a list of two numbers for each. A null is no value: a class with one value and nulls is one of them,
+            and a class of nulls alone.
     """
     columns = ", ".join(qids)
     # As text, because a number is never a star; a null is none either, and = would make the whole row unknown.
@@ -107,7 +107,9 @@ def recount_sql(
     each = "".join(f", {star} AS star_{number}" for number, star in enumerate(stars)) if by_qid else ""
     sums = ", ".join(f"coalesce(sum(records) FILTER (star_{number}), 0)::BIGINT" for number in range(len(qids) if by_qid else 0))
     alike = "".join(f", min({name}) IS NOT DISTINCT FROM max({name}) AS one_{number}" for number, name in enumerate(sensitive))
-    alone = ", ".join(one_value_counts(number) for number in range(len(sensitive)))
+    alone = ", ".join(
+        f"count(*) FILTER (one_{number}), coalesce(sum(records) FILTER (one_{number}), 0)::BIGINT" for number in range(len(sensitive))
+    )
     return f"""
         WITH classes AS (
             SELECT {records} AS records, {starred} AS masked{each}{alike}

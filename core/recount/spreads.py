@@ -48,31 +48,6 @@ def recursive_sql(source: str, qids: Sequence[str], column: str, spec: Recursive
     return _diversity_sql(source, qids, column, spec, fails, f"max(falling[1] / {tail})")
 
 
-def one_value_sql(source: str, qids: Sequence[str], columns: Sequence[str], records: str = "count(*)") -> str:
-    """Returns the statement that counts the classes in which nobody has another value than the others, and their records, by column.
-
-    A null is no value: of a class with one value and nulls it is told too, and of a class of nulls alone.
-
-    Args:
-        source: What is read.
-        qids: Quoted names of the published QID columns.
-        columns: Quoted names of the sensitive columns, at least one.
-        records: The expression that counts the records of a class.
-    """
-    keyed, classes = _keyed(qids)
-    alike = ", ".join(f"min({column}) IS NOT DISTINCT FROM max({column}) AS one_{number}" for number, column in enumerate(columns))
-    counts = ", ".join(one_value_counts(number) for number in range(len(columns)))
-    return f"""
-        WITH classes AS (SELECT {keyed}, {records} AS records, {alike} FROM {source} GROUP BY {classes})
-        SELECT {counts} FROM classes
-    """
-
-
-def one_value_counts(number: int) -> str:
-    """Returns the two expressions over classes that count those of which ``one_<number>`` holds, and their ``records``."""
-    return f"count(*) FILTER (one_{number}), coalesce(sum(records) FILTER (one_{number}), 0)::BIGINT"
-
-
 def _diversity_sql(source: str, qids: Sequence[str], column: str, spec: DiversitySpec, fails: str, worst: str) -> str:
     """Returns the statement on a condition on ``records`` of a class and the counts of its values in ``falling`` order.
 

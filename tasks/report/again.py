@@ -67,7 +67,8 @@ def count_again(what: str, files: Sequence[Path], manifest: Manifest, terms: Ter
     layout = layout_of(files, manifest.columns)
     # Without a job there is no work folder; what is spilt here is of published files.
     with TemporaryDirectory(prefix="skald-report-") as spill, database(terms.memory, Path(spill)) as connection, told_of_files(what):
-        return count_classes(connection, Alike(relation_of(connection, files, layout)), columns, manifest.privacy["k"])
+        relation = Alike(relation_of(connection, files, layout))
+        return count_classes(connection, relation, columns, manifest.privacy["k"], terms.sensitive)
 
 
 def again_faults(manifest: Manifest, found: Recount) -> list[str]:

@@ -14,7 +14,6 @@ import duckdb
 from pydantic import ValidationError
 
 from core.recount.classes import Recount
-from core.recount.spreads import one_value_sql
 from schemas.errors.base import VerificationError, listed
 from schemas.privacy.kinds import PrivacyKind, models_asked
 from schemas.privacy.sensitive import DiversitySpec
@@ -32,7 +31,7 @@ UNREADABLE = "the manifest does not say in words that are known what was promise
 
 
 def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: Terms, recount: Recount) -> tuple[Recount, list[str]]:
-    """Counts what a manifest promises of l-diversity, and the classes of one sensitive value, as far as the files tell.
+    """Counts what a manifest promises of l-diversity as far as the files tell, and holds the classes of one sensitive value against it.
 
     Args:
         what: How the release is called in a message.
@@ -49,7 +48,7 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
         StorageError: the disk is full, or more memory is needed than there is.
     """
     qids = [quote(column) for qid in terms.quasi_identifiers for column in qid.columns]
-    measured, faults, alone = dict[str, float](), list[str](), dict[str, tuple[int, int]]()
+    measured, faults = dict[str, float](), list[str]()
     with TemporaryDirectory(prefix="skald-verify-") as spill, database(terms.memory, Path(spill)) as connection:
         source = relation_of(connection, files, layout_of(files, manifest.columns))
         try:
@@ -58,18 +57,15 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
                 [(failing, classes, worst)] = connection.execute(statement).fetchall()
                 measured[column] = float(worst or 0)
                 faults += [f"{failing:,} of {classes:,} classes {kind.broken(column, asked)}"] if failing else []
-            if sensitive := [quote(column) for column in terms.sensitive]:
-                [row] = connection.execute(one_value_sql(source, qids, sensitive)).fetchall()
-                alone = {column: (int(row[2 * place]), int(row[2 * place + 1])) for place, column in enumerate(terms.sensitive)}
         # Too little memory says nothing against the release.
         except duckdb.OutOfMemoryException:
             raise
         except duckdb.Error as error:
             # Of the error its kind alone: DuckDB's text may quote a cell.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != alone:
+    if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != recount.one_value:
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
-    return replace(recount, measured={"l": measured} if measured else {}, one_value=alone), faults
+    return replace(recount, measured={"l": measured} if measured else {}), faults
 
 
 def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:
