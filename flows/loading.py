@@ -43,5 +43,9 @@ def load_less() -> None:
 
 
 def all_loaded() -> None:
-    """Lets the garbage collector look as often as it otherwise does: what is made from now on may be of records, and go again."""
+    """Lets the garbage collector look as often as it otherwise does: what is made from now on may be of records, and go again.
+
+    What was loaded stays, and is not looked through again.
+    """
+    gc.freeze()
     gc.set_threshold(*USUAL)

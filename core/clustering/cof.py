@@ -6,7 +6,7 @@ that comes first in the order of the records is the nearer one.
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,12 @@ from core.clustering.gower import UNIT, Metric, Points, Rows, distance, kernel
 from core.recoding.members import members
 
 Chaining = Literal["paper", "tang"]
+Distances = NDArray[np.signedinteger[Any]]
 SLACK = 1e-9
 HELD = 256
 """Records of a partition up to which all of its distances are held: half a megabyte, as much as stays in a core's cache."""
+LANES = 64
+"""Records of which a loop does as many as it can at a time; those left over, which it would do one by one, are filled up to so many."""
 
 
 def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining: Chaining = "paper") -> NDArray[np.float64]:
@@ -38,7 +41,7 @@ def outlier_factors(points: Points, classes: NDArray[np.int32], k: int, chaining
     order, ends = members(classes)
     factors = np.ones(points.size)
     if len(order):
-        found, room = np.ones(len(order)), _room(points.rows.shape[1], int(np.diff(ends).max()), k)
+        found, room = np.ones(len(order)), _room(points, int(np.diff(ends).max()), k)
         _factors(points.rows[order], ends, k, chaining == "tang", points.metric, room, found)
         factors[order] = found
     return factors
@@ -71,7 +74,8 @@ class Room(NamedTuple):
     """Scratch arrays, made once, each as long as the largest partition.
 
     Attributes:
-        columns: Shape (columns, largest): the points of a partition, column by column.
+        columns: Shape (columns, largest): the points of a partition, column by column; int32 where all that is reckoned with distances
+            fits it, else int64, as all that has distances.
         held: Shape (HELD, HELD) or less: all distances of a partition that is small enough.
         alone: Shape (largest,): those of one record, where it is not.
         keys: Shape (largest,): distances and places; ``near`` the nearest records.
@@ -79,27 +83,28 @@ class Room(NamedTuple):
         reached: Shape (k,) or less: distances to a trail.
     """
 
-    columns: NDArray[np.int64]
-    held: NDArray[np.int64]
-    alone: NDArray[np.int64]
-    keys: NDArray[np.int64]
+    columns: Distances
+    held: Distances
+    alone: Distances
+    keys: Distances
     near: NDArray[np.int64]
     chains: NDArray[np.int64]
-    farthest: NDArray[np.int64]
+    farthest: Distances
     last: NDArray[np.int64]
     reached: NDArray[np.int64]
 
 
-def _room(columns: int, largest: int, k: int) -> Room:
+def _room(points: Points, largest: int, k: int) -> Room:
     """Makes the scratch arrays; memory grows with the largest partition alone."""
-
-    def numbers(*shape: int) -> NDArray[np.int64]:
-        return np.empty(shape, np.int64)
-
-    held = min(largest, HELD)
+    # Numbers of half the width are worked on twice as many at a time.
+    short = not points.metric.squared and int(points.metric.weights.sum()) * HELD < 1 << 31
+    distances, places = (np.int32 if short else np.int64), np.int64
+    held, padded = min(largest, HELD), -(-largest // LANES) * LANES
     return Room(
-        columns=numbers(columns, largest), held=numbers(held, held), alone=numbers(largest), keys=numbers(largest), near=numbers(largest),
-        chains=numbers(largest), farthest=numbers(largest), last=numbers(largest), reached=numbers(min(k, largest)),
+        columns=np.zeros((points.rows.shape[1], padded), distances), held=np.empty((held, min(padded, HELD)), distances),
+        alone=np.empty(padded, distances), keys=np.empty(padded, distances), near=np.empty(largest, places),
+        chains=np.empty(largest, places), farthest=np.empty(largest, distances), last=np.empty(largest, places),
+        reached=np.empty(min(k, largest), places),
     )  # fmt: skip
 
 
@@ -125,16 +130,22 @@ def _factors(rows: Rows, ends: NDArray[np.int64], k: int, tang: bool, metric: Me
 
 
 @kernel
+def _filled_up(size: int) -> int:
+    return size if 2 * size < LANES else -(-size // LANES) * LANES
+
+
+@kernel
 def _link(rows: Rows, start: int, size: int, count: int, tang: bool, metric: Metric, room: Room) -> None:
     """Finds the neighbours of each record of a partition, and the length of the chain that they make."""
     columns, held, alone, near, chains = room.columns, room.held, room.alone, room.near, room.chains
     farthest, last = room.farthest, room.last
+    padded = _filled_up(size)
     for row in range(size):
         for qid in range(rows.shape[1]):
             columns[qid, row] = rows[start + row, qid]
     if size <= HELD:
         for row in range(size):
-            _measured(columns, size, row, metric, held[row])
+            _measured(columns, padded, row, metric, held[row])
     for row in range(size):
         gaps = held[row] if size <= HELD else alone
         if size > HELD:
@@ -166,7 +177,7 @@ def _compare(start: int, size: int, count: int, metric: Metric, room: Room, fact
 
 
 @kernel
-def _measured(columns: NDArray[np.int64], size: int, row: int, metric: Metric, gaps: NDArray[np.int64]) -> None:
+def _measured(columns: Distances, size: int, row: int, metric: Metric, gaps: Distances) -> None:
     """Writes the distances of a record to all of its partition, as ``distance`` tells them.
 
     Column by column and without a branch, so that the compiler makes one instruction of several records.
@@ -178,29 +189,28 @@ def _measured(columns: NDArray[np.int64], size: int, row: int, metric: Metric, g
         metric: What the columns are.
         gaps: Shape (size or more,), written to.
     """
-    missing, squared, weights = np.int64(metric.missing), metric.squared, metric.weights
+    # All of one type: numba would reckon in 64 bits otherwise.
+    as_distance = gaps.dtype.type
+    missing, one, nothing, squared = as_distance(metric.missing), as_distance(UNIT), as_distance(0), metric.squared
     for other in range(size):
-        gaps[other] = 0
+        gaps[other] = nothing
     for qid in range(columns.shape[0]):
         values, mine = columns[qid], columns[qid, row]
         if qid >= metric.numerical:
-            weight = weights[qid]
+            weight = as_distance(metric.weights[qid])
             for other in range(size):
-                told = missing != 0 or (mine >= 0 and values[other] >= 0)
-                gaps[other] += weight if mine != values[other] and told else 0
-        elif squared:
-            for other in range(size):
-                gap = abs(mine - values[other])
-                gap = missing if gap > UNIT else gap
-                gaps[other] += gap * gap
+                told = missing != nothing or (mine >= nothing and values[other] >= nothing)
+                gaps[other] = as_distance(gaps[other] + (weight if mine != values[other] and told else nothing))
         else:
             for other in range(size):
-                gap = abs(mine - values[other])
-                gaps[other] += missing if gap > UNIT else gap
+                gap = as_distance(mine - values[other])
+                gap = as_distance(-gap) if gap < nothing else gap
+                gap = missing if gap > one else gap
+                gaps[other] = as_distance(gaps[other] + (as_distance(gap * gap) if squared else gap))
 
 
 @kernel
-def _within(gaps: NDArray[np.int64], row: int, size: int, farthest: int, last: int, chains: NDArray[np.int64]) -> int:
+def _within(gaps: Distances, row: int, size: int, farthest: int, last: int, chains: NDArray[np.int64]) -> int:
     """Returns the sum of the chains of a record's neighbours: of those no farther than the farthest, at equal distance up to ``last``."""
     total = 0
     for other in range(size):
@@ -219,7 +229,7 @@ def _all_equal(rows: Rows, start: int, size: int) -> bool:
 
 
 @kernel
-def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, keys: NDArray[np.int64], near: NDArray[np.int64]) -> None:
+def _nearest(gaps: Distances, row: int, size: int, count: int, keys: Distances, near: NDArray[np.int64]) -> None:
     """Puts the ``count`` nearest of the records but ``row`` into ``near``, nearest first; of equal distances the first record is nearer."""
     if size > HELD:
         order = np.argsort(gaps[:size], kind="mergesort")
@@ -229,17 +239,19 @@ def _nearest(gaps: NDArray[np.int64], row: int, size: int, count: int, keys: NDA
                 near[found] = place
                 found += 1
         return
-    # Distance and place in one number, below 2^62 with all columns that a distance can have; the record itself comes last.
+    # Distance and place in one number, which fits it; the record itself comes last, and what fills up behind it.
     for other in range(size):
         keys[other] = gaps[other] * HELD + other
-    keys[row] = np.iinfo(np.int64).max
+    padded = _filled_up(size)
+    for other in range(size, padded):
+        keys[other] = np.iinfo(keys.dtype).max
+    keys[row] = np.iinfo(keys.dtype).max
     for other in range(size):
         # Ranks are counted, all by all: without a branch that costs less than to sort so few.
-        key, rank = keys[other], np.int64(0)
-        for place in range(size):
-            rank += keys[place] < key
-        if rank < count:
-            near[rank] = other
+        key, rank = keys[other], keys.dtype.type(0)
+        for place in range(padded):
+            rank = keys.dtype.type(rank + (keys[place] < key))
+        near[rank] = other
 
 
 @kernel
@@ -253,7 +265,7 @@ def _chain(rows: Rows, start: int, row: int, near: NDArray[np.int64], metric: Me
 
 
 @kernel
-def _held_chain(held: NDArray[np.int64], row: int, near: NDArray[np.int64], count: int) -> int:
+def _held_chain(held: Distances, row: int, near: NDArray[np.int64], count: int) -> int:
     """Returns the same of a partition whose distances are held, shape (size or more, size or more)."""
     total, before = 0, row
     for place in range(count):

@@ -11,6 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from decimal import Decimal
+from functools import cache
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -150,6 +151,7 @@ def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
     places = [(_shifted(number, used) - start) // cut for number in exact]
     bins = [whole // cut for width in widths if (whole := _whole(width, used)) and whole % cut == 0 and cut < whole <= 10 * MOST * cut]
 
+    @cache
     def key(text: str) -> Key:
         # A float is the nearest one, whatever its text.
         return float(values.type.to_pandas_dtype()(text)) if floating else Decimal(text).normalize()
@@ -186,6 +188,7 @@ def _moments(values: pa.Array) -> Axis:
     clock = [] if dated else sorted({1, min(1_000, ticks), ticks, 60 * ticks, 3_600 * ticks})
     unit = "D" if dated else "us" if values.type.unit == "ns" else values.type.unit
 
+    @cache
     def key(text: str) -> Key:
         if dated:
             return int(np.datetime64(text, "D").astype(np.int64))

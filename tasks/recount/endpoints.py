@@ -11,7 +11,7 @@ import pyarrow.types as pt
 from core.recount.groups import Groups
 from core.recount.labels.label_spans import pair_labels
 from core.recount.labels.value_scales import value_scale
-from core.recount.labels.value_texts import written
+from core.recount.labels.value_texts import texts_with_nulls
 from core.recount.shared_ends import strange_ends
 from core.recount.truth import distinct_groups, value_groups
 from schemas.errors.base import counted
@@ -61,11 +61,8 @@ def distinct_labels(job: Job, rows: Rows, qid: QuasiIdentifier) -> Groups:
 def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> Sequence[str | None]:
     """Returns the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds."""
     columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
-    texts = []
-    for number in range(len(published_columns(job, qid))):
-        column = as_given(columns[f"label_{number}"], original, qid.name)
-        known = iter(written(column.drop_null()))
-        texts.append([next(known)[-1] if there else None for there in column.is_valid().to_pylist()])
+    published = [as_given(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
+    texts = [texts_with_nulls(column, -1) for column in published]
     return texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from core.recount.groups import Groups
 from core.recount.labels.label_readers import Axis, label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
-from core.recount.labels.value_texts import written
+from core.recount.labels.value_texts import texts_with_nulls
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
@@ -113,10 +113,7 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
 
 def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
     """Returns labels as text, whether they are text, values of another type or pairs of bounds."""
-    texts = []
-    for column in columns:
-        known = iter(written(column.drop_null()))
-        texts.append([next(known)[0] if there else None for there in column.is_valid().to_pylist()])
+    texts = [texts_with_nulls(column) for column in columns]
     if len(texts) == 1:
         return texts[0]
     spec, levels = qid.hierarchy, job.method.name == "skald"

@@ -90,7 +90,7 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
     ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
     """
     null = len(axis.positions)
-    spans = np.zeros((len(labels), 2), np.int64)
+    spans = [NOTHING] * len(labels)
     sets: dict[int, Places] = {}
     nulls = []
     for number, label in enumerate(labels):
@@ -99,7 +99,11 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
         elif label == MASK:
             spans[number] = 0, null + 1
         else:
-            found, members = _read(label, axis), _members(label, axis)
+            found = _read(label, axis)
+            if not label.startswith("{"):
+                spans[number] = found
+                continue
+            members = _members(label, axis)
             beside, inner = _beside_null(label, axis, null)
             if beside and members is None and inner is None and found == NOTHING:
                 nulls.append(number)
@@ -109,7 +113,8 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
             if members is not None and found == NOTHING:
                 sets[number] = members
             spans[number] = _hull([found, NOTHING if members is None else (int(members[0]), int(members[-1]) + 1)])
-    return Spans(spans[:, 0], spans[:, 1], sets, np.array(nulls, np.int64), null)
+    low, high = np.array(spans, np.int64).reshape(len(labels), 2).T
+    return Spans(low, high, sets, np.array(nulls, np.int64), null)
 
 
 def _read(label: str, axis: Axis) -> Span:
@@ -179,7 +184,9 @@ def is_closed(spec: WidthsHierarchy, kind: pa.DataType, columns: Sequence[pa.Arr
 
 def _hull(spans: Sequence[Span]) -> Span:
     some = [span for span in spans if span[1] > span[0]]
-    return (min(low for low, _ in some), max(high for _, high in some)) if some else NOTHING
+    if len(some) < 2:
+        return some[0] if some else NOTHING
+    return min(low for low, _ in some), max(high for _, high in some)
 
 
 def _members(label: str, axis: Axis) -> Places | None:

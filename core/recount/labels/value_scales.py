@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from math import ceil, floor
 from typing import Any, Literal, TypeAlias
@@ -19,9 +19,13 @@ from core.recount.labels.value_texts import local_moments, written
 Ends: TypeAlias = tuple[Any, Any, Any]
 Span: TypeAlias = tuple[int, int]
 """Positions from the first one to before the second one."""
+Edge: TypeAlias = Literal["from", "to", "before"]
+"""Where a range begins with its end, ends with it, or ends before it."""
 
 _OFFSET = re.compile(r"[+-][0-9]{2}:[0-9]{2}$")
 _DAY = np.timedelta64(1, "D")
+_NO_VALUE = ("[", "{", "<", ">")
+"""With which no number, date or time begins, and most labels do."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +43,13 @@ class Scale:
     keys: NDArray[Any]
     ends: Callable[[str], Ends]
     days: NDArray[np.datetime64] | None = None
+    # Labels are many, and their ends few.
+    _edges: dict[tuple[str, Edge, bool], int | None] = field(default_factory=dict, init=False, repr=False)
 
     def exact(self, text: str) -> Span | None:
         """Returns where a value stands, or None for what is none."""
+        if text.startswith(_NO_VALUE):
+            return None
         if text == "nan" and len(self.keys) < len(self.positions):
             return len(self.keys), len(self.positions)
         return self.between(text, text)
@@ -55,16 +63,25 @@ class Scale:
             closed: Whether it belongs to the range too.
             wide: For times with a zone, whose clocks are put back once a year: whether a day more on both sides is taken in.
         """
+        first = 0 if low is None else self._edge(low, "from", wide=wide)
+        after = len(self.keys) if high is None else self._edge(high, "to" if closed else "before", wide=wide)
+        return None if first is None or after is None else (first, max(first, after))
+
+    def _edge(self, text: str, edge: Edge, *, wide: bool) -> int | None:
+        if (text, edge, wide) not in self._edges:
+            self._edges[text, edge, wide] = self._sought(text, edge, wide=wide)
+        return self._edges[text, edge, wide]
+
+    def _sought(self, text: str, edge: Edge, *, wide: bool) -> int | None:
         try:
-            first = 0 if low is None else int(self.keys.searchsorted(self._moved(self.ends(low)[0], -1, wide=wide), "left"))
-            if high is None:
-                return first, len(self.keys)
-            _, most, before = self.ends(high)
-            side: Literal["left", "right"] = "right" if closed else "left"
-            last = self.keys.searchsorted(self._moved(most if closed else before, 1, wide=wide), side)
+            least, most, before = self.ends(text)
+            if edge == "from":
+                return int(self.keys.searchsorted(self._moved(least, -1, wide=wide), "left"))
+            if edge == "to":
+                return int(self.keys.searchsorted(self._moved(most, 1, wide=wide), "right"))
+            return int(self.keys.searchsorted(self._moved(before, 1, wide=wide), "left"))
         except (ValueError, InvalidOperation, OverflowError):
             return None
-        return first, max(first, int(last))
 
     def _moved(self, key: Any, sign: int, *, wide: bool) -> Any:
         return key + sign * _DAY if wide and self.days is not None else key
@@ -83,7 +100,9 @@ def value_scale(values: pa.Array) -> Scale | None:
     kind, natural = values.type, np.arange(len(values))
     if pt.is_integer(kind):
         keys = np.asarray(values)
-        return Scale(natural, keys, lambda text: _whole(text, np.iinfo(keys.dtype)))
+        limits = np.iinfo(keys.dtype)
+        least, most = int(limits.min), int(limits.max)
+        return Scale(natural, keys, lambda text: _whole(text, keys.dtype.type, least, most))
     if pt.is_floating(kind):
         floats = np.asarray(values)
         return Scale(natural, floats[~np.isnan(floats)], lambda text: _rounded(text, floats.dtype))
@@ -102,13 +121,12 @@ def value_scale(values: pa.Array) -> Scale | None:
     return Scale(positions, moments, lambda text: _moment(text, moments.dtype), moments.astype("datetime64[D]"))
 
 
-def _whole(text: str, limits: np.iinfo[Any]) -> Ends:
-    """Returns the whole numbers beside an end, none beyond what the column can hold."""
-    number = Decimal(text)
+def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
+    """Returns the whole numbers beside an end, none beyond the least and the most that the column can hold."""
+    number = int(text) if text.isdecimal() else Decimal(text)
     # An end of a bin may lie beyond what the column's type holds, where NumPy would raise or wrap.
-    ends = (min(max(one, int(limits.min)), int(limits.max)) for one in (ceil(number), floor(number), ceil(number)))
-    least, most, before = (limits.dtype.type(end) for end in ends)
-    return least, most, before
+    above, below = (kind(min(max(end, least), most)) for end in (ceil(number), floor(number)))
+    return above, below, above
 
 
 def _rounded(text: str, dtype: np.dtype[Any]) -> Ends:

@@ -37,6 +37,20 @@ def written(values: pa.Array) -> list[tuple[str, ...]]:
     return [(str(value),) for value in listed]
 
 
+def texts_with_nulls(values: pa.Array, form: int = 0) -> list[str | None]:
+    """Returns one text of each value, of those that `written` has, and None for a null.
+
+    Args:
+        values: Shape (m,), of a type that a hierarchy can have.
+        form: Which text: the one in which releases write it, or with -1 the shortest.
+    """
+    if pt.is_string(values.type) or pt.is_large_string(values.type):
+        found: list[str | None] = values.to_pylist()
+        return found
+    known = iter(written(values.drop_null()))
+    return [next(known)[form] if there else None for there in values.is_valid().to_pylist()]
+
+
 def _number_texts(text: str) -> tuple[str, ...]:
     """Returns the text of a number, and the same without exponent and without zeros at the end of its fraction."""
     plain = format(Decimal(text), "f") if "e" in text else text

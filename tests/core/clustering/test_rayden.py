@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.clustering.canon import canon
 from core.clustering.cof import outlier_factors, outliers
 from core.clustering.criteria import dense, merge_failing, smaller_than
-from core.clustering.gower import Points, gower_points
+from core.clustering.gower import ABSENT, UNIT, Points, gower_points
 from core.clustering.medoids import medoids
 from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
 from core.clustering.vptree import Tree
@@ -44,6 +44,24 @@ def test_factors_are_those_of_the_formula(records: Records, k: int, chaining: st
     found = outlier_factors(points, classes, k, chaining)
     for part in by_class(classes):
         for record, factor in oracle.cof(sorted(part), k, chaining, distances(records)).items():
+            assert found[record] == pytest.approx(factor, rel=1e-12)
+
+
+@pytest.mark.parametrize("columns", [3, 9])
+@pytest.mark.parametrize("size", [2, 15, 31, 32, 33, 64, 65, 128, 255, 256, 257])
+def test_factors_do_not_hang_on_how_many_records_a_loop_takes_at_a_time(size: int, columns: int) -> None:
+    # Nine columns add up to more than half the width of a number holds.
+    rows = np.random.default_rng(size).integers(0, [UNIT, 12, *[3] * (columns - 2)], (2 * size, columns)).astype(np.int32)
+    rows[::7, 0] = ABSENT
+    points, classes = Points.of(rows, 2), np.arange(2 * size, dtype=np.int32) % 2
+
+    def gap(first: int, second: int) -> int:
+        apart = np.abs(rows[first].astype(np.int64) - rows[second])
+        return int(np.minimum(apart[:2], UNIT).sum()) + UNIT * int(np.count_nonzero(apart[2:]))
+
+    found = outlier_factors(points, classes, 10)
+    for part in by_class(classes):
+        for record, factor in oracle.cof(sorted(part), 10, "paper", gap).items():
             assert found[record] == pytest.approx(factor, rel=1e-12)
 
 
