@@ -21,8 +21,8 @@ from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler(
-    "clustering.gower", "clustering.segments", "clustering.vptree", "clustering.nearest", "clustering.medoids", "clustering.cof",
-    "clustering.outlier_step", "clustering.semantic",
+    "clustering.gower", "clustering.segments", "clustering.vptree", "clustering.nearest", "clustering.medoids", "clustering.neighbours",
+    "clustering.cof", "clustering.outlier_step", "clustering.semantic",
 )  # fmt: skip
 UNIT = 1 << 20
 # Farther than UNIT from every place and 0 from itself, so that one comparison finds that one of two is missing.

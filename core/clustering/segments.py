@@ -47,7 +47,10 @@ def split_segments(order: Numbers, segments: Numbers, near: Numbers, distances: 
         near: Shape (s,), how many are near.
         distances: Shape (n,), of the record at each place.
     """
-    far = np.empty(order.shape[0], np.int64)
+    most = np.int64(0)
+    for segment in range(segments.shape[0]):
+        most = max(most, segments[segment, 1] - segments[segment, 0])
+    far = np.empty(most, np.int64)
     for segment in range(segments.shape[0]):
         start, end = segments[segment, 0], segments[segment, 1]
         # A copy, because selection reorders; a full sort would cost a logarithm more.

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from core.clustering.gower import Points, kernel, to_vantages
 from core.clustering.segments import sizes_with_persons, split_segments
+from core.columns.abreast import parts_abreast, worth_a_thread
 
 Split = Literal["multiple", "median"]
 Vantage = Literal["random", "farthest", "seed"]
@@ -98,8 +99,15 @@ class Tree:
         Returns:
             Shape (s,), how many records are near, or 0 where a segment is not to be split.
         """
-        near = self._near(points, order, segments, draws, distances, people)
-        split_segments(order, segments[near > 0], near[near > 0], distances)
+        near = np.zeros(len(segments), np.int64)
+
+        def of_some(part: slice) -> None:
+            mine = segments[part]
+            near[part] = found = self._near(points, order, mine, draws[part], distances, people)
+            split_segments(order, mine[found > 0], found[found > 0], distances)
+
+        records = int((segments[:, 1] - segments[:, 0]).sum())
+        parts_abreast(of_some, len(segments), least=worth_a_thread(len(segments), records))
         return near
 
     def _near(

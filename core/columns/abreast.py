@@ -37,6 +37,17 @@ def each_abreast(work: Callable[[Item], Made], items: Sequence[Item]) -> list[Ma
     return [made for some in parts_abreast(lambda part: list(map(work, items[part])), len(items), least=1) for made in some]
 
 
+def worth_a_thread(items: int, rows: int, least: int = LEAST_ROWS) -> int:
+    """Returns how many of some items a part must have to be worth a thread.
+
+    Args:
+        items: How many there are; each is worked on as a whole.
+        rows: Rows of all of them.
+        least: As for ``parts_abreast``.
+    """
+    return max(-(-least * items // max(rows, 1)), 1)
+
+
 def ahead(items: Iterable[Item]) -> Iterator[Item]:
     """Yields items, the next one of which is made meanwhile, in another thread; one at a time, and one waits."""
     if threads_here() == 1:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.abreast import each_abreast, parts_abreast
 from core.kmember.blocks import improve_blocks
 from core.mondrian.partition import Axis, Rules, Score, partition, ranks_of
 from core.mondrian.people import RowPeople
 from core.mondrian.prices import told_of
 from core.mondrian.rows import Told
+from core.order.sorting import order_of, order_of_digests
 from core.persons.crowd import RECORDS, Crowd
-from core.recoding.price_kernels import Numbers, Places
+from core.recoding.price_kernels import Numbers, Places, Prices
 from core.recoding.prices import Labels, label_prices
 
 SCORES: tuple[Score, ...] = ("normalised_span", "ncp")
@@ -59,6 +61,14 @@ class Effort:
             block: Its records; left to the number of records if None.
         """
         return cls(max(block or effort * BLOCK, LEAST_CLASSES * k), 1 + (records <= FEW) + min(effort, MOST_ROUNDS), 1)
+
+
+class _Costs(NamedTuple):
+    """What labels cost, and of that what is published alone; and of which columns, shape (columns,), values are counted."""
+
+    prices: Prices
+    told: Prices
+    counted: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,9 +113,11 @@ class Members:
         return self._worked_on(classes, effort)
 
     def _worked_on(self, classes: Places | None, effort: Effort) -> tuple[Places, dict[str, int]]:
-        (prices, places, counted), told = label_prices(self.labels), label_prices(self.labels, published=1, held=0)[0]
+        prices, places, counted = label_prices(self.labels)
+        costs = _Costs(prices, label_prices(self.labels, published=1, held=0)[0], counted)
         columns = np.column_stack([place[self.codes[:, qid]] for qid, place in enumerate(places)])
-        ranks, digests, figures = ranks_of(self.codes, self.axes), record_digests(self.codes), np.zeros(3, np.int64)
+        ranks, figures = ranks_of(self.codes, self.axes), np.zeros(3, np.int64)
+        by_digest = order_of_digests(record_digests(self.codes))
         for number in range(effort.rounds):
             anew = classes is None
             if classes is None:
@@ -114,15 +126,37 @@ class Members:
             else:
                 blocks = self._blocks_of_classes(ranks, classes, effort.block, SCORES[(number - 1) % len(SCORES)])
             # Classes are grown in an order that has nothing to do with those that cuts make.
-            order = np.lexsort((digests, blocks) if anew else (digests, classes, blocks))
+            groups = blocks if anew else blocks * (int(classes.max()) + 1) + classes
+            order = by_digest[order_of(groups[by_digest], int(groups.max()))]
             owners = classes[order] if anew else _ascending(classes[order])
             people = NONE if self.crowd.people is None else self.crowd.people[order]
             mine, starts = np.ascontiguousarray(columns[order]), np.append(0, np.cumsum(np.bincount(blocks)))
-            found = improve_blocks(mine, people, counted, starts, owners, self.k, prices, told, effort.passes, anew, figures)
+            mine, steps = self._in_blocks(mine, people, starts, owners, costs, effort.passes, anew)
             classes = np.empty(len(order), np.int32)
-            classes[order] = found
+            classes[order] = mine
+            figures += steps
         assert classes is not None
         return classes, dict(zip(("steps", "dissolved", "split"), figures.tolist(), strict=True))
+
+    def _in_blocks(
+        self, values: Places, people: Places, starts: Numbers, owners: Places, costs: _Costs, passes: int, anew: bool
+    ) -> tuple[Places, Numbers]:
+        """Betters the classes of blocks, some of which each thread takes; arguments as of ``improve_blocks``.
+
+        Returns:
+            The class of each record, shape (n,), int32, dense from 0, and how many steps of each kind there were, shape (3,).
+        """
+
+        def of_some(part: slice) -> tuple[Places, Numbers]:
+            rows, steps = slice(int(starts[part.start]), int(starts[part.stop])), np.zeros(3, np.int64)
+            mine, here = people[rows] if len(people) else people, starts[part.start : part.stop + 1] - rows.start
+            made = improve_blocks(
+                values[rows], mine, costs.counted, here, owners[rows], self.k, costs.prices, costs.told, passes, anew, steps
+            )
+            return made, steps
+
+        found = parts_abreast(of_some, len(starts) - 1, least=1)
+        return _one_after_the_other([made for made, _ in found]), np.sum([steps for _, steps in found], axis=0)
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:
         """Cuts the records into blocks of their own; returns the block of each, shape (n,)."""
@@ -133,11 +167,10 @@ class Members:
 
     def _cut(self, ranks: NDArray[np.unsignedinteger[Any]], blocks: Numbers) -> Places:
         """Cuts each block into classes; returns the class of each record, shape (n,), those of a block one after the other."""
-        found, classes, told = np.empty(len(ranks), np.int32), 0, told_of(self.labels, self.axes)
-        for rows in np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1]):
-            leaves = self._leaves(ranks, rows, self.k, told)
-            found[rows] = classes + leaves
-            classes += int(leaves.max()) + 1
+        found, told = np.empty(len(ranks), np.int32), told_of(self.labels, self.axes)
+        each = np.split(np.argsort(blocks, kind="stable"), np.cumsum(np.bincount(blocks))[:-1])
+        leaves = each_abreast(lambda rows: self._leaves(ranks, rows, self.k, told), each)
+        found[np.concatenate(each)] = _one_after_the_other(leaves)
         return found
 
     def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: Told) -> Places:
@@ -183,6 +216,12 @@ def _shared_out(leaves: NDArray[np.integer[Any]], weights: Numbers, most: int, l
     first = np.cumsum(parts) - parts
     made: Numbers = first[leaves] + place * parts[leaves] // counts[leaves]
     return made
+
+
+def _one_after_the_other(parts: Sequence[Places]) -> Places:
+    """Numbers the classes of some parts, of each dense from 0, those of a part after those of the one before."""
+    counts = [int(part.max(initial=-1)) + 1 for part in parts]
+    return np.concatenate(parts) + np.repeat(np.cumsum([0, *counts[:-1]]), [len(part) for part in parts]).astype(np.int32)
 
 
 def _ascending(owners: Places) -> Places:
