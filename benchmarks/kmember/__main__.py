@@ -2,11 +2,13 @@
 
     python -m benchmarks.kmember [--adult DIR] [--rows 100000] [--k 5 10 25 50 100] [--efforts 1 2 4 8]
     python -m benchmarks.kmember exact [--tables 40]
+    python -m benchmarks.kmember runs [--rows 1000000 2000000] [--k 10 50] [--efforts 2]
 
 The first prints GCP as published and as held for every k: Mondrian by NCP, k-member clustering at effort 1 and, at the first k, at other
 efforts, and the bound by pairs, under the labels that are published: a record's class is at least as dear as the record with its (k - 1)th
 nearest one. Ranges end at the values of a class. DIR holds adult.csv and hierarchy_<qid>.csv. CPU is of cuts and clusters alone, compiled
 before. ``exact`` compares with the best of all partitions of a few records, found by branch and bound (``tests.oracles.clustering``).
+``runs`` measures whole ones, from the source to the verified release, of files of a million patients, whose ranges end where k people are.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.mondrian import DATA, Table, asked, made, tables, whole
+from benchmarks.scale import PER_FILE, anonymised, prepare
 from core.kmember.hulls import Records, begin, block_of, kernel, price_with, room_of
 from core.kmember.partition import Effort, Members
 from core.mondrian.partition import Partition
@@ -39,7 +42,7 @@ WORDS_AND_AGE = 3
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["loss", "exact"], nargs="?", default="loss")
+    parser.add_argument("what", choices=["loss", "exact", "runs"], nargs="?", default="loss")
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000])
     parser.add_argument("--adult", type=Path)
     parser.add_argument("--k", type=int, nargs="+", default=[10, 5, 25, 50, 100])
@@ -49,11 +52,37 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "exact":
         return exact(given.tables)
+    if given.what == "runs":
+        return runs(given)
     print(f"{'':<18}{'k':>5}  {'method':<20}{'published':>10}{'held':>8}{'of ncp':>8}{'CPU s':>8}{'× ncp':>7}")
     for name, table in tables(given):
         for k in given.k:
             for line in lines(table, k, given.efforts if k == given.k[0] else []):
                 print(f"{name:<18}{k:>5}  {line}", flush=True)
+
+
+def runs(given: argparse.Namespace) -> None:
+    """Prints what whole runs lose, take and need beside those of cuts."""
+    files = sorted(prepare(given.data / "medical-scale", max(*given.rows, PER_FILE)).glob("*.parquet"))
+    print(f"{'records':>12}{'k':>5}  {'method':<20}{'published':>10}{'of ncp':>8}{'CPU s':>8}{'× ncp':>7}{'wall s':>8}{'peak MB':>9}")
+    ways = {"mondrian ncp": "{name: mondrian, score: ncp}"}
+    ways |= {f"kmember, effort {effort}": f"{{name: kmember, effort: {effort}}}" for effort in (1, *given.efforts)}
+    for method in ways.values():
+        # The first run compiles, where nothing did before.
+        anonymised(files[:1], "1GB", ["--direct"], method=method, **{"suppression.limit": 0})
+    for rows in given.rows:
+        for k in given.k:
+            base: tuple[float, float] | None = None
+            for name, method in ways.items():
+                settings: dict[str, int | str] = {"method": method, "suppression.limit": 0, "privacy.k": k}
+                cost, manifest = anonymised(files[: max(rows // PER_FILE, 1)], "1GB", ["--direct"], **settings)
+                gcp = manifest["loss"]["gcp"]
+                base = base or (gcp, cost.cpu)
+                print(
+                    f"{rows:>12,}{k:>5}  {name:<20}{gcp:>10.4f}{gcp / base[0]:>8.2f}{cost.cpu:>8.1f}{cost.cpu / base[1]:>7.1f}"
+                    f"{cost.wall:>8.1f}{cost.peak / 1e6:>9.0f}",
+                    flush=True,
+                )
 
 
 def lines(table: Table, k: int, efforts: list[int]) -> Iterator[str]:

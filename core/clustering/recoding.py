@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.columns.abreast import each_abreast
 from core.columns.domains import Domain
 from core.columns.numbers import is_numerical
 from core.hierarchies.hierarchy import Hierarchy
@@ -88,13 +89,14 @@ def recode_records(
         crowd: Whose the records are: C_avg is of persons where they are named.
     """
     sets = Sets.of(classes)
-    found = []
-    for qid, (domain, hierarchy) in enumerate(zip(domains, hierarchies, strict=True)):
-        ends, codes = how.ends[qid] if how.ends else None, records[:, qid]
+
+    def labelled(qid: int) -> QidLabels:
+        ends, codes, domain, hierarchy = how.ends[qid] if how.ends else None, records[:, qid], domains[qid], hierarchies[qid]
         if how.ways:
-            found.append(generalise(how.ways[qid], codes, sets, domain, hierarchy, how.style.intervals, ends))
-        else:
-            found.append(label_qid(codes, sets, domain, hierarchy, how.style, least, ends))
+            return generalise(how.ways[qid], codes, sets, domain, hierarchy, how.style.intervals, ends)
+        return label_qid(codes, sets, domain, hierarchy, how.style, least, ends)
+
+    found = each_abreast(labelled, range(len(domains)))
     # Who reads a release cannot tell classes of the same labels apart.
     numbers, firsts = same_labels(found)
     sizes = np.bincount(numbers, weights=sets.sizes, minlength=len(firsts)).astype(np.int64)

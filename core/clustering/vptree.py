@@ -19,6 +19,8 @@ from core.clustering.gower import Points, kernel, to_vantages
 from core.clustering.segments import sizes_with_persons, split_segments
 from core.columns.abreast import parts_abreast, worth_a_thread
 
+LEAST_ROWS = 1 << 15
+"""Records for which a thread is worth its start."""
 Split = Literal["multiple", "median"]
 Vantage = Literal["random", "farthest", "seed"]
 TOGETHER = 1 << 15
@@ -107,7 +109,7 @@ class Tree:
             split_segments(order, mine[found > 0], found[found > 0], distances)
 
         records = int((segments[:, 1] - segments[:, 0]).sum())
-        parts_abreast(of_some, len(segments), least=worth_a_thread(len(segments), records))
+        parts_abreast(of_some, len(segments), least=worth_a_thread(len(segments), records, LEAST_ROWS))
         return near
 
     def _near(

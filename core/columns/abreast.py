@@ -33,17 +33,24 @@ def parts_abreast(work: Callable[[slice], Made], rows: int, most: int | None = N
 
 
 def each_abreast(work: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
-    """Does some work on each of a few items, which are worth a thread each, and returns what it makes of them, in order."""
-    return [made for some in parts_abreast(lambda part: list(map(work, items[part])), len(items), least=1) for made in some]
+    """Does some work on each of some items, which are worth a thread each, and returns what it makes of them, in order.
+
+    Who is done takes the next one: items need not be of a size.
+    """
+    threads = min(threads_here(), len(items))
+    if threads <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+        return list(pool.map(work, items))
 
 
-def worth_a_thread(items: int, rows: int, least: int = LEAST_ROWS) -> int:
+def worth_a_thread(items: int, rows: int, least: int) -> int:
     """Returns how many of some items a part must have to be worth a thread.
 
     Args:
         items: How many there are; each is worked on as a whole.
         rows: Rows of all of them.
-        least: As for ``parts_abreast``.
+        least: Rows of a part for which a thread is worth its start.
     """
     return max(-(-least * items // max(rows, 1)), 1)
 

@@ -172,6 +172,7 @@ def cut_of(
 @kernel
 def cut_all(
     rows: Rows,
+    small: int,
     scale: Scale,
     score: int,
     mode: int,
@@ -184,8 +185,13 @@ def cut_all(
 ) -> Numbers:
     """Cuts until no cut is allowed; rows are put in the order of their classes.
 
+    Args:
+        rows: All rows.
+        small: Nodes of no more rows than that are left as they are, for somebody else to cut; 0 for none.
+        scale: As of ``cut_of``, like all that follows.
+
     Returns:
-        Shape (classes + 1,): where each class starts, and the number of rows.
+        Shape (classes + 1,): where each class, or node that was left, starts, and the number of rows.
     """
     starts = np.empty(1024, np.int64)
     # Cuts that take one class off at a time nest as deep as there are classes; a stack of its own can grow.
@@ -200,7 +206,9 @@ def cut_all(
         first, end = stack[depth, 0], stack[depth, 1]
         for qid in range(qids):
             room.most[qid] = stack[depth, 2 + qid]
-        cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
+        cut = NO_CUT
+        if end - first > small:
+            cut = cut_of(rows, (first, end), scale, score, mode, k, demands, tried, people, room, prices)
         if cut[0] < 0:
             if classes + 1 == starts.shape[0]:
                 starts = np.concatenate((starts, np.empty_like(starts)))

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from queue import SimpleQueue
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.abreast import each_abreast
+from core.columns.thread_share import threads_here
 from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
-from core.mondrian.people import RowPeople
-from core.mondrian.rows import BLOCK, Prices, Room, Rows, Scale, Told
+from core.mondrian.people import RowPeople, unseen
+from core.mondrian.rows import BLOCK, People, Prices, Room, Rows, Scale, Told, whole
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel
 
@@ -26,6 +30,10 @@ SCORES: dict[Score, int] = {
     "ncp": mondrian_scores.NCP,
 }
 
+FEW = 1 << 16
+"""Rows that one core cuts."""
+PARTS = 4
+"""Into about how many parts rows are cut for each core, before each part is cut by one."""
 Refused = Literal["stop", "next"]
 Mode = Literal["strict", "median", "relaxed"]
 MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cuts.MEDIAN, "relaxed": mondrian_cuts.RELAXED}
@@ -226,11 +234,32 @@ def partition(
     """
     rows = len(weights)
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
-    order = np.arange(rows, dtype=np.int32)
+    given, demands = Rows(ranks, weights, codes, np.arange(rows, dtype=np.int32)), rules.demands
+    measured = axes_scale(axes) if scale is None else scale
+
+    def cut(first: int, end: int, small: int, whose: People | None) -> NDArray[np.int64]:
+        mine = Rows(ranks[first:end], weights[first:end], codes[first:end], given.order[first:end])
+        room, prices = room_for(axes, demands), prices_for(axes, end - first, told) if score == "ncp" else None
+        how = SCORES[score], MODES[mode], demands.k, *rules.asked
+        starts: NDArray[np.int64] = first + cut_all(mine, whole(small), measured, *how, whose, room, prices)
+        return starts
+
     # What is None is not compiled, which takes seconds.
     whose = None if people is None else people.listed(codes)
-    given, demands = Rows(ranks, weights, codes, order), rules.demands
-    room, prices = room_for(axes, demands), prices_for(axes, rows, told) if score == "ncp" else None
-    measured = axes_scale(axes) if scale is None else scale
-    starts = cut_all(given, measured, SCORES[score], MODES[mode], demands.k, *rules.asked, whose, room, prices)
-    return Partition(order, starts)
+    if threads_here() == 1 or rows < FEW:
+        return Partition(given.order, cut(0, rows, 0, whose))
+    # What is cut off first is shared out: each part is cut as it would be in its turn.
+    nodes = cut(0, rows, rows // (PARTS * threads_here()), whose)
+    scratch: SimpleQueue[People | None] = SimpleQueue()
+    for _ in range(threads_here()):
+        scratch.put(None if whose is None else unseen(whose))
+
+    def cut_part(bounds: tuple[int, int]) -> NDArray[np.int64]:
+        mine = scratch.get()
+        try:
+            return cut(*bounds, 0, mine)
+        finally:
+            scratch.put(mine)
+
+    found = each_abreast(cut_part, list(pairwise(nodes.tolist())))
+    return Partition(given.order, np.append(np.concatenate([starts[:-1] for starts in found]), rows))

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.columns.abreast import each_abreast
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
@@ -17,7 +18,7 @@ from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowe
 from core.mondrian.people import RowPeople
 from core.mondrian.prices import told_of
 from core.mondrian.rows import Told
-from core.recoding.classes import Sets
+from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends
 from core.recoding.generalisation import generalise
 from core.recoding.labels import same_labels
@@ -123,15 +124,17 @@ def publish(cutting: Cutting, codes: Codes, weights: NDArray[np.int64], made: Pa
     # reduceat gives an empty range the value at its start; no class is empty.
     records = np.add.reduceat(weights[order], made.starts[:-1])
     sets = Sets(order, made.starts[:-1]).in_order
-    found, distinct, reach = [], 0.0, 0.0
-    for position, (way, domain, hierarchy) in enumerate(zip(cutting.ways, cutting.domains, cutting.hierarchies, strict=True)):
+
+    def labelled(position: int) -> tuple[QidLabels, float]:
+        domain, mine = cutting.domains[position], codes[:, position][order]
         ends = cutting.ends[position] if cutting.ends else None
-        mine = codes[:, position][order]
-        labels = generalise(way, mine, sets, domain, hierarchy, cutting.intervals, ends)
-        found.append(labels)
+        labels = generalise(cutting.ways[position], mine, sets, domain, cutting.hierarchies[position], cutting.intervals, ends)
         values = sets.distinct(mine, domain.size)
-        distinct += float(np.dot(np.where(values > 1, values / domain.size, 0.0), records))
-        reach += float(np.dot(labels.covered, records))
+        return labels, float(np.dot(np.where(values > 1, values / domain.size, 0.0), records))
+
+    each = each_abreast(labelled, range(len(cutting.domains)))
+    found, distinct = [labels for labels, _ in each], sum(share for _, share in each)
+    reach = sum(float(np.dot(labels.covered, records)) for labels in found)
     # Who reads a release cannot tell apart classes of the same labels, so sizes and DM are those of what is left.
     numbers, firsts = same_labels(found)
     sizes = np.bincount(numbers, weights=records, minlength=len(firsts)).astype(np.int64)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.clustering.cof import outlier_factors
 from core.clustering.gower import Points, gower_points
 from core.clustering.nearest import nearest
 from core.clustering.segments import nth_smallest
 from core.clustering.vptree import Tree, near_sizes
+from core.columns.thread_share import at_most
 from tests.oracles import rayden as oracle
 from tests.oracles.records import Records, by_class, gower, mixed_records
 
@@ -96,3 +99,14 @@ def test_the_nearest_of_many_is_that_of_a_search_from_end_to_end() -> None:
     own = np.arange(3000)
     thorough = nearest(Points.of(rows, 2, missing=0), Points.of(rows, 2, missing=0), own)
     assert np.array_equal(nearest(Points.of(rows, 2), Points.of(rows, 2), own), thorough)
+
+
+@given(mixed_records(most=80), trees, st.integers(2, 5))
+def test_several_cores_make_the_partitions_and_factors_of_one(records: Records, tree: Tree, threads: int) -> None:
+    points = gower_points(records.codes, records.domains)
+    with at_most(1):
+        alone = tree.partition(points)
+        factors = outlier_factors(points, alone, tree.k)
+    with at_most(threads), patch("core.clustering.vptree.LEAST_ROWS", 1), patch("core.clustering.cof.LEAST_ROWS", 1):
+        assert tree.partition(points).tolist() == alone.tolist()
+        assert outlier_factors(points, alone, tree.k).tolist() == factors.tolist()

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from core.columns.thread_share import at_most
 from core.kmember.blocks import improve_blocks
 from core.kmember.classes import Classes, cost_with, measure, seated
 from core.kmember.exchange import exchange
@@ -227,3 +228,15 @@ def test_blocks_are_worked_on_alone(drawn: tuple[Table, tuple[str | None, ...]],
     twice, starts = np.concatenate([records.places] * 2), np.array([0, rows, 2 * rows])
     both = improve_blocks(twice, none, counted, starts, two, k, prices, prices, 2, True, figures)
     assert np.array_equal(both, np.concatenate([once, once + once.max() + 1]))
+
+
+@given(tables(most=80), st.integers(1, 5), st.integers(2, 5), st.integers(4, 20))
+def test_several_cores_make_the_classes_of_one(drawn: tuple[Table, tuple[str | None, ...]], k: int, threads: int, block: int) -> None:
+    table, ways = drawn
+    members, effort = members_of(table, ways, min(k, len(table.rows))), Effort(block, 3, 1)
+    with at_most(1):
+        alone, figures = members.clustered(effort)
+    with at_most(threads):
+        abreast, same = members.clustered(effort)
+    assert abreast.tolist() == alone.tolist()
+    assert same == figures

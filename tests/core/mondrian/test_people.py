@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.partition import MODES, SCORES, Mode, Rules, Score, partition
+from core.columns.thread_share import at_most
+from core.mondrian.partition import MODES, SCORES, Mode, Partition, Rules, Score, partition
 from core.mondrian.people import RowPeople
 from core.persons.pairs import Pairs
 from core.privacy.models import PrivacyModel, Spread
@@ -41,12 +44,18 @@ def wholes(sensitive: list[int], whose: Whose) -> np.ndarray:
 
 
 def classes_of(table: Table, whose: Whose, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> list[list[int]]:
+    made = partition_of(table, whose, k, score, mode, model)
+    return [sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1])]
+
+
+def partition_of(table: Table, whose: Whose | None, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> Partition:
     records, columns, sensitive = table
     codes = np.array(sensitive, np.int32)[:, None].copy() if model else None
-    rules = Rules(k) if model is None else Rules(k, model, ("s",), (wholes(sensitive, whose),), "next")
+    counted = wholes(sensitive, list(range(len(records))) if whose is None else whose)
+    rules = Rules(k) if model is None else Rules(k, model, ("s",), (counted,), "next")
     ranks, weights = np.array(records, np.uint32), np.ones(len(records), np.int64)
-    made = partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, people=people_of(whose))
-    return [sorted(part.tolist()) for part in np.split(made.order, made.starts[1:-1])]
+    people = None if whose is None else people_of(whose)
+    return partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, people=people)
 
 
 def plain(table: Table, whose: Whose, k: int, score: Score, mode: Mode, model: PrivacyModel | None = None) -> Mondrian:
@@ -97,6 +106,32 @@ def test_every_class_holds_k_people_and_no_allowed_cut_is_left(given: tuple[Tabl
     for part in classes_of(table, whose, k, score, "strict"):
         assert oracle.size(part) >= min(k, oracle.size(list(range(len(whose)))))
         assert oracle.halves(table[0], part) is None
+
+
+THREADS = st.integers(2, 5)
+
+
+@pytest.mark.slow
+@given(crowds(), st.integers(1, 4), st.sampled_from(sorted(SCORES)), HOW, st.none() | models(), THREADS)
+def test_several_cores_make_the_classes_of_people_that_one_makes_row_by_row(
+    given: tuple[Table, Whose], k: int, score: Score, mode: Mode, model: PrivacyModel | None, threads: int
+) -> None:
+    table, whose = given
+    assert_alike(threads, lambda: partition_of(table, whose, k, score, mode, model))
+
+
+@given(tables(), st.integers(1, 4), st.sampled_from(sorted(SCORES)), HOW, THREADS)
+def test_several_cores_make_the_classes_of_one_row_by_row(table: Table, k: int, score: Score, mode: Mode, threads: int) -> None:
+    assert_alike(threads, lambda: partition_of(table, None, k, score, mode))
+
+
+def assert_alike(threads: int, cut: Callable[[], Partition]) -> None:
+    with at_most(1):
+        alone = cut()
+    with at_most(threads), patch("core.mondrian.partition.FEW", 0):
+        abreast = cut()
+    assert abreast.order.tolist() == alone.order.tolist()
+    assert abreast.starts.tolist() == alone.starts.tolist()
 
 
 @given(crowds(), st.integers(1, 5), st.sampled_from(sorted(SCORES)), st.sampled_from(["strict", "median"]))
