@@ -76,7 +76,7 @@ def _high_water(pid: int) -> int:
 
 def skald(*arguments: str) -> list[str]:
     """Returns the command line of ``skald`` in this interpreter."""
-    return [sys.executable, "-m", "flows.cli", *arguments]
+    return [sys.executable, "-m", "flows.process", *arguments]
 
 
 def print_table(title: str, rows: Sequence[tuple[str, Cost]], floor: Cost) -> None:

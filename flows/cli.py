@@ -9,9 +9,8 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +29,7 @@ from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
 from flows.loading import all_loaded, load_less
+from flows.process import ended_at_once
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import ServerError
@@ -77,25 +77,6 @@ def main() -> None:
         told = known(error)
         say(str(told))
         sys.exit(told.exit_code)
-
-
-def as_process() -> None:
-    """Runs the command line in a process that is there for nothing else, and ends that at once where nothing waits for its end.
-
-    Taking modules apart would cost a quarter of a small run.
-    """
-    load_less()
-    try:
-        main()
-    except SystemExit as ended:
-        waiting = {"prefect", "distributed"} & sys.modules.keys() or any(not one.daemon for one in threading.enumerate()[1:])
-        if waiting or not isinstance(ended.code, int):
-            raise
-        with suppress(OSError):  # Python's own end tells of a pipe that nobody reads, or of a full disk
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(ended.code)
-        raise
 
 
 @contextmanager
@@ -277,4 +258,5 @@ app.command()(reveal)
 app.command()(verify)
 
 if __name__ == "__main__":
-    as_process()
+    load_less()
+    ended_at_once(main)

@@ -38,6 +38,8 @@ def load_less() -> None:
     sys.meta_path.insert(0, _NotInstalled())
     # NumPy's linear algebra, of which only learners of `skald utility` make use, else starts a thread for every core, and these spin.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Pydantic asks every installed distribution for plugins, of which nothing here makes use.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     # What libraries make as they are loaded stays, and looking through it again and again is a tenth of a small run.
     gc.set_threshold(WHILE_LOADING, *gc.get_threshold()[1:])
 

@@ -21,8 +21,8 @@ from tasks.mondrian.phases import anonymise_fragments
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.records.fragments import need_fragments
+from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.records.phases import code_records, keep_record_people, recode_records, rewrite_records, write_record_files
-from tasks.records.recodings import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.source.opening import open_run
 from tasks.store.store import Artifact

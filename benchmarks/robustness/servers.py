@@ -74,7 +74,7 @@ def without_servers(commands: Commands, folder: Path, random: Random, tally: Tal
 
 
 def _lost(folder: Path, lost: Server, options: list[str], environment: dict[str, str], random: Random) -> str:
-    command = [sys.executable, "-m", "flows.cli", "run", "job.yaml", *SETTINGS, *options]
+    command = [sys.executable, "-m", "flows.process", "run", "job.yaml", *SETTINGS, *options]
     with subprocess.Popen(
         command, cwd=folder, env=_environment(folder) | environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:

@@ -48,7 +48,7 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     """
     # All files that call each other: numba looks at the defining one alone and would go on running old code of the others.
     sources = b"".join((CORE / (module.replace(".", "/") + ".py")).read_bytes() for module in modules)
-    home = next(filter(_writable, _homes()), None)
+    home = kept_home()
     if home is None:
         return cast("Callable[[Function], Function]", njit(nogil=True))
     folder = home / hashlib.sha256(sources).hexdigest()[:16]
@@ -67,9 +67,14 @@ def compiler(*modules: str) -> Callable[[Function], Function]:
     return compiled
 
 
+def kept_home() -> Path | None:
+    """Returns where what was compiled may be kept for the next process; None where it may be nowhere."""
+    return next(filter(_writable, _homes()), None)
+
+
 def kept_kernels() -> frozenset[str]:
     """Returns the names of the files of all compiled kernels that are kept, to notice that further ones were compiled."""
-    home = next(filter(_writable, _homes()), None)
+    home = kept_home()
     return frozenset(path.name for path in home.rglob("*.nbc")) if home else frozenset()
 
 

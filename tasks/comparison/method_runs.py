@@ -138,7 +138,7 @@ def _warm(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
 def _run(job_file: Path, settings: Sequence[str], scratch: Path) -> Ended:
     options = [option for setting in settings for option in ("--set", setting)]
     # -P: a folder of the user's that is called flows would be taken for ours.
-    command = [sys.executable, "-P", "-m", "flows.cli", "run", str(job_file), "--scratch", "--direct", "--json", *options]
+    command = [sys.executable, "-P", "-m", "flows.process", "run", str(job_file), "--scratch", "--direct", "--json", *options]
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH", "")]))
     # Into files: a pipe that nobody empties while its process is waited for would stop the process once it is full.
     printed, said = scratch / "printed", scratch / "said"

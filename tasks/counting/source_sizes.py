@@ -6,11 +6,13 @@ They are counted out of core from the histograms of a run, if it counts any, els
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
@@ -86,11 +88,10 @@ def sizes_sql(files: Sequence[str], words: Sequence[str]) -> str:
 
     Args:
         files: Quoted paths of histograms at the finest node.
-        words: What tells combinations apart; nothing where every row is one.
+        words: What tells combinations apart; at least one.
     """
-    source = f"read_parquet([{', '.join(files)}])"
-    summed = f"(SELECT sum(count)::BIGINT AS count FROM {source} GROUP BY {', '.join(words)})" if words else source
-    return f"SELECT count AS size, count(*) AS classes FROM {summed} GROUP BY size ORDER BY size"
+    summed = f"SELECT sum(count)::BIGINT AS count FROM read_parquet([{', '.join(files)}]) GROUP BY {', '.join(words)}"
+    return f"SELECT count AS size, count(*) AS classes FROM ({summed}) GROUP BY size ORDER BY size"
 
 
 def qid_words(coding: Coding) -> list[str]:
@@ -193,9 +194,19 @@ def _counted(job: Job, coding: Coding, files: Sequence[Artifact], store: Store, 
             combinations.add(bundles, codes, counts)
         return Sizes.counted(combinations)
     whole = whole_files(coding, files, store, spill / "sizes")
+    if not words:
+        return sizes_together([sizes for file in whole for sizes in _sizes_of(file)])
     with connect(job, spill) as connection:
         rows = connection.execute(sizes_sql([literal(str(file)) for file in whole], words)).fetchall()
     return Sizes(sizes=tuple(int(size) for size, _ in rows), classes=tuple(int(classes) for _, classes in rows))
+
+
+def _sizes_of(file: Path) -> Iterator[Sizes]:
+    """Yields the sizes of the combinations of a histogram of which every row is one, some rows at a time."""
+    with pq.ParquetFile(file) as parquet:
+        for batch in parquet.iter_batches(columns=["count"]):
+            counted = pc.value_counts(batch.column(0))
+            yield Sizes(sizes=tuple(counted.field("values").to_pylist()), classes=tuple(counted.field("counts").to_pylist()))
 
 
 def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None, visits: Visits | None = None) -> Sizes:

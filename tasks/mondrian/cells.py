@@ -27,7 +27,7 @@ from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, check_intervals, check_promise, privacy_model, whole_counts
-from tasks.records.recodings import LocalOutcome
+from tasks.records.outcomes import LocalOutcome
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 

@@ -19,7 +19,7 @@ from tasks.engine.steps import map_groups, map_step, run_step, takes_wholes, wor
 from tasks.mondrian import cells as mondrian
 from tasks.mondrian import fragments, workers
 from tasks.mondrian.census import Census, merge_leaves
-from tasks.records.recodings import LocalOutcome, read_local_outcome
+from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store

@@ -43,7 +43,7 @@ from tasks.mondrian.cells import (
     told_of,
     write_plain,
 )
-from tasks.records.recodings import LocalOutcome, read_local_outcome
+from tasks.records.outcomes import LocalOutcome, read_local_outcome
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store

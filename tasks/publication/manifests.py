@@ -28,7 +28,7 @@ from tasks.engine.runs import Run
 from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
 from tasks.publication.staging import release_id
-from tasks.records.recodings import LocalOutcome
+from tasks.records.outcomes import LocalOutcome
 from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of

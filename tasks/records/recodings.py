@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyarrow import ipc
-from pydantic import BaseModel, ConfigDict
 
 from core.clustering.criteria import Criteria, merge_failing, without_failing
 from core.clustering.gower import gower_points
@@ -31,36 +30,13 @@ from tasks.counting.source_sizes import Sizes
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, most_suppressed, nothing_left, privacy_model
 from tasks.records.coding import Records, gather
+from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition, ways_of
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
 STEP = Step("recode", __name__)
-
-
-class LocalOutcome(BaseModel):
-    """What the algorithm found, in figures that may be published.
-
-    Attributes:
-        suppressed: Records in no class.
-        masked: How many of them are published with ``*``.
-        loss: Losses by name.
-        ncp: Normalised certainty penalty of each QID, suppressed records counting as 1.
-        search: What the algorithm counted: partitions, outliers, how many left, were recovered, partitions merged.
-        before: Class sizes of the source as it is.
-        people: Persons of the source, and records of the one who has most; None where no person is named.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    suppressed: int
-    masked: int
-    loss: dict[str, int | float]
-    ncp: dict[str, float]
-    search: dict[str, int]
-    before: Sizes = Sizes()
-    people: tuple[int, int] | None = None
 
 
 class Classes(NamedTuple):
@@ -206,11 +182,6 @@ def _write_classes(path: Path, recoded: RecordRecoding) -> int:
     labels = {f"label_{number}": column for number, column in enumerate(recoded.labels.columns)}
     pq.write_table(pa.table({"records": recoded.sizes} | labels), path, compression="lz4", write_statistics=False)
     return len(recoded.sizes)
-
-
-def read_local_outcome(artifacts: RecodingArtifacts, store: Store) -> LocalOutcome:
-    """Reads what the algorithm found."""
-    return LocalOutcome.model_validate_json(store.path(artifacts.outcome).read_bytes())
 
 
 def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray[np.int32]:

@@ -1,0 +1,63 @@
+"""Compiled templates are kept beside compiled kernels, and a page is made whether they can be or not."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment
+
+from tasks.report import page as pages
+
+Made = Callable[[], str]
+FRONT = {"name": "patients", "records": 1_000, "k": 10, "unit": "record", "chosen": None, "qids": [], "nodes": []}
+CONTEXT = {"front": FRONT, "charts": [], "dark": ""}
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Made]:
+    """Makes a page as a process of its own would, with ``tmp_path / "home"`` for what is compiled."""
+    monkeypatch.setattr(pages, "kept_home", lambda: tmp_path / "home")
+
+    def anew() -> str:
+        pages._environment.cache_clear()
+        return pages.page("front.html", **CONTEXT)
+
+    yield anew
+    pages._environment.cache_clear()
+
+
+def test_a_second_process_compiles_no_template(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = made()
+    assert list((tmp_path / "home").rglob("*.cache"))
+    monkeypatch.setattr(Environment, "_generate", lambda *_arguments, **_named: pytest.fail("compiled"))
+    assert made() == first
+
+
+def test_a_damaged_file_is_compiled_anew(made: Made, tmp_path: Path) -> None:
+    first = made()
+    for kept in (tmp_path / "home").rglob("*.cache"):
+        kept.write_bytes(b"damaged")
+    assert made() == first
+    for kept in (tmp_path / "home").rglob("*.cache"):
+        # The head is whole, and what follows is no code.
+        kept.write_bytes(kept.read_bytes()[:60])
+    assert made() == first
+
+
+def test_where_nothing_can_be_kept_a_page_is_made_all_the_same(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = made()
+    shutil.rmtree(tmp_path / "home")
+    (tmp_path / "home").write_text("a file where the folder would be")
+    assert made() == first
+    monkeypatch.setattr(pages, "kept_home", lambda: None)
+    assert made() == first
+
+
+def test_a_folder_that_vanishes_fails_no_page(made: Made, tmp_path: Path) -> None:
+    pages._environment.cache_clear()
+    environment = pages._environment()
+    shutil.rmtree(tmp_path / "home")
+    assert environment.get_template("front.html").render(**CONTEXT) == made()
