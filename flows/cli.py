@@ -28,8 +28,7 @@ from flows.commands.reveal import reveal
 from flows.commands.schema import schema
 from flows.commands.utility import utility
 from flows.commands.verify import verify
-from flows.loading import all_loaded, load_less
-from flows.process import ended_at_once
+from flows.loading import all_loaded, ended_at_once, load_less
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.base import SkaldError, counted
 from schemas.errors.storage import ServerError
