@@ -17,7 +17,7 @@ UNUSED = ("pandas", "hypothesis")
 """Packages that Arrow, DuckDB and Pandera load wherever they are installed, and that no command makes use of."""
 
 USUAL = gc.get_threshold()
-WHILE_LOADING = 100_000
+WHILE_LOADING = 1_000_000
 """Objects, most of them small, that may be made before the garbage collector looks through them."""
 
 

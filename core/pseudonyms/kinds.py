@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.pseudonyms.keyed_hash import day_shifts, keyed_hash
+from core.pseudonyms.means import Means
 from core.pseudonyms.treatments import covered_text, decrypted, encrypted, has_text, shifted, texts
 from schemas.errors.pseudonyms import PseudonymError
 from schemas.errors.signals import UnfitError
@@ -26,21 +24,6 @@ from schemas.pseudonyms.treatments import (
 )
 
 DATE_LENGTH = 10
-
-
-@dataclass(frozen=True)
-class Means:
-    """What a treatment may need besides values.
-
-    Attributes:
-        key: Its key; empty if it has none.
-        look_up: Finds what a vault has for each text of an array: its token, or for a token its text.
-        subjects: Whose values they are, as long as these; of any type that has texts.
-    """
-
-    key: bytes = b""
-    look_up: Callable[[pa.Array], pa.Array] | None = None
-    subjects: pa.Array | None = None
 
 
 def type_of_text(_spec: TreatmentSpec, dtype: pa.DataType) -> pa.DataType | None:
