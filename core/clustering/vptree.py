@@ -21,6 +21,8 @@ from core.columns.abreast import parts_abreast, worth_a_thread
 
 LEAST_ROWS = 1 << 15
 """Records for which a thread is worth its start."""
+WITH_PEOPLE = 2
+"""Cores that split where persons are named: each marks them all in memory of its own."""
 Split = Literal["multiple", "median"]
 Vantage = Literal["random", "farthest", "seed"]
 TOGETHER = 1 << 15
@@ -109,7 +111,8 @@ class Tree:
             split_segments(order, mine[found > 0], found[found > 0], distances)
 
         records = int((segments[:, 1] - segments[:, 0]).sum())
-        parts_abreast(of_some, len(segments), least=worth_a_thread(len(segments), records, LEAST_ROWS))
+        most = None if people is None else WITH_PEOPLE
+        parts_abreast(of_some, len(segments), most, worth_a_thread(len(segments), records, LEAST_ROWS))
         return near
 
     def _near(

@@ -32,12 +32,17 @@ def parts_abreast(work: Callable[[slice], Made], rows: int, most: int | None = N
         return list(pool.map(work, slices))
 
 
-def each_abreast(work: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
+def each_abreast(work: Callable[[Item], Made], items: Sequence[Item], most: int | None = None) -> list[Made]:
     """Does some work on each of some items, which are worth a thread each, and returns what it makes of them, in order.
 
     Who is done takes the next one: items need not be of a size.
+
+    Args:
+        work: Called with an item, in a thread of its own; what it calls lets others go on, as compiled loops do.
+        items: Of any size.
+        most: Threads at most, for work that takes memory of its own.
     """
-    threads = min(threads_here(), len(items))
+    threads = min(threads_here(), len(items), most or len(items))
     if threads <= 1:
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:

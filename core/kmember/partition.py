@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from core.columns.abreast import each_abreast, parts_abreast
 from core.kmember.blocks import improve_blocks
+from core.kmember.classes import MOST_COSTS
 from core.mondrian.partition import Axis, Rules, Score, partition, ranks_of
 from core.mondrian.people import RowPeople
 from core.mondrian.prices import told_of
@@ -33,6 +34,8 @@ LEAST_CLASSES = 20
 """Classes of a block."""
 MOST_ROUNDS = 4
 """Further rounds find little."""
+TABLES, BYTES_PER_ENTRY = 1 << 27, 8
+"""Bytes that the two tables of costs of all blocks that are worked on at a time may take, and an entry of both."""
 NONE: Places = np.empty(0, np.int32)
 
 
@@ -155,7 +158,9 @@ class Members:
             )
             return made, steps
 
-        found = parts_abreast(of_some, len(starts) - 1, least=1)
+        largest = int(np.diff(starts).max(initial=0))
+        entries = min(sum(min(axis.size, largest) for axis in self.axes) * (largest // self.k + 1), MOST_COSTS)
+        found = parts_abreast(of_some, len(starts) - 1, max(TABLES // max(entries * BYTES_PER_ENTRY, 1), 1), least=1)
         return _one_after_the_other([made for made, _ in found]), np.sum([steps for _, steps in found], axis=0)
 
     def _blocks(self, ranks: NDArray[np.unsignedinteger[Any]], block: int) -> Numbers:

@@ -34,6 +34,8 @@ FEW = 1 << 16
 """Rows that one core cuts."""
 PARTS = 4
 """Into about how many parts rows are cut for each core, before each part is cut by one."""
+WITH_PEOPLE = 2
+"""Cores that cut where persons are named: each marks them all in memory of its own."""
 Refused = Literal["stop", "next"]
 Mode = Literal["strict", "median", "relaxed"]
 MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cuts.MEDIAN, "relaxed": mondrian_cuts.RELAXED}
@@ -246,13 +248,14 @@ def partition(
 
     # What is None is not compiled, which takes seconds.
     whose = None if people is None else people.listed(codes)
-    if threads_here() == 1 or rows < FEW:
+    threads = threads_here() if whose is None else min(threads_here(), WITH_PEOPLE)
+    if threads == 1 or rows < FEW:
         return Partition(given.order, cut(0, rows, 0, whose))
     # What is cut off first is shared out: each part is cut as it would be in its turn.
-    nodes = cut(0, rows, rows // (PARTS * threads_here()), whose)
+    nodes = cut(0, rows, rows // (PARTS * threads), whose)
     scratch: SimpleQueue[People | None] = SimpleQueue()
-    for _ in range(threads_here()):
-        scratch.put(None if whose is None else unseen(whose))
+    for number in range(threads):
+        scratch.put(whose if whose is None or number == 0 else unseen(whose))
 
     def cut_part(bounds: tuple[int, int]) -> NDArray[np.int64]:
         mine = scratch.get()
@@ -261,5 +264,5 @@ def partition(
         finally:
             scratch.put(mine)
 
-    found = each_abreast(cut_part, list(pairwise(nodes.tolist())))
+    found = each_abreast(cut_part, list(pairwise(nodes.tolist())), threads)
     return Partition(given.order, np.append(np.concatenate([starts[:-1] for starts in found]), rows))
