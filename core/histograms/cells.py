@@ -156,7 +156,7 @@ def number_coarser(cells: Cells, node: Node, hierarchies: Sequence[Hierarchy]) -
     Returns:
         The number of each cell, shape (cells,), and how many there are.
     """
-    key = keys_of(cells, node, packing_of(node, hierarchies), hierarchies)
+    key = _keys_of(_words_of(cells, node, packing_of(node, hierarchies), hierarchies))
     return key, number_distinct(key, hash_table(len(cells.counts)))
 
 
@@ -165,22 +165,31 @@ def hash_table(size: int) -> NDArray[np.signedinteger[Any]]:
     return np.full(1 << (2 * size).bit_length(), -1, np.int32 if size < 1 << 31 else np.int64)
 
 
-def keys_of(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> NDArray[np.int64]:
-    """Returns what tells the cells of a coarser node apart, shape (cells,)."""
+def summed_cells(
+    cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
+) -> tuple[Words, NDArray[np.signedinteger[Any]]]:
+    """Returns the cells of a coarser node, in any order, and their counts: a hash table in place of the sort."""
+    words = _words_of(cells, node, packing, hierarchies)
+    rows, sums = sum_equal(_keys_of(words), cells.counts, hash_table(len(cells.counts)))
+    return tuple(word[rows] for word in words), sums
+
+
+def _words_of(cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Words:
+    """Returns the cell of a coarser node that each cell falls into: arrays of shape (cells,)."""
     starts, worth = worth_of(cells.node, node, packing, hierarchies)
-    size, first = len(cells.counts), packing.words[0]
-    key = number_cells(cells.codes[:, : len(first)], starts[: len(first)], worth)
-    for word in packing.words[1:]:
+    within = (slice(word[0], word[-1] + 1) for word in packing.words)
+    return tuple(number_cells(cells.codes[:, mine], starts[mine], worth) for mine in within)
+
+
+def _keys_of(words: Words) -> NDArray[np.int64]:
+    """Returns one number that tells cells of several words apart, shape (cells,); of one word that word itself."""
+    if len(words) == 1:
+        return words[0]
+    size, key = len(words[0]), words[0].copy()
+    for word in words[1:]:
         # Numbered anew, two words are no more than their distinct values combine to, and these are no more than the cells each.
-        more = number_cells(cells.codes[:, word[0] : word[-1] + 1], starts[word[0] : word[-1] + 1], worth)
+        more = word.copy()
         number_distinct(key, hash_table(size))
         key *= number_distinct(more, hash_table(size))
         key += more
     return key
-
-
-def summed_cells(
-    cells: Cells, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]
-) -> tuple[NDArray[np.int64], NDArray[np.signedinteger[Any]]]:
-    """Returns, of each cell of a node, a row of ``cells`` that falls into it, and its count: a hash table in place of the sort."""
-    return sum_equal(keys_of(cells, node, packing, hierarchies), cells.counts, hash_table(len(cells.counts)))

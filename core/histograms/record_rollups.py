@@ -152,10 +152,8 @@ class RecordRollUps(RollUps[Form]):
             keys = number_cells(*base.telling(node, packing, self._hierarchies))
             rows, sums = sum_equal(keys, base.counts, hash_table(len(keys)))
             return Occupied(node, packing, (keys[rows],), sums)
-        maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=True)]
-        cells = _taken_apart(base)
-        rows, sums = summed_cells(cells, node, packing, self._hierarchies)
-        return Occupied(node, packing, packing.pack_mapped(tuple(cells.codes[rows].T), maps), sums)
+        cells = self._root_cells if base is self._kept[0] else _taken_apart(base)
+        return Occupied(node, packing, *summed_cells(cells, node, packing, self._hierarchies))
 
     def _keep(self, base: Form, node: Node) -> Form:
         made = self._rolled(base, node)
