@@ -35,7 +35,7 @@ test: $(VENV)/installed
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 slow: $(VENV)/installed
-	SKALD_LAWS=thoroughly $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "slow or hypothesis"
+	SKALD_LAWS=thoroughly $(BIN)/python -m pytest -q -n 3 --dist worksteal -m "slow or hypothesis"
 
 check: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -100,7 +100,7 @@ def test_figures_are_those_of_the_releases_counted_record_by_record(compared: Co
     assert found.prosecutor_mean == pytest.approx(len(sizes) / len(rows))
     assert found.share_above == pytest.approx(sum(size for size in sizes.values() if size < 12) / len(rows))
     assert found.gcp == pytest.approx(gcp(rows)) == pytest.approx(manifest.loss["gcp"])
-    assert 1 < found.cpu < 60
+    assert found.cpu > 0 and found.wall > 0
     assert 50e6 < found.peak < 2e9
 
 
