@@ -26,9 +26,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from core.columns.coding import Coder
-from core.columns.domains import Domain, DomainCounter, read_domains
+from core.columns.domains import Domain, read_domains
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
+from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.branch_and_bound import Branching

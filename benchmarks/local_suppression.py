@@ -24,7 +24,8 @@ import yaml
 from benchmarks.census import QIDS, levels_of
 from benchmarks.measure import measure, skald
 from benchmarks.rayden import ADULT_QIDS
-from core.columns.domains import DomainCounter, read_domains
+from core.columns.domains import read_domains
+from core.histograms.domain_counts import DomainCounter
 from flows.demo import make_patients
 
 ROOT = Path(__file__).parent.parent

@@ -31,8 +31,9 @@ from numpy.typing import NDArray
 
 from benchmarks.scale import MOST, PER_FILE, anonymised, copied, prepare
 from core.columns.coding import Coder
-from core.columns.domains import DomainCounter, read_domains
+from core.columns.domains import read_domains
 from core.hierarchies.hierarchy import build_hierarchy
+from core.histograms.domain_counts import DomainCounter
 from core.mondrian.axes import axis_of
 from core.mondrian.fragments import merge_thin, multidimensional, quantiles
 from core.mondrian.partition import SCORES, Axis, Rules

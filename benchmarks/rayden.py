@@ -30,10 +30,11 @@ from core.clustering.recoding import Publication, recode_records
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.coding import Coder
-from core.columns.domains import Domain, DomainCounter, read_domains
+from core.columns.domains import Domain, read_domains
 from core.evaluation.gcp_of_values import held_gcp
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of, roll_up
+from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, count_cells
 from core.lattice.search import Search
 from core.losses.losses import c_avg, certainty_penalty, dm

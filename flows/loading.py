@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -70,8 +69,21 @@ def ended_at_once(main: Callable[[], None]) -> None:
         waiting = {"prefect", "distributed"} & sys.modules.keys() or any(not one.daemon for one in threading.enumerate()[1:])
         if waiting or not isinstance(ended.code, int):
             raise
-        with suppress(OSError):  # Python's own end tells of a pipe that nobody reads, or of a full disk
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(ended.code)
-        raise
+        code = ended.code
+        # Python's own end tells of a pipe that nobody reads, or of a full disk.
+        if not _flushed():
+            raise
+    else:
+        return
+    os._exit(code)
+
+
+def _flushed() -> bool:
+    """Tells whether all that was printed is out; of a stream that was closed before the process began there is none."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return False
+    return True

@@ -1,22 +1,30 @@
 """Mondrian, centralised or in fragments (papers/distributed-mondrian.txt, Fig. 3)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from core.recount.classes import Recount
-from schemas.job.job import load_job
+from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
-from tasks.counting.coding import load_coding
+from tasks.counting.coding import Coding, forget_large_coding, load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
+from tasks.engine.runs import Run
 from tasks.lattice.recodings import check_hierarchies
 from tasks.mondrian.cells import check_whole, in_fragments
 from tasks.mondrian.phases import anonymise_cells, anonymise_fragments
 from tasks.mondrian.replay import anonymise_replayed
 from tasks.publication.manifests import make_local_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
+from tasks.records.outcomes import LocalOutcome
+from tasks.source.chunks import Source
 from tasks.source.opening import open_run
+from tasks.store.store import Artifact
+from tasks.writing.people import KeptPeople
+
+Way: TypeAlias = Callable[[Run, Source, Artifact], tuple[Sequence[Artifact], LocalOutcome, KeptPeople]]
 
 
 @as_job_flow
@@ -38,14 +46,20 @@ def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publi
             return known
         with run.phase("domains"):
             domain = merge_domains(run, source, count_domains(run, source, known=True))
-            coding = load_coding(job, domain, run.store)
-            check_whole(job, coding)
-        anonymise = anonymise_fragments if in_fragments(job, coding) else anonymise_cells
-        if job.replay is not None:
-            anonymise = anonymise_replayed
+            anonymise = _way(job, load_coding(job, domain, run.store))
         files, outcome, people = anonymise(run, source, domain)
+
+        forget_large_coding(job)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_local_manifest(run, source, outcome, staged, counted)
 
         return verify_and_publish(run, source, files, describe, people)
+
+
+def _way(job: Job, coding: Coding) -> Way:
+    """Returns how records are recoded: as an earlier release does, in fragments, or all at once."""
+    check_whole(job, coding)
+    if job.replay is not None:
+        return anonymise_replayed
+    return anonymise_fragments if in_fragments(job, coding) else anonymise_cells

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from core.columns.node import Node
 from core.recount.classes import Recount
-from schemas.job.job import load_job
+from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
-from tasks.counting.coding import load_coding
+from tasks.counting.coding import Coding, forget_large_coding, load_coding
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import read_sizes
 from tasks.engine.flows import as_job_flow
@@ -39,8 +40,7 @@ def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publishe
             return known
         with run.phase("phase 1: domains"):
             domain = merge_domains(run, source, count_domains(run, source, cells=True, known=True))
-            coding = load_coding(job, domain, run.store)
-            root = choose_root(job, coding)
+            root, tops = _root_and_tops(job, load_coding(job, domain, run.store))
         with run.phase("phase 2: histogram"):
             # Where persons are named, a chunk is read once for its pairs and its histogram.
             pairs = count_pairs(run, source)
@@ -53,10 +53,16 @@ def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publishe
             files = write_files(run, source, domain, recoding, rewrite(run, source, domain, recoding))
             people = people_kept(run, source, domain, recoding)
         before = read_sizes(sizes, run.store)
-        outcome, tops = read_outcome(recoding, run.store), [hierarchy.top for hierarchy in coding.hierarchies]
-        drawn = read_map(recoding.outcome, run.store)
+        outcome, drawn = read_outcome(recoding, run.store), read_map(recoding.outcome, run.store)
+
+        forget_large_coding(job)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_manifest(run, source, outcome, staged, counted, before, tops, drawn)
 
         return verify_and_publish(run, source, files, describe, people)
+
+
+def _root_and_tops(job: Job, coding: Coding) -> tuple[Node, list[int]]:
+    """Returns the node at which all is counted, and the highest level of each hierarchy; the run holds nothing else of them."""
+    return choose_root(job, coding), [hierarchy.top for hierarchy in coding.hierarchies]

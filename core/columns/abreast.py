@@ -13,6 +13,8 @@ Made = TypeVar("Made")
 Item = TypeVar("Item")
 LEAST_ROWS = 1 << 16
 """Rows of a part for which a thread is worth its start."""
+AT_A_TIME = 4
+"""Columns that are worked on at a time where each takes memory for every record."""
 
 
 def parts_abreast(work: Callable[[slice], Made], rows: int, most: int | None = None, least: int = LEAST_ROWS) -> list[Made]:

@@ -3,13 +3,14 @@
 numba keeps a compiled function until the file that *defines* it changes; code of other files that went into it would stay as it was. So
 what is kept lies in a folder named by the digest of all files of the kernels. That folder is in ``NUMBA_CACHE_DIR`` if it is set, else
 in ``core/__pycache__``, else (an installation that is not ours to write to) in the user's cache; without any of them kernels
-are compiled anew in every process.
+are compiled anew in every process. A folder of somebody else, or that all may write to, is none of them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -92,6 +93,12 @@ def _homes() -> list[Path]:
 
 
 def _writable(folder: Path) -> bool:
-    """Tells whether a folder, or the nearest one above that is there, can be written to."""
+    """Tells whether a folder, or the nearest one above that is there, can be written to, and what lies in it was put there by nobody else.
+
+    What is kept is run. Beside the code whoever may write may change the code itself.
+    """
     there = next((path for path in (folder, *folder.parents) if path.exists()), folder)
-    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+    if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        return False
+    owned = there.stat()
+    return there != folder or folder.is_relative_to(CORE) or (owned.st_uid == os.geteuid() and not owned.st_mode & stat.S_IWOTH)

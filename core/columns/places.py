@@ -25,6 +25,10 @@ SEARCHED = 1 << 12
 """More values than these are searched; to hash fewer costs less than to read the batch."""
 FEW = 1 << 12
 """So many different numbers of a batch, at most, make a dictionary: their table stays near the processor."""
+DENSE = 4
+"""Numbers that lie so close that there are at most so many for each of them have a table of all; it takes sixteen bytes for each."""
+FAR = 1 << 16
+"""Numbers among which, and so many of which, are sought in their order."""
 Places = NDArray[np.integer]
 Finder = Callable[[pa.Array], Places]
 _WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
@@ -64,16 +68,44 @@ def place_finder(values: pa.Array, other: int) -> Finder:
 
 def _among_numbers(values: pa.Array, other: int) -> Finder:
     known = _bits(values)
-    # Bits do not ascend with their values: those of floats below zero fall.
-    order = np.argsort(known, kind="stable")
-    ascending = known[order]
+    low, high = int(known.min()), int(known.max())
+    if high - low < DENSE * len(known):
+        return _by_table(known, low, high, other)
+    # Bits need not ascend with their values: those of floats below zero fall.
+    order = None if np.all(known[1:] >= known[:-1]) else np.argsort(known, kind="stable")
+    ascending = known if order is None else known[order]
 
     def find(column: pa.Array) -> Places:
         wanted = _bits(column)
-        places = np.minimum(np.searchsorted(ascending, wanted), len(ascending) - 1)
-        return np.where((ascending[places] == wanted) & ~is_null(column), order[places], other)
+        places = np.minimum(_searched(ascending, wanted), len(ascending) - 1)
+        return np.where((ascending[places] == wanted) & ~is_null(column), places if order is None else order[places], other)
 
     return find
+
+
+def _by_table(known: NDArray[np.integer], low: int, high: int, other: int) -> Finder:
+    """Returns a finder that has the place of every number between the least and the greatest one at hand."""
+    table = np.full(high - low + 1, other, np.int32)
+    table[np.subtract(known, low, dtype=np.int64)] = np.arange(len(known), dtype=np.int32)
+
+    def find(column: pa.Array) -> Places:
+        wanted = _bits(column)
+        inside = (wanted >= low) & (wanted <= high)
+        places = table[np.subtract(np.where(inside, wanted, known[0]), low, dtype=np.int64)]
+        return np.where(inside & ~is_null(column), places, np.int32(other))
+
+    return find
+
+
+def _searched(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> NDArray[np.intp]:
+    """Returns where each number would stand among others that ascend."""
+    if len(ascending) < FAR or len(wanted) < FAR:
+        return np.searchsorted(ascending, wanted)
+    # One after the other they are sought near one another: each for itself costs as many ways to the memory as there are digits.
+    order = np.argsort(wanted)
+    places = np.empty(len(wanted), np.intp)
+    places[order] = np.searchsorted(ascending, wanted[order])
+    return places
 
 
 def _bits(column: pa.Array) -> NDArray[np.integer]:

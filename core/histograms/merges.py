@@ -96,7 +96,9 @@ def _sum_range(parts: Sequence[Ascending], into: Ascending, bits: int) -> int:
 def _sum_wide(parts: Sequence[Ascending], into: Ascending) -> int:
     """Sums neighbouring cells that are so far apart that a cell and its count are more than one number."""
     cells, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    order = order_of(cells, int(cells.max()))
+    low = int(cells.min())
+    # The lesser of two numbers without a sign stays so, however far apart they are and wherever they begin.
+    order = order_of(cells.view(np.uint64) - np.uint64(low % 2**BITS), int(cells.max()) - low)
     cells = cells[order]
     firsts = np.flatnonzero(np.append(True, cells[1:] != cells[:-1]))
     into.cells[: len(firsts)], into.counts[: len(firsts)] = cells[firsts], np.add.reduceat(counts[order], firsts)

@@ -36,6 +36,8 @@ PARTS = 4
 """Into about how many parts rows are cut for each core, before each part is cut by one."""
 WITH_PEOPLE = 2
 """Cores that cut where persons are named: each marks them all in memory of its own."""
+SCRATCH = 1 << 27
+"""Bytes that the arrays of all cores that cut at a time may take, which are as long as domains are."""
 Refused = Literal["stop", "next"]
 Mode = Literal["strict", "median", "relaxed"]
 MODES: dict[Mode, int] = {"strict": mondrian_cuts.STRICT, "median": mondrian_cuts.MEDIAN, "relaxed": mondrian_cuts.RELAXED}
@@ -200,6 +202,14 @@ def prices_for(axes: Sequence[Axis], rows: int, told: Told | None) -> Prices:
     )
 
 
+def _cores_for(axes: Sequence[Axis], score: Score) -> int:
+    """Returns how many cores may cut at a time: as many as may work here, and fewer where domains are long."""
+    widest, ranks = max(axis.size for axis in axes), sum(axis.size for axis in axes)
+    # Stamps, values and sums; and for prices four arrays more.
+    bytes_each = 8 * (ranks + (5 if score == "ncp" else 2) * widest)
+    return max(min(threads_here(), SCRATCH // bytes_each), 1)
+
+
 def nothing_told(axes: Sequence[Axis]) -> Told:
     """Returns prices of what classes hold alone."""
     places = np.zeros((sum(axis.size for axis in axes), 2), np.int32)
@@ -238,6 +248,8 @@ def partition(
     codes = np.empty((rows, 0), np.int32) if sensitive is None else sensitive
     given, demands = Rows(ranks, weights, codes, np.arange(rows, dtype=np.int32)), rules.demands
     measured = axes_scale(axes) if scale is None else scale
+    # Read and not written, so that all cores share them.
+    told = nothing_told(axes) if told is None and score == "ncp" else told
 
     def cut(first: int, end: int, small: int, whose: People | None) -> NDArray[np.int64]:
         mine = Rows(ranks[first:end], weights[first:end], codes[first:end], given.order[first:end])
@@ -248,7 +260,7 @@ def partition(
 
     # What is None is not compiled, which takes seconds.
     whose = None if people is None else people.listed(codes)
-    threads = threads_here() if whose is None else min(threads_here(), WITH_PEOPLE)
+    threads = _cores_for(axes, score) if whose is None else min(_cores_for(axes, score), WITH_PEOPLE)
     if threads == 1 or rows < FEW:
         return Partition(given.order, cut(0, rows, 0, whose))
     # What is cut off first is shared out: each part is cut as it would be in its turn.

@@ -27,7 +27,9 @@ def unmatched(spans: Spans, released: Counts, source: Counts) -> int:
         released: Shape (parts, labels): records with each label.
         source: Shape (parts, positions): records with each value, those with a null at the last position.
     """
-    before = np.concatenate([np.zeros((len(source), 1), np.int64), source.cumsum(axis=1)], axis=1)
+    # Of ten million values each array beside this one would be as long: what follows is done in place.
+    before = np.zeros((len(source), source.shape[1] + 1), np.int64)
+    source.cumsum(axis=1, out=before[:, 1:])
     covered = before[:, spans.high] - before[:, spans.low]
     covered[:, spans.nulls] += source[:, -1:]
     for label, members in spans.sets.items():
@@ -49,15 +51,20 @@ def _summed(places: Counts, counts: Counts, size: int) -> Counts:
 
 def _up_to(spans: Spans, released: Counts, before: Counts) -> Counts:
     """Returns how many records too many have labels that end at or before some position."""
-    ended = _summed(spans.ends, released, before.shape[1]).cumsum(axis=1)
-    return _most(ended - before)
+    ended = _summed(spans.ends, released, before.shape[1])
+    ended.cumsum(axis=1, out=ended)
+    ended -= before
+    return _most(ended)
 
 
 def _from(spans: Spans, released: Counts, before: Counts) -> Counts:
     """Returns how many records too many have labels that begin at or after some position."""
     begun = _summed(spans.low, released, before.shape[1])
-    from_here = begun[:, ::-1].cumsum(axis=1)[:, ::-1]
-    return _most(from_here - (before[:, -1:] - before))
+    from_here = begun[:, ::-1]
+    from_here.cumsum(axis=1, out=from_here)
+    begun += before
+    begun -= before[:, -1:]
+    return _most(begun)
 
 
 def _left_over(spans: Spans, released: Counts, source: Counts) -> Counts:
@@ -109,5 +116,5 @@ def _bits(spans: Spans, places: Counts) -> NDArray[np.uint8]:
 
 def _most(excess: Counts) -> Counts:
     """Returns the greatest excess of each part, at least 0."""
-    most: Counts = np.maximum(excess, 0).max(axis=1)
+    most: Counts = np.maximum(excess.max(axis=1), 0)
     return most

@@ -7,17 +7,19 @@ from docs/decisions/shared-ends.md, so that a slip of one of the two is noticed.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal
-from functools import cache
-from itertools import accumulate, pairwise
+from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from core.recount.labels.value_texts import written
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
@@ -25,6 +27,14 @@ from schemas.release.labels import NULL_MEMBER
 
 MOST = 10**17
 """Numbers of more digits are cut down by a power of ten until they are less."""
+ROOM = 2**62
+"""Whole numbers below it are moved by one another and stay numbers of 64 bits."""
+SHORT = 18
+"""Digits of numbers that are surely as many as decimals keep."""
+BLOCK = 1 << 16
+"""Values that are written down at a time."""
+KEPT_ENDS = 1 << 16
+"""Texts of ends whose numbers are kept, of which most releases have fewer."""
 _RANGE = re.compile(r"\[(.+?) - (.+)\]")
 _OPEN = re.compile(r"(>=|<=) (.+)")
 _BESIDE_NULL = re.compile(rf"\{{(.+), {NULL_MEMBER}\}}")
@@ -39,7 +49,7 @@ class Axis:
     """Values on the lines of their hierarchy, and the text of an end as something to compare.
 
     Attributes:
-        places: Where each value lies, ascending.
+        places: Where each value lies, ascending; of ten million values a list would take half a gigabyte, and these take eighty.
         widths: How far apart lines are, ascending.
         key: Returns what the text of an end is compared by.
         first: Returns the same for the first value from a line on.
@@ -47,12 +57,14 @@ class Axis:
     """
 
     def __init__(
-        self, places: list[int], widths: list[int], key: Callable[[str], Key], first: Callable[[int], Key], last: Callable[[int], Key]
+        self, places: Sequence[int], widths: list[int], key: Callable[[str], Key], first: Callable[[int], Key], last: Callable[[int], Key]
     ):
         self.places, self.widths, self.key, self.first, self.last = places, widths, key, first, last
 
 
-def strange_ends(values: pa.Array, people: Sequence[int], spec: HierarchySpec, k: int, labels: Iterable[str | None]) -> int:
+def strange_ends(
+    values: pa.Array, people: Sequence[int] | NDArray[np.int64], spec: HierarchySpec, k: int, labels: Iterable[str | None]
+) -> int:
     """Counts the labels with an end where ranges may not end.
 
     Args:
@@ -63,8 +75,7 @@ def strange_ends(values: pa.Array, people: Sequence[int], spec: HierarchySpec, k
         labels: As text; what is no range ends nowhere.
     """
     axis = _moments(values) if pt.is_date(values.type) or pt.is_timestamp(values.type) else _numbers(values, spec)
-    texts = [spelt[0] for spelt in written(values)]
-    lows, highs = _ends(axis, texts, people, k)
+    lows, highs = _ends(axis, values, np.asarray(people, np.int64), k)
     return sum(not _allowed(label, axis, lows, highs) for label in labels if label is not None)
 
 
@@ -84,17 +95,24 @@ def _allowed(label: str, axis: Axis, lows: set[Key], highs: set[Key]) -> bool:
     return True
 
 
-def _ends(axis: Axis, texts: Sequence[str], people: Sequence[int], k: int) -> tuple[set[Key], set[Key]]:
+def _ends(axis: Axis, values: pa.Array, people: NDArray[np.int64], k: int) -> tuple[set[Key], set[Key]]:
     """Returns what ranges may begin and end with; None where they may be open."""
-    cuts = _cuts(axis.places, [0, *accumulate(people)], axis.widths, k)
-    edges = [0, *(bisect_left(axis.places, cut) for cut in cuts), len(texts)]
+    cuts = _cuts(axis.places, np.append(0, people.cumsum()).data, axis.widths, k)
+    edges = [0, *(bisect_left(axis.places, cut) for cut in cuts), len(values)]
+    texts = _texts_at([*edges[:-1], *(edge - 1 for edge in edges[1:])], values, people, k)
     lows: set[Key] = set()
     highs: set[Key] = set()
     for number, (first, after) in enumerate(pairwise(edges)):
         before, behind = (cuts[number - 1] if number else None), (cuts[number] if number < len(cuts) else None)
-        lows.add(axis.key(texts[first]) if people[first] >= k else None if before is None else axis.first(before))
-        highs.add(axis.key(texts[after - 1]) if people[after - 1] >= k else None if behind is None else axis.last(behind))
+        lows.add(axis.key(texts[first]) if first in texts else None if before is None else axis.first(before))
+        highs.add(axis.key(texts[after - 1]) if after - 1 in texts else None if behind is None else axis.last(behind))
     return lows, highs
+
+
+def _texts_at(places: Sequence[int], values: pa.Array, people: NDArray[np.int64], k: int) -> dict[int, str]:
+    """Returns the text of the value at each of some places that k people have."""
+    shared = [place for place in places if people[place] >= k]
+    return {place: spelt[0] for place, spelt in zip(shared, written(values.take(pa.array(shared, pa.int64()))), strict=True)}
 
 
 def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k: int) -> list[int]:
@@ -137,29 +155,41 @@ def _chain(widths: list[int], places: Sequence[int], factor: int) -> list[int]:
 
 
 def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
-    floating = pt.is_floating(values.type)
-    exact = [Decimal(spelt[0]).normalize() for spelt in written(values)]
-    used = max(0, *(-int(number.as_tuple().exponent) for number in exact))
+    floating, whole_only = pt.is_floating(values.type), pt.is_integer(values.type)
+    used = 0 if whole_only else max(chain([0], (-int(number.as_tuple().exponent) for number in _exact(values))))
     origin, widths = Decimal(0), [Decimal(0)]
     if isinstance(spec, WidthsHierarchy) and not spec.encode and _whole(spec.origin, used) is not None:
         origin, widths = spec.origin, list(spec.widths)
     start = _whole(origin, used) or 0
-    ends = [_shifted(exact[0], used), _shifted(exact[-1], used)]
+    reach = max(abs(_shifted(number, used)) for end in (values[:1], values[-1:]) for number in _exact(end)) + abs(start)
     cut = 1
-    while (max(map(abs, ends)) + abs(start)) // cut >= MOST:
+    while reach // cut >= MOST:
         cut *= 10
-    places = [(_shifted(number, used) - start) // cut for number in exact]
+    if whole_only and reach < ROOM:
+        places = ((np.asarray(values).astype(np.int64) - start) // cut).data
+    else:
+        places = memoryview(array("q", ((_shifted(number, used) - start) // cut for number in _exact(values))))
     bins = [whole // cut for width in widths if (whole := _whole(width, used)) and whole % cut == 0 and cut < whole <= 10 * MOST * cut]
 
-    @cache
+    @lru_cache(maxsize=KEPT_ENDS)
     def key(text: str) -> Key:
         # A float is the nearest one, whatever its text.
-        return float(values.type.to_pandas_dtype()(text)) if floating else Decimal(text).normalize()
+        if floating:
+            return float(values.type.to_pandas_dtype()(text))
+        # A whole number and a decimal that are equal are one key, and the first takes less room.
+        return int(text) if text.isdecimal() and len(text) <= SHORT else Decimal(text).normalize()
 
     def at(line: int, moved: int) -> Key:
         return key(format(Decimal(line * cut + start + moved).scaleb(-used), "f"))
 
     return Axis(places, _chain([1, *bins], places, 2 if bins else 10), key, lambda line: at(line, 0), lambda line: at(line, -1))
+
+
+def _exact(values: pa.Array) -> Iterator[Decimal]:
+    """Yields numbers as decimals, without holding all of them."""
+    for first in range(0, len(values), BLOCK):
+        for spelt in written(values.slice(first, BLOCK)):
+            yield Decimal(spelt[0]).normalize()
 
 
 def _shifted(number: Decimal, used: int) -> int:
@@ -182,13 +212,12 @@ def _moments(values: pa.Array) -> Axis:
     ticks = 1 if dated else _TICKS[values.type.unit]
     day = 1 if dated else 86_400 * ticks
     finer = 1_000 if not dated and values.type.unit == "ns" else 1
-    raw = np.asarray(values.cast(pa.date32()).cast(pa.int32()) if dated else values.cast(pa.int64())).tolist()
-    moments = [moment // finer for moment in raw]
-    places = [_place(moment, day) for moment in moments]
+    raw = np.asarray(values.cast(pa.date32()).cast(pa.int32()) if dated else values.cast(pa.int64())).astype(np.int64)
+    places = memoryview(array("q", (_place(moment // finer, day) for moment in raw.data)))
     clock = [] if dated else sorted({1, min(1_000, ticks), ticks, 60 * ticks, 3_600 * ticks})
     unit = "D" if dated else "us" if values.type.unit == "ns" else values.type.unit
 
-    @cache
+    @lru_cache(maxsize=KEPT_ENDS)
     def key(text: str) -> Key:
         if dated:
             return int(np.datetime64(text, "D").astype(np.int64))

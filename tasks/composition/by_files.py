@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.domains import read_domains
 from core.columns.translation import codes_in
 from core.composition.classes import Joint, at_risk
 from core.hierarchies.hierarchy import build_hierarchy
@@ -27,8 +26,8 @@ from tasks.engine.calls import artifacts_of
 from tasks.engine.runs import Run
 from tasks.lattice.kept_recodings import RecodingArtifacts, read_recoding_of
 from tasks.source.chunks import Chunk, Source
+from tasks.store.domain_tables import load_domains
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table
 
 BYTES_PER_CELL = 64
 Parts: TypeAlias = list[tuple[Chunk, Artifact]]
@@ -146,7 +145,7 @@ def _comparable(run: Run, release: str) -> Entry:
 
 def _seen(job: Job, entry: Entry, recoded: Recoded, store: Store) -> Seen:
     """Reads the recoding of an earlier release, whose hierarchies are those of the job."""
-    domains = read_domains(read_table(store, recoded.domain), entry.names)
+    domains = load_domains(store, recoded.domain, entry.names)
     qids = job.columns.quasi_identifiers
     hierarchies = [build_hierarchy(qid, domain, job.folder) for qid, domain in zip(qids, domains, strict=False)]
     coding = Coding(domains[: len(qids)], tuple(hierarchies), (recoded.domain.sha256, ""), domains[len(qids) :])

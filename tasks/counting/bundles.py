@@ -6,11 +6,12 @@ Sums of counts are the same whoever adds what first, so the result and its key a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pyarrow as pa
 
-from core.columns.domains import merge_domains
 from core.columns.node import Node
+from core.histograms.domain_counts import add_up
 from schemas.job.job import Job
 from schemas.tables import chunk_domain_types
 from tasks.counting.chunk_histograms import OF_CHUNK
@@ -21,9 +22,10 @@ from tasks.engine.calls import Call
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_step, workers_elsewhere
 from tasks.source.chunks import Source
+from tasks.store.domain_tables import write_domains
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk
+from tasks.store.tables import read_table
 
 STEP = Step("bundles", __name__)
 FAN = 8
@@ -105,8 +107,12 @@ def add_domains(job: Job, columns: pa.Schema, store: Store, key: Key, parts: Seq
     """
     types = axis_types(job, columns)
     promised = chunk_domain_types(value_columns(job), types)
-    merged = (read_table(store, part) for part in parts)
-    return store.make("bundles", key, ".parquet", lambda path: write_of_chunk(path, merge_domains(merged, types), promised, "bundles"))
+
+    def write(path: Path) -> int:
+        counter = add_up((read_table(store, part) for part in parts), types)
+        return write_domains(path, counter.blocks(), promised, "bundles")
+
+    return store.make("bundles", key, ".parquet", write)
 
 
 def add_at_root(job: Job, domain: Artifact, root: Node, store: Store, key: Key, parts: Sequence[Artifact]) -> Artifact:

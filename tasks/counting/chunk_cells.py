@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from core.columns.abreast import ahead
 from core.columns.coding import Words
-from core.columns.domains import Domain, read_domains
+from core.columns.domains import Domain
 from core.columns.translation import Translation
 from core.histograms.projections import Bundles
 from schemas.errors.base import StorageError
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding
+from tasks.store.domain_tables import load_domains
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
 
@@ -33,7 +34,7 @@ def own_domains(part: Artifact, names: Sequence[str], store: Store) -> tuple[Dom
     found = store.find("domains", part.key)
     if found is None:
         raise StorageError.malformed("domains", ["missing"])
-    return read_domains(read_table(store, found), names)
+    return load_domains(store, found, names)
 
 
 def translation_of(coding: Coding, part: Artifact, store: Store) -> Translation | None:

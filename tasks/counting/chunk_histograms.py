@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.coding import Coder, Packing, Words
-from core.columns.domains import read_domains
 from core.histograms.histogram import HistogramCounter
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
@@ -18,8 +17,9 @@ from schemas.tables import chunk_histogram_types
 from tasks.counting.domains import axis_names, chunk_key, count_chunk_domains
 from tasks.source.chunks import Chunk
 from tasks.source.reading import read_chunk
+from tasks.store.domain_tables import load_domains
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk
+from tasks.store.tables import write_of_chunk
 
 OF_CHUNK = "histograms"
 """The step whose artefacts are coded against the chunk's own domains; histograms of other steps are coded as the whole is."""
@@ -88,7 +88,7 @@ def packed_records(
     """
     names = axis_names(job)
     # Phase 1 left them; asked for by the step, they are made again if they are damaged.
-    domains = read_domains(read_table(store, count_chunk_domains(job, columns, chunk, store)), names)
+    domains = load_domains(store, count_chunk_domains(job, columns, chunk, store), names)
     packing, coders = Packing(tuple(domain.size for domain in domains)), [Coder(domain) for domain in domains]
 
     def batches() -> Iterator[tuple[Words, list[pa.Array]]]:

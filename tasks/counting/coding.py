@@ -10,7 +10,7 @@ from threading import Lock
 import pyarrow as pa
 
 from core.columns.coding import Coder, Codes, Packing, Words
-from core.columns.domains import Domain, read_domains
+from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.histograms.cells import packing_of
@@ -18,9 +18,9 @@ from core.privacy.class_tables import unchanged
 from schemas.job.digest import quasi_identifiers_digest
 from schemas.job.job import Job
 from tasks.counting.domains import axis_names
+from tasks.store.domain_tables import load_domains
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ class Coding:
         """N, as counted in phase 1."""
         return self.domains[0].records
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what it holds for each value."""
+        values: int = sum(domain.values.nbytes + domain.counts.nbytes for domain in (*self.domains, *self.sensitive))
+        return values + sum(groups.nbytes for hierarchy in self.hierarchies for groups in hierarchy.groups)
+
 
 @dataclass(frozen=True)
 class CellCoder:
@@ -92,6 +98,8 @@ class CellCoder:
 
 _loaded: dict[tuple[str, str], Coding] = {}
 _loading = Lock()
+WORTH = 32
+"""Which part of a job's memory a coding that was loaded may take until the end of the run."""
 
 
 def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
@@ -107,10 +115,17 @@ def load_coding(job: Job, domain: Artifact, store: Store) -> Coding:
     with _loading:
         if key in _loaded:
             return _loaded[key]
-        domains = read_domains(read_table(store, domain), axis_names(job))
+        domains = load_domains(store, domain, axis_names(job))
         qids = job.columns.quasi_identifiers
         hierarchies = [build_hierarchy(qid, values, job.folder) for qid, values in zip(qids, domains[: len(qids)], strict=True)]
         # One at a time is held, because the domains of a large source are large.
         _loaded.clear()
         _loaded[key] = Coding(domains[: len(qids)], tuple(hierarchies), key, domains[len(qids) :])
         return _loaded[key]
+
+
+def forget_large_coding(job: Job) -> None:
+    """Lets go of the domains and hierarchies that were loaded, where they are large: the recount, which follows, knows only the job."""
+    with _loading:
+        if sum(coding.nbytes for coding in _loaded.values()) * WORTH > job.memory:
+            _loaded.clear()

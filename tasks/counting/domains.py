@@ -11,17 +11,19 @@ import pyarrow.compute as pc
 
 from core.columns.agreed_moments import agreed_moments
 from core.columns.column_types import working_type
-from core.columns.domains import DomainCounter, merge_domains, value_column
+from core.columns.domains import value_column
 from core.columns.places import as_dictionary
+from core.histograms.domain_counts import DomainCounter, add_up
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from schemas.tables import TableSchema, chunk_domain_types, domain_schema
 from tasks.source.chunks import Chunk, PieceKey, Source
 from tasks.source.reading import read_chunk
+from tasks.store.domain_tables import write_domains
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_of_chunk, write_table
+from tasks.store.tables import read_table, write_of_chunk
 
 LARGEST = 1e100
 """What a number may be: of larger ones neither a range nor a square need be a number."""
@@ -139,8 +141,8 @@ def merge_chunks(job: Job, source: Source, parts: Sequence[Artifact], store: Sto
     types = axis_types(job, source.columns)
 
     def write(path: Path) -> int:
-        merged = merge_domains((read_table(store, part) for part in bundles or parts), types)
-        return write_table(path, merged, schema_of(job), "domain")
+        counter = add_up((read_table(store, part) for part in bundles or parts), types)
+        return write_domains(path, counter.blocks(), schema_of(job), "domain")
 
     return store.make("domain", merged_key(parts), ".parquet", write)
 

@@ -13,19 +13,19 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.arrays import to_numpy
-from core.columns.domains import Domain, value_column
+from core.columns.domains import Domain, domain_blocks
 from core.columns.numbers import as_numbers, is_numerical
 from core.recoding.ends import Ends, shared_ends
 from schemas.job.job import Job
 from schemas.job.method import METHODS
 from tasks.counting.coding import Coding
-from tasks.counting.domains import qid_names, schema_of
+from tasks.counting.domains import axis_names, axis_types, qid_names, schema_of
 from tasks.source.chunks import Source
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
+from tasks.store.domain_tables import load_counted, write_domains
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.store.tables import read_table, write_table
 
 STEP = Step("persons_of_values", __name__)
 _made: dict[tuple[object, ...], tuple[Ends | None, ...]] = {}
@@ -79,14 +79,13 @@ def count_persons(job: Job, source: Source, domain: Artifact, store: Store, spil
     """
 
     def write(path: Path) -> int:
-        table = read_table(store, domain)
-        persons, positions = np.zeros(len(table), np.int64), table["qid"].to_numpy()
-        for position, name in enumerate(qid_names(job)):
-            rows = np.flatnonzero(positions == position)
-            values = table[value_column(position)].combine_chunks().take(pa.array(rows))
-            if as_numbers(values.drop_null()) is not None:
-                persons[rows] = _persons_at(job, source, name, values, spill)
-        return write_table(path, table.append_column("persons", pa.array(persons)), schema_of(job, persons=True), "domain")
+        axes, names = load_counted(store, domain, len(axis_names(job))), qid_names(job)
+        for position, axis in enumerate(axes):
+            numbers = position < len(names) and as_numbers(axis.values.drop_null()) is not None
+            persons = _persons_at(job, source, names[position], axis.values, spill) if numbers else np.zeros(len(axis.counts), np.int64)
+            axes[position] = axis._replace(persons=persons)
+        blocks = domain_blocks(axes, axis_types(job, source.columns))
+        return write_domains(path, blocks, schema_of(job, persons=True), "domain")
 
     return store.make("domain", persons_key(job, source, domain), ".parquet", write)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from core.columns.domains import Domain, read_domains
+from core.columns.domains import Domain
 from core.hierarchies.drafts import Draft, draft_hierarchy
 from core.hierarchies.hierarchy import Hierarchy, build_hierarchy
 from core.hierarchies.placements import Placed, placed
@@ -30,8 +30,8 @@ from tasks.planning.fronts import Given, front_of
 from tasks.pseudonyms.pseudonyms import with_keys
 from tasks.source.opening import open_run
 from tasks.source.sources import read_source
+from tasks.store.domain_tables import load_domains
 from tasks.store.files import write_whole
-from tasks.store.tables import read_table as read_artifact
 
 DELIMITER = ";"
 
@@ -139,7 +139,7 @@ def domain_of(job: Job, column: str) -> Domain:
         source = with_keys(job, read_source(run))
         merged = merge_domains(run, source, count_domains(run, source))
         names = axis_names(job)
-        return read_domains(read_artifact(run.store, merged), names)[names.index(column)]
+        return load_domains(run.store, merged, names)[names.index(column)]
 
 
 def _qid(job: Job, column: str) -> QuasiIdentifier:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.types as pt
+from numpy.typing import NDArray
 
 from core.recount.groups import Groups
 from core.recount.labels.label_spans import pair_labels
@@ -66,7 +67,7 @@ def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> S
     return texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
 
 
-def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Array, list[int]]:
+def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
     """Returns the values of a column of the source, ascending, with how many people have each: persons once, at their least value."""
     column, persons = quote(name), [quote(person) for person in job.columns.person]
     if persons:
@@ -80,7 +81,7 @@ def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Arr
     found = fetched(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
     values, people = as_given(found["value"], original, name), found["people"].to_numpy()
     order = np.argsort(np.asarray(values.cast(pa.int64())), kind="stable") if pt.is_timestamp(values.type) else np.arange(len(values))
-    return values.take(pa.array(order)), people[order].tolist()
+    return values.take(pa.array(order)), people[order]
 
 
 def _no_nan(original: Original, person: str) -> str:

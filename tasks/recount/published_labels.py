@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.recount.groups import Groups
-from core.recount.labels.label_readers import Axis, label_axis
+from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_texts import texts_with_nulls
 from core.recount.truth import label_groups, labels_sql, value_groups, values_sql
@@ -32,25 +32,30 @@ class Labels:
         number: Its position in the job.
         name: Its name in the source.
         columns: Quoted names of the columns under which it is published.
-        axis: The order of its values.
+        known: Whether labels of its hierarchy can be read; else each of them covers any value.
         spans: What its labels cover.
         released: Shape (labels,), records with each label.
         source: Shape (positions,), records with each value, those with a null last.
         order: Shape (values,), the position of each value in ascending order, a null last if there is one.
-        owners: Shape (values,), the label of each of these values, -1 for none; None where labels overlap.
+        owners: Shape (values,), int32, the label of each of these values, -1 for none; None where labels overlap.
         kept: Whether each label is the value itself, type and all.
     """
 
     number: int
     name: str
     columns: tuple[str, ...]
-    axis: Axis
+    known: bool
     spans: Spans
     released: NDArray[np.int64]
     source: NDArray[np.int64]
     order: NDArray[np.int64]
-    owners: NDArray[np.int64] | None
+    owners: NDArray[np.int32] | None
     kept: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that are held for each of its values."""
+        return self.source.nbytes + self.order.nbytes + (0 if self.owners is None else self.owners.nbytes)
 
     @property
     def values_table(self) -> str:
@@ -102,13 +107,13 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
     axis = label_axis(qid, known, job.folder, ranges=has_ranges(texts), beginnings=way_of(job, qid) == "prefix")
     spans = read_labels(axis, texts)
     # A null is the last value in DuckDB's order, and stands after all positions of an axis.
-    order = np.append(axis.positions, len(known))[: len(held)]
+    order = np.append(axis.positions, len(known)) if len(held) > len(known) else axis.positions
     source = np.zeros(len(known) + 1, np.int64)
-    source[order] = values["records"].to_numpy()
+    source[order] = values.pop("records").to_numpy()
     owners = spans.owners(len(source))
     owners = None if owners is None else owners[order]
     kept = owners is not None and len(columns) == 1 and _is_kept(held, labels["label_0"], owners)
-    return Labels(number, qid.name, columns, axis, spans, labels["records"].to_numpy(), source, order, owners, kept)
+    return Labels(number, qid.name, columns, axis.known, spans, labels["records"].to_numpy(), source, order, owners, kept)
 
 
 def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
@@ -133,7 +138,9 @@ def way_of(job: Job, qid: QuasiIdentifier) -> str | None:
     return ways.get(qid.name) if isinstance(ways, dict) else ways
 
 
-def _is_kept(values: pa.Array, labels: pa.Array, owners: NDArray[np.int64]) -> bool:
+def _is_kept(values: pa.Array, labels: pa.Array, owners: NDArray[np.int32]) -> bool:
     """Tells whether every label is the value that it covers, type and all."""
+    if values.type != labels.type:
+        return False
     some = np.flatnonzero(owners >= 0)
-    return values.type == labels.type and bool(values.take(pa.array(some)).equals(labels.take(pa.array(owners[some]))))
+    return bool(values.take(pa.array(some)).equals(labels.take(pa.array(owners[some]))))

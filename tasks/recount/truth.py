@@ -30,7 +30,7 @@ from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sam
 from tasks.recount.published_labels import Labels, expect_labels, qid_labels
 from tasks.recount.rows import Rows
 from tasks.recount.sides import Sides, sides_of
-from tasks.store.database import quote
+from tasks.store.database import leave_for, quote
 
 
 class Truth(NamedTuple):
@@ -64,6 +64,7 @@ def truth_of(job: Job, rows: Rows, original: Original) -> Truth:
         return Truth(lacking)
     expect_labels(job, sides)
     labels = [qid_labels(job, sides, number) for number in range(len(job.columns.quasi_identifiers))]
+    leave_for(sides.connection, job, sum(one.nbytes for one in labels))
     # Each look is dearer than the one before, and tells nothing where that has found something.
     faults = [fault for one in labels for fault in _label_faults(one)]
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])
@@ -72,7 +73,7 @@ def truth_of(job: Job, rows: Rows, original: Original) -> Truth:
         faults = faults or faults_beside(sides, overlapping)
         if not faults:
             faults, sampled = faults_of_sample(sides, labels)
-    return Truth(faults, [one.name for one in labels if not one.axis.known], sampled)
+    return Truth(faults, [one.name for one in labels if not one.known], sampled)
 
 
 def _label_faults(one: Labels) -> list[str]:

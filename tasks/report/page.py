@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from contextlib import suppress
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
-from jinja2 import Environment, FileSystemBytecodeCache, FileSystemLoader, StrictUndefined
-from jinja2.bccache import Bucket
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from core.charts.colours import DARK_STYLE
-from core.columns.compiled import kept_home
 from schemas.errors.base import counted
 from schemas.release.report import Report
 from tasks.report.charts import lattice_charts, loss_chart, risk_chart, size_chart, size_rows
+from tasks.report.kept_templates import kept_templates
 from tasks.report.published import date_words
 from tasks.report.terms import map_of_report
 from tasks.store.keys import code_of, fingerprint_of
@@ -55,9 +50,8 @@ def report_code() -> str:
 
 @cache
 def _environment() -> Environment:
-    """Keeps the templates that were compiled: to compile one costs more than a small release takes otherwise."""
     environment = Environment(
-        bytecode_cache=_kept_templates(),
+        bytecode_cache=kept_templates(Path(__file__)),
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         # Names of columns are free text from outside: all is escaped that does not say it is markup.
         autoescape=True,
@@ -68,35 +62,6 @@ def _environment() -> Environment:
     )
     environment.filters |= {"number": number, "percent": percent, "counted": counted, "size": size, "date": date_words}
     return environment
-
-
-class _Templates(FileSystemBytecodeCache):
-    """Compiled templates beside compiled kernels; where they cannot be written they are compiled anew, and no report fails for it."""
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        try:
-            super().load_bytecode(bucket)
-        except (UnpicklingError, EOFError, ValueError, TypeError, AttributeError, ImportError, IndexError, OSError):
-            # A file that is cut short, say.
-            bucket.reset()
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        with suppress(OSError):
-            super().dump_bytecode(bucket)
-
-
-def _kept_templates() -> _Templates | None:
-    """Returns where compiled templates are kept: apart for each Jinja and each state of this module, which says how they are compiled."""
-    home = kept_home()
-    if home is None:
-        return None
-    made_by = hashlib.sha256(version("jinja2").encode() + Path(__file__).read_bytes()).hexdigest()[:16]
-    folder = home / "templates" / made_by
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return None
-    return _Templates(str(folder))
 
 
 def _charts(report: Report) -> dict[str, str]:

@@ -7,7 +7,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,8 @@ from schemas.job.job import Job
 
 SHARE_OF_MEMORY = 2
 ENOUGH = 256_000_000
+WORTH = 16
+"""Which part of a job's memory may be held beside a database that goes on as if it were not."""
 THREADS_PER_CORE = 4
 """DuckDB starts as many threads as it is told to; more than this only wait for one another."""
 _WRITE_FAULT = re.compile(r"Could not (?:write|create|open|sync)[^:]*: (?P<reason>[A-Z][a-z ]+)")
@@ -64,8 +66,21 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
     Raises:
         StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
     """
-    left = min(job.memory, max(job.memory * 2 // 3, ENOUGH)) if last else job.memory
+    left = _left_at_the_end(job) if last else job.memory
     return database(left, spill, job.threads, 1 if last and job.memory >= ENOUGH else SHARE_OF_MEMORY)
+
+
+def leave_for(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> None:
+    """Has a database of the last step make do with less, and at least half of it, where so many bytes are held beside it."""
+    if job.memory < ENOUGH or held * WORTH < job.memory:
+        return
+    # Refused where more is in use than could be written to the disk: then it goes on as before.
+    with suppress(duckdb.OutOfMemoryException):
+        connection.execute(f"SET memory_limit = '{max(_left_at_the_end(job) - held, _left_at_the_end(job) // 2)}B'")
+
+
+def _left_at_the_end(job: Job) -> int:
+    return min(job.memory, max(job.memory * 2 // 3, ENOUGH))
 
 
 @contextmanager

@@ -34,10 +34,9 @@ def _holds(table: pa.Table, schema: TableSchema) -> bool:
         return False
     if not all(_fits(table[name], column) for name, column in schema.columns.items()):
         return False
-    if not schema.unique:
-        return True
-    distinct = pa.TableGroupBy(table, list(schema.unique), use_threads=False).aggregate([])
-    return len(distinct) == len(table)
+    # Where nothing stands in a column, it tells no rows apart.
+    telling = [name for name in schema.unique if table[name].null_count < len(table)] or list(schema.unique)
+    return not telling or len(pa.TableGroupBy(table, telling, use_threads=False).aggregate([])) == len(table)
 
 
 def _fits(values: pa.ChunkedArray, column: ColumnSchema) -> bool:
@@ -98,10 +97,16 @@ def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, asc
     return _write(path, table, ascending)
 
 
-def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
-    plain = [name for name in table.column_names if name != ascending]
+def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
+    """Opens a file for a table that is written in pieces; ``ascending`` as of ``write_table``."""
+    plain = [name for name in schema.names if name != ascending]
     encoding = {ascending: "DELTA_BINARY_PACKED"} if ascending else None
-    pq.write_table(table, path, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
+    return pq.ParquetWriter(path, schema, compression="lz4", write_statistics=False, use_dictionary=plain, column_encoding=encoding)
+
+
+def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
+    with opened_table(path, table.schema, ascending) as writer:
+        writer.write_table(table)
     return len(table)
 
 

@@ -58,7 +58,7 @@ class Spans:
             members = np.arange(self.low[label], self.high[label])
         return np.append(members, self.null) if label in self.nulls else members
 
-    def owners(self, size: int) -> Places | None:
+    def owners(self, size: int) -> NDArray[np.int32] | None:
         """Returns the label that covers each of so many positions, -1 for none; None where one is covered by several labels."""
         if self.sets or len(self.nulls):
             return None
@@ -67,21 +67,15 @@ class Spans:
         # Sorted by their beginnings, some two overlap only if two neighbours do.
         if np.any(self.high[order][:-1] > self.low[order][1:]):
             return None
-        owners = np.full(size, -1)
-        owners[_within(self.low[order], self.high[order])] = np.repeat(order, self.high[order] - self.low[order])
-        return owners
+        # What lies before each label belongs to none, and what lies after the last one.
+        edges = np.stack([self.low[order], self.high[order]], axis=1).ravel()
+        labels = np.stack([np.full(len(order), -1), order], axis=1).ravel()
+        return np.repeat(np.append(labels, -1).astype(np.int32), np.diff(edges, prepend=0, append=size))
 
     @property
     def members(self) -> int:
         """Positions in all sets together."""
         return sum(map(len, self.sets.values()))
-
-
-def _within(low: Places, high: Places) -> Places:
-    """Returns all positions of ranges, one range after the other."""
-    lengths = high - low
-    starts = np.repeat(low - np.append(0, np.cumsum(lengths)[:-1]), lengths)
-    return starts + np.arange(int(lengths.sum()))
 
 
 def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:

@@ -26,6 +26,10 @@ _OFFSET = re.compile(r"[+-][0-9]{2}:[0-9]{2}$")
 _DAY = np.timedelta64(1, "D")
 _NO_VALUE = ("[", "{", "<", ">")
 """With which no number, date or time begins, and most labels do."""
+KEPT_ENDS = 1 << 16
+"""Ends of ranges that are kept, of which most releases have fewer; each takes some hundred bytes."""
+SURE_DIGITS = 4_000
+"""Python refuses to read whole numbers of more, and its decimals do not."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +56,13 @@ class Scale:
             return None
         if text == "nan" and len(self.keys) < len(self.positions):
             return len(self.keys), len(self.positions)
-        return self.between(text, text)
+        try:
+            least, most, _ = self.ends(text)
+        except (ValueError, InvalidOperation, OverflowError):
+            return None
+        # Asked for once: it would fill what is kept of ends.
+        first, after = int(self.keys.searchsorted(least, "left")), int(self.keys.searchsorted(most, "right"))
+        return first, max(first, after)
 
     def between(self, low: str | None, high: str | None, *, closed: bool = True, wide: bool = False) -> Span | None:
         """Returns what lies between two ends, None being open; None where an end is no value of this scale.
@@ -68,9 +78,13 @@ class Scale:
         return None if first is None or after is None else (first, max(first, after))
 
     def _edge(self, text: str, edge: Edge, *, wide: bool) -> int | None:
-        if (text, edge, wide) not in self._edges:
-            self._edges[text, edge, wide] = self._sought(text, edge, wide=wide)
-        return self._edges[text, edge, wide]
+        key = text, edge, wide
+        if key in self._edges:
+            return self._edges[key]
+        found = self._sought(text, edge, wide=wide)
+        if len(self._edges) < KEPT_ENDS:
+            self._edges[key] = found
+        return found
 
     def _sought(self, text: str, edge: Edge, *, wide: bool) -> int | None:
         try:
@@ -123,7 +137,7 @@ def value_scale(values: pa.Array) -> Scale | None:
 
 def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
     """Returns the whole numbers beside an end, none beyond the least and the most that the column can hold."""
-    number = int(text) if text.isdecimal() else Decimal(text)
+    number = int(text) if len(text) < SURE_DIGITS and text.isdecimal() else Decimal(text)
     # An end of a bin may lie beyond what the column's type holds, where NumPy would raise or wrap.
     above, below = (kind(min(max(end, least), most)) for end in (ceil(number), floor(number)))
     return above, below, above

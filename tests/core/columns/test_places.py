@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -45,7 +46,8 @@ def test_the_place_of_a_value_is_that_of_the_equal_one_whatever_the_type(dtype: 
     column = pa.array([None, *wanted], dtype).slice(1)
     held = values.to_pylist()
     expected = [held.index(value) if value is not None and value in held else OTHER for value in column.to_pylist()]
-    assert place_finder(values, OTHER)(column).tolist() == expected
+    with patch.multiple(places, DENSE=data.draw(st.sampled_from([0, 4, 300])), FAR=data.draw(st.sampled_from([0, 1 << 16]))):
+        assert place_finder(values, OTHER)(column).tolist() == expected
 
 
 def test_every_type_of_a_quasi_identifier_is_tried() -> None:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Coder, Packing, Words
-from core.columns.domains import Domain, DomainCounter, merge_domains, read_domains
+from core.columns.domains import Domain, read_domains
 from core.columns.translation import Translation
+from core.histograms.domain_counts import DomainCounter, merge_domains
 from core.histograms.histogram import HistogramCounter, merge_parts
 
 NAMES = ("colour", "size")

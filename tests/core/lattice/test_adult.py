@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from core.columns.coding import Coder
-from core.columns.domains import DomainCounter, read_domains
+from core.columns.domains import read_domains
 from core.columns.node import Node
 from core.histograms.cells import packing_of
+from core.histograms.domain_counts import DomainCounter
 from core.histograms.histogram import Histogram, HistogramCounter
 from core.lattice.search import Found, Search
 from core.privacy.models import KAnonymity

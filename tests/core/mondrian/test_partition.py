@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.partition import MODES, SCORES, Axis, Mode, Rules, Score, narrowed, partition, ranks_of
+from core.columns.thread_share import at_most
+from core.mondrian.partition import MODES, SCORES, Axis, Mode, Rules, Score, _cores_for, narrowed, partition, ranks_of
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from tests.laws import tried
 from tests.oracles.mondrian import Column, Mondrian, Record
@@ -184,3 +185,14 @@ def test_ranks_beyond_two_bytes_are_kept() -> None:
     size = (1 << 16) + 1
     axis = Axis("qid", np.arange(size)[::-1].copy(), None, nulls=False)
     assert ranks_of(np.array([[0], [1], [size - 1]]), [axis]).tolist() == [[size - 1], [size - 2], [0]]
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_fewer_cores_cut_where_their_arrays_would_take_more_than_they_may(score: Score) -> None:
+    def cores(values: int) -> int:
+        return _cores_for([Axis("x", np.arange(values), np.arange(values, dtype=np.float64), nulls=False)] * 4, score)
+
+    with at_most(16):
+        assert cores(1_000) == 16
+        assert 1 <= cores(1_000_000) <= 2
+        assert cores(50_000_000) == 1

@@ -8,6 +8,7 @@ from decimal import Decimal
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from core.recoding.generalisation import generalise
 from core.recoding.recoding import Intervals
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
+from core.recount.labels.value_scales import value_scale
 from core.recount.labels.value_texts import written
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.mondrian import Generalisation
@@ -277,3 +279,26 @@ def test_a_number_that_no_bin_can_hold_is_read_all_the_same() -> None:
 def test_large_decimals_are_compared_exactly() -> None:
     values = distinct([Decimal("99999999999999999999.1"), Decimal("99999999999999999999.2")], pa.decimal128(30, 1))
     assert covered(reading({"widths": [1]}, values, ["[99999999999999999999.2 - 99999999999999999999.2]"]), 0) == [1]
+
+
+@given(st.lists(st.integers(-20, 20), min_size=1, max_size=12, unique=True).map(sorted), st.integers(0, 3), st.data())
+def test_few_ends_are_kept_and_all_are_read_alike(numbers: list[int], kept: int, data: st.DataObject) -> None:
+    values = pa.array(numbers)
+    edges = st.integers(-25, 25)
+    labels = data.draw(st.lists(st.tuples(edges, edges).map(lambda ends: f"[{min(ends)} - {max(ends)}]") | edges.map(str), max_size=20))
+    with patch("core.recount.labels.value_scales.KEPT_ENDS", kept):
+        scale = value_scale(values)
+        assert scale is not None
+        for label in labels:
+            ends = label.strip("[]").split(" - ")
+            inside = [place for place, number in enumerate(numbers) if int(ends[0]) <= number <= int(ends[-1])]
+            found = scale.between(*ends, closed=True) if len(ends) == 2 else scale.exact(label)
+            assert found is not None
+            assert list(range(*found)) == inside
+        assert len(scale._edges) <= kept
+
+
+def test_a_label_of_more_digits_than_python_reads_is_a_number_all_the_same() -> None:
+    scale = value_scale(pa.array([1, 2, 3]))
+    assert scale is not None
+    assert scale.between("2", "9" * 5_000, closed=True) == (1, 3)

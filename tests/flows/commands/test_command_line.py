@@ -375,3 +375,14 @@ def test_settings_of_the_command_line_replace_those_of_the_job_file(direct: Comm
     assert manifest["min_class"] >= 9
     assert len(released(folder)) == manifest["released"]
     assert [file["sha256"] for file in manifest["files"]] == digests(folder)
+
+
+CLOSED = [("2>&-", "schema", 0), (">&-", "--help", 0), ("2>&-", "run nothing-here.yaml", 2)]
+
+
+@pytest.mark.parametrize(("closed", "arguments", "code"), CLOSED)
+def test_a_stream_that_is_closed_changes_no_exit_code(tmp_path: Path, closed: str, arguments: str, code: int) -> None:
+    line, here = f"exec {sys.executable} -m flows.process {arguments} {closed}", os.environ | {"PYTHONPATH": str(Path.cwd())}
+    done = subprocess.run(["sh", "-c", line], check=False, env=here, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code
+    assert "Traceback" not in done.stderr

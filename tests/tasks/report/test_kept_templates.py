@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
+from core.columns import compiled
+from tasks.report import kept_templates as kept
 from tasks.report import page as pages
 
 Made = Callable[[], str]
@@ -19,7 +22,7 @@ CONTEXT = {"front": FRONT, "charts": [], "dark": ""}
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Made]:
     """Makes a page as a process of its own would, with ``tmp_path / "home"`` for what is compiled."""
-    monkeypatch.setattr(pages, "kept_home", lambda: tmp_path / "home")
+    monkeypatch.setattr(kept, "kept_home", lambda: tmp_path / "home")
 
     def anew() -> str:
         pages._environment.cache_clear()
@@ -38,13 +41,35 @@ def test_a_second_process_compiles_no_template(made: Made, tmp_path: Path, monke
 
 def test_a_damaged_file_is_compiled_anew(made: Made, tmp_path: Path) -> None:
     first = made()
-    for kept in (tmp_path / "home").rglob("*.cache"):
-        kept.write_bytes(b"damaged")
+    for path in (tmp_path / "home").rglob("*.cache"):
+        path.write_bytes(b"damaged")
     assert made() == first
-    for kept in (tmp_path / "home").rglob("*.cache"):
+    for path in (tmp_path / "home").rglob("*.cache"):
         # The head is whole, and what follows is no code.
-        kept.write_bytes(kept.read_bytes()[:60])
+        path.write_bytes(path.read_bytes()[:60])
     assert made() == first
+
+
+def test_a_file_in_which_any_one_byte_is_another_fails_no_page(made: Made, tmp_path: Path) -> None:
+    first = made()
+    path = next(path for path in (tmp_path / "home").rglob("*.cache"))
+    whole = path.read_bytes()
+    for place in range(0, len(whole), max(len(whole) // 60, 1)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
+        assert made() == first
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a folder to somebody else")
+def test_a_folder_of_somebody_else_or_that_all_may_write_is_none_to_keep_code_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    monkeypatch.setattr(compiled.SETTINGS, "CACHE_DIR", str(home))
+    assert compiled.kept_home() == home
+    home.chmod(0o1777)
+    assert compiled.kept_home() is None
+    home.chmod(0o700)
+    os.chown(home, 12345, 12345)
+    assert compiled.kept_home() is None
 
 
 def test_where_nothing_can_be_kept_a_page_is_made_all_the_same(made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +77,7 @@ def test_where_nothing_can_be_kept_a_page_is_made_all_the_same(made: Made, tmp_p
     shutil.rmtree(tmp_path / "home")
     (tmp_path / "home").write_text("a file where the folder would be")
     assert made() == first
-    monkeypatch.setattr(pages, "kept_home", lambda: None)
+    monkeypatch.setattr(kept, "kept_home", lambda: None)
     assert made() == first
 
 
