@@ -135,8 +135,13 @@ def added_up(
 
     # An array for each part: no more of them than take about as much as the cells themselves.
     dense, *others = parts_abreast(added, len(counts), max(len(counts) // product, 1))
-    for other in others:
-        dense += other
+
+    def put_together(entries: slice) -> None:
+        for other in others:
+            dense[entries] += other[entries]
+
+    if others:
+        parts_abreast(put_together, product)
     return dense
 
 

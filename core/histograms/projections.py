@@ -41,9 +41,14 @@ class Bundles:
                 bundles[-1].append(qid)
             self._bundles.append(bundles)
 
+    @property
+    def number(self) -> int:
+        """How many numbers a cell becomes."""
+        return sum(map(len, self._bundles))
+
     def codes(self, words: Words) -> NDArray[np.unsignedinteger[Any]]:
         """Takes cells apart, shape (cells, bundles), uint32."""
-        codes = np.empty((len(words[0]), sum(map(len, self._bundles))), np.uint32)
+        codes = np.empty((len(words[0]), self.number), np.uint32)
         first = 0
         for word, bundles in zip(words, self._bundles, strict=True):
             sizes = [prod(self._packing.sizes[qid] for qid in bundle) for bundle in bundles]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from core.columns.abreast import parts_abreast
 from core.columns.coding import Packing, Words
 from core.columns.kernels import add_numbers, number_cells, occupied, sum_equal
 from core.columns.node import Node
@@ -33,6 +34,8 @@ PER_ENTRY = 16
 """Cells for each entry of the table that takes a bundle of QIDs apart: the table is made anew for each roll-up."""
 LEAST_BUNDLE = 1 << 10
 """Entries of such a table that cost nothing beside the rest of a roll-up."""
+AT_HAND = 1 << 14
+"""Cells that are taken apart at a time."""
 SHRINK = 4
 """How many times smaller than a grid another on the way from it is at least."""
 
@@ -65,7 +68,16 @@ class Occupied:
     @cached_property
     def bundled(self) -> NDArray[np.uint32]:
         """The cells taken apart, shape (bundles, cells)."""
-        return np.ascontiguousarray(self.bundles.codes(self.words).T, np.uint32)
+        codes = np.empty((self.bundles.number, len(self.counts)), np.uint32)
+
+        def take_apart(some: slice) -> None:
+            # A few at a time, so that what is put the other way round is at hand.
+            for first in range(some.start, some.stop, AT_HAND):
+                rows = slice(first, min(first + AT_HAND, some.stop))
+                codes[:, rows] = self.bundles.codes(tuple(word[rows] for word in self.words)).T
+
+        parts_abreast(take_apart, len(self.counts))
+        return codes
 
     def telling(self, node: Node, packing: Packing, hierarchies: Sequence[Hierarchy]) -> Told:
         """Returns what tells the cells of a coarser node apart; QIDs with one group there are not looked at.
