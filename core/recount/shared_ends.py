@@ -180,7 +180,10 @@ def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
         return int(text) if text.isdecimal() and len(text) <= SHORT else Decimal(text).normalize()
 
     def at(line: int, moved: int) -> Key:
-        return key(format(Decimal(line * cut + start + moved).scaleb(-used), "f"))
+        whole = line * cut + start + moved
+        if not used and not floating and abs(whole) < 10**SHORT:
+            return whole
+        return key(format(Decimal(whole).scaleb(-used), "f"))
 
     return Axis(places, _chain([1, *bins], places, 2 if bins else 10), key, lambda line: at(line, 0), lambda line: at(line, -1))
 

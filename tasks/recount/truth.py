@@ -64,7 +64,8 @@ def truth_of(job: Job, rows: Rows, original: Original) -> Truth:
         return Truth(lacking)
     expect_labels(job, sides)
     labels = [qid_labels(job, sides, number) for number in range(len(job.columns.quasi_identifiers))]
-    leave_for(sides.connection, job, sum(one.nbytes for one in labels))
+    # What is made of them in passing takes as much again.
+    leave_for(sides.connection, job, 2 * sum(one.nbytes for one in labels))
     # Each look is dearer than the one before, and tells nothing where that has found something.
     faults = [fault for one in labels for fault in _label_faults(one)]
     faults = faults or _record_faults(sides, [one for one in labels if one.owners is not None])
@@ -122,7 +123,7 @@ def _part(sides: Sides, one: Labels) -> Part:
         return Part(f"r.{column}", f"s.{column}")
     assert one.owners is not None
     places = np.flatnonzero(one.owners >= 0)
-    sides.connection.register("owners", pa.table({"place": places, "number": one.owners[places]}))
+    sides.connection.register("owners", pa.table({"place": places.astype(np.int32), "number": one.owners[places]}))
     made = digests_sql("owners", one.values_table, one.labels_table, len(one.columns), number, f"digests_{number}")
     sides.connection.execute(made)
     sides.connection.unregister("owners")
