@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.recount.labels.value_scales import KEPT_ENDS
 from core.recount.labels.value_texts import written
 from schemas.hierarchies.hierarchy import HierarchySpec, WidthsHierarchy
 from schemas.release.labels import NULL_MEMBER
@@ -33,8 +34,6 @@ SHORT = 18
 """Digits of numbers that are surely as many as decimals keep."""
 BLOCK = 1 << 16
 """Values that are written down at a time."""
-KEPT_ENDS = 1 << 16
-"""Texts of ends whose numbers are kept, of which most releases have fewer."""
 _RANGE = re.compile(r"\[(.+?) - (.+)\]")
 _OPEN = re.compile(r"(>=|<=) (.+)")
 _BESIDE_NULL = re.compile(rf"\{{(.+), {NULL_MEMBER}\}}")
@@ -165,10 +164,11 @@ def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
     cut = 1
     while reach // cut >= MOST:
         cut *= 10
+    places: Sequence[int]
     if whole_only and reach < ROOM:
         places = ((np.asarray(values).astype(np.int64) - start) // cut).data
     else:
-        places = memoryview(array("q", ((_shifted(number, used) - start) // cut for number in _exact(values))))
+        places = array("q", ((_shifted(number, used) - start) // cut for number in _exact(values)))
     bins = [whole // cut for width in widths if (whole := _whole(width, used)) and whole % cut == 0 and cut < whole <= 10 * MOST * cut]
 
     @lru_cache(maxsize=KEPT_ENDS)
@@ -216,7 +216,7 @@ def _moments(values: pa.Array) -> Axis:
     day = 1 if dated else 86_400 * ticks
     finer = 1_000 if not dated and values.type.unit == "ns" else 1
     raw = np.asarray(values.cast(pa.date32()).cast(pa.int32()) if dated else values.cast(pa.int64())).astype(np.int64)
-    places = memoryview(array("q", (_place(moment // finer, day) for moment in raw.data)))
+    places = array("q", (_place(moment // finer, day) for moment in raw.data))
     clock = [] if dated else sorted({1, min(1_000, ticks), ticks, 60 * ticks, 3_600 * ticks})
     unit = "D" if dated else "us" if values.type.unit == "ns" else values.type.unit
 

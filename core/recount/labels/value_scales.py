@@ -56,13 +56,9 @@ class Scale:
             return None
         if text == "nan" and len(self.keys) < len(self.positions):
             return len(self.keys), len(self.positions)
-        try:
-            least, most, _ = self.ends(text)
-        except (ValueError, InvalidOperation, OverflowError):
-            return None
         # Asked for once: it would fill what is kept of ends.
-        first, after = int(self.keys.searchsorted(least, "left")), int(self.keys.searchsorted(most, "right"))
-        return first, max(first, after)
+        first, after = self._sought(text, "from", wide=False), self._sought(text, "to", wide=False)
+        return None if first is None or after is None else (first, max(first, after))
 
     def between(self, low: str | None, high: str | None, *, closed: bool = True, wide: bool = False) -> Span | None:
         """Returns what lies between two ends, None being open; None where an end is no value of this scale.
