@@ -67,15 +67,10 @@ def ended_at_once(main: Callable[[], None]) -> None:
         main()
     except SystemExit as ended:
         waiting = {"prefect", "distributed"} & sys.modules.keys() or any(not one.daemon for one in threading.enumerate()[1:])
-        if waiting or not isinstance(ended.code, int):
-            raise
-        code = ended.code
         # Python's own end tells of a pipe that nobody reads, or of a full disk.
-        if not _flushed():
+        if waiting or not isinstance(ended.code, int) or not _flushed():
             raise
-    else:
-        return
-    os._exit(code)
+        os._exit(ended.code)
 
 
 def _flushed() -> bool:

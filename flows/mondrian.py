@@ -8,7 +8,7 @@ from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
-from tasks.counting.coding import Coding, forget_large_coding, load_coding
+from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
@@ -48,8 +48,6 @@ def mondrian(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publi
             domain = merge_domains(run, source, count_domains(run, source, known=True))
             anonymise = _way(job, load_coding(job, domain, run.store))
         files, outcome, people = anonymise(run, source, domain)
-
-        forget_large_coding(job)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_local_manifest(run, source, outcome, staged, counted)

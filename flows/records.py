@@ -12,7 +12,7 @@ from core.recount.classes import Recount
 from schemas.job.job import load_job
 from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
-from tasks.counting.coding import forget_large_coding, load_coding
+from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow
 from tasks.engine.runs import Run
@@ -49,8 +49,6 @@ def anonymise_records(job_file: Path | GivenJob, settings: tuple[str, ...] = ())
             domain = merge_domains(run, source, count_domains(run, source, known=True))
             many = need_fragments(job, load_coding(job, domain, run.store))
         files, outcome, people = (anonymise_fragments if many else _anonymise_whole)(run, source, domain)
-
-        forget_large_coding(job)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_local_manifest(run, source, outcome, staged, counted)

@@ -8,7 +8,7 @@ from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
 from schemas.release.manifest import Manifest, PublishedFile
-from tasks.counting.coding import Coding, forget_large_coding, load_coding
+from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import read_sizes
 from tasks.engine.flows import as_job_flow
@@ -54,8 +54,6 @@ def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publishe
             people = people_kept(run, source, domain, recoding)
         before = read_sizes(sizes, run.store)
         outcome, drawn = read_outcome(recoding, run.store), read_map(recoding.outcome, run.store)
-
-        forget_large_coding(job)
 
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_manifest(run, source, outcome, staged, counted, before, tops, drawn)

@@ -9,6 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
+"""The whole numbers as which numbers, dates and times of so many bits can be read."""
+
 
 def to_numpy(column: pa.Array) -> NDArray[Any]:
     """Returns a column without nulls as an array of shape (n,), without a copy where Arrow's layout allows it."""

@@ -19,7 +19,7 @@ from core.columns.abreast import parts_abreast
 from core.columns.arrays import filled, is_null, offsets, positions, to_numpy
 from core.columns.domains import Domain
 from core.columns.kernels import add_weighted, entries_at, find_cells, place_cells, unpack_cells
-from core.columns.places import as_dictionary, place_finder
+from core.columns.places import Finder, as_dictionary, place_finder
 
 Codes = NDArray[np.integer]
 Words = tuple[NDArray[np.int64], ...]
@@ -54,7 +54,6 @@ class Coder:
         self._origin = 0
         self._table: Codes | None = None
         values = domain.values
-        self._places = place_finder(values, domain.size)
         if pa.types.is_integer(values.type) and len(values):
             whole = to_numpy(values)
             low, high = int(whole[0]), int(whole[-1])
@@ -62,6 +61,11 @@ class Coder:
                 self._origin = low
                 self._table = np.full(high - low + 1, self.size, self._out.dtype)
                 self._table[offsets(whole, low)] = self._out[: len(values)]
+
+    @cached_property
+    def _places(self) -> Finder:
+        # Not where there is a table at once.
+        return place_finder(self._domain.values, self._domain.size)
 
     def code(self, column: pa.Array) -> Codes:
         """Codes one batch.

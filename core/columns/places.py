@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import filled, is_null, to_numpy
+from core.columns.arrays import WORDS, filled, is_null, to_numpy
 from core.columns.kernels import number_values
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ FAR = 1 << 16
 """Numbers among which, and so many of which, are sought in their order."""
 Places = NDArray[np.integer]
 Finder = Callable[[pa.Array], Places]
-_WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 
 
 def as_dictionary(column: pa.Array) -> pa.Array:
@@ -47,7 +46,7 @@ def as_dictionary(column: pa.Array) -> pa.Array:
     numbers, known = number_values(_bits(column).astype(np.int64, copy=False), np.full(4 * FEW, -1, np.int32), FEW)
     if not len(known):
         return column
-    word = _WORDS[column.type.bit_width]
+    word = WORDS[column.type.bit_width]
     entries = pa.array(known.astype(word.to_pandas_dtype()), word).view(column.type)
     return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=is_null(column) if column.null_count else None), entries)
 
@@ -110,7 +109,7 @@ def _searched(ascending: NDArray[np.integer], wanted: NDArray[np.integer]) -> ND
 
 def _bits(column: pa.Array) -> NDArray[np.integer]:
     """Returns numbers, dates or times as whole numbers that are equal where they are; a null is any."""
-    words = column.view(_WORDS[column.type.bit_width])
+    words = column.view(WORDS[column.type.bit_width])
     return filled(words, 0)
 
 

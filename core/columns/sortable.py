@@ -9,16 +9,15 @@ import pyarrow as pa
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
-from core.columns.arrays import to_numpy
+from core.columns.arrays import WORDS, to_numpy
 
-_WORDS = {8: pa.int8(), 16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 _SIGN = np.int64(-(2**63))
 Keys = NDArray[np.int64]
 
 
 def is_sortable(dtype: pa.DataType) -> bool:
     """Tells whether values of a type are whole numbers of at most 64 bits, or can be read as such."""
-    return bool(pt.is_primitive(dtype) and not pt.is_boolean(dtype) and not pt.is_float16(dtype) and dtype.bit_width in _WORDS)
+    return bool(pt.is_primitive(dtype) and not pt.is_boolean(dtype) and not pt.is_float16(dtype) and dtype.bit_width in WORDS)
 
 
 def keys_of(values: pa.Array) -> Keys:
@@ -33,7 +32,7 @@ def keys_of(values: pa.Array) -> Keys:
     if pt.is_unsigned_integer(values.type):
         whole: NDArray[Any] = to_numpy(values)
         return whole.view(np.int64) ^ _SIGN if pt.is_uint64(values.type) else whole.astype(np.int64)
-    word = _WORDS[values.type.bit_width]
+    word = WORDS[values.type.bit_width]
     keys = to_numpy(values if values.type == word else values.view(word)).astype(np.int64)
     return _turned(keys, values.type.bit_width) if pt.is_floating(values.type) else keys
 
@@ -42,7 +41,7 @@ def values_of_keys(keys: Keys, dtype: pa.DataType) -> pa.Array:
     """Inverse of ``keys_of``, for values of a type."""
     if pt.is_unsigned_integer(dtype):
         return pa.array((keys ^ _SIGN).view(np.uint64) if pt.is_uint64(dtype) else keys.astype(dtype.to_pandas_dtype()), dtype)
-    word = _WORDS[dtype.bit_width]
+    word = WORDS[dtype.bit_width]
     whole = _turned(keys, dtype.bit_width) if pt.is_floating(dtype) else keys
     words = pa.array(whole.astype(word.to_pandas_dtype(), copy=False), word)
     return words if dtype == word else words.view(dtype)

@@ -183,8 +183,3 @@ def add_up(tables: Iterable[pa.Table], types: Sequence[pa.DataType]) -> DomainCo
     for table in tables:
         counter.merge(table)
     return counter
-
-
-def merge_domains(tables: Iterable[pa.Table], types: Sequence[pa.DataType]) -> pa.Table:
-    """Sums domain tables of chunks into the domain table of all of them."""
-    return add_up(tables, types).table()

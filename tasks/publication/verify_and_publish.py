@@ -18,6 +18,7 @@ from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import forget_older, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
 from tasks.composition.registry import Registry, open_registry
+from tasks.counting.coding import forget_large_coding
 from tasks.counting.phases import find_repeats
 from tasks.engine.calls import workers_of
 from tasks.engine.flows import in_flow_run
@@ -125,6 +126,8 @@ def _verified_and_published(
     publication: Publication,
 ) -> Published:
     job, release = run.job, release_id(run.job, source)
+    # What follows knows only the job.
+    forget_large_coding(job)
     with run.phase("identifiers"):
         repeats = find_repeats(run, source)
         known = KnownRecords(run, source)

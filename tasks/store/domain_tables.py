@@ -22,7 +22,7 @@ def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | 
     Args:
         path: Where to.
         blocks: Of which one is looked at and written at a time.
-        schema: What each must satisfy: value by value, or of a chunk by the types of its columns.
+        schema: What each must satisfy, as of ``checked``.
         step: Names it in a message.
 
     Raises:
@@ -31,10 +31,7 @@ def write_domains(path: Path, blocks: Iterable[pa.Table], schema: TableSchema | 
     rows, writer, last = 0, None, None
     try:
         for block in blocks:
-            if isinstance(schema, TableSchema):
-                checked(block, schema, step)
-            elif not block.schema.equals(schema):
-                raise StorageError.malformed(step, ["columns"])
+            checked(block, schema, step)
             if last is not None and not _goes_on(last, block):
                 raise StorageError.malformed(step, ["ascending"])
             writer = writer or opened_table(path, block.schema)

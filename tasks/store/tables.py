@@ -18,12 +18,16 @@ from schemas.tables import ColumnSchema, TableSchema
 from tasks.store.store import Artifact, Store
 
 
-def checked(table: pa.Table, schema: TableSchema, step: str) -> pa.Table:
-    """Returns the table if it satisfies the schema.
+def checked(table: pa.Table, schema: TableSchema | pa.Schema, step: str) -> pa.Table:
+    """Returns the table if it satisfies the schema: value by value, or of a chunk by the types of its columns.
 
     Raises:
         StorageError: it does not; names the checks, never a value.
     """
+    if isinstance(schema, pa.Schema):
+        if not table.schema.equals(schema):
+            raise StorageError.malformed(step, ["columns"])
+        return table
     if not _holds(table, schema):
         raise StorageError.malformed(step, _failures(table, schema))
     return table
@@ -92,9 +96,7 @@ def write_of_chunk(path: Path, table: pa.Table, types: pa.Schema, step: str, asc
     Raises:
         StorageError: it has other columns.
     """
-    if not table.schema.equals(types):
-        raise StorageError.malformed(step, ["columns"])
-    return _write(path, table, ascending)
+    return _write(path, checked(table, types, step), ascending)
 
 
 def opened_table(path: Path, schema: pa.Schema, ascending: str | None = None) -> pq.ParquetWriter:
