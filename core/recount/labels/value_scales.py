@@ -28,6 +28,8 @@ _NO_VALUE = ("[", "{", "<", ">")
 """With which no number, date or time begins, and most labels do."""
 KEPT_ENDS = 1 << 16
 """Ends of ranges that are kept, of which most releases have fewer; each takes some hundred bytes."""
+FAR_OUT = 30
+"""Digits that no whole number of a column has."""
 SURE_DIGITS = 4_000
 """Python refuses to read whole numbers of more, and its decimals do not."""
 
@@ -134,6 +136,9 @@ def value_scale(values: pa.Array) -> Scale | None:
 def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
     """Returns the whole numbers beside an end, none beyond the least and the most that the column can hold."""
     number = int(text) if len(text) < SURE_DIGITS and text.isdecimal() else Decimal(text)
+    if isinstance(number, Decimal) and number.is_finite() and number.adjusted() > FAR_OUT:
+        # Written out it would have as many digits as whoever forged it likes, and no column holds it.
+        number = Decimal(10**FAR_OUT).copy_sign(number)
     # An end of a bin may lie beyond what the column's type holds, where NumPy would raise or wrap.
     above, below = (kind(min(max(end, least), most)) for end in (ceil(number), floor(number)))
     return above, below, above

@@ -304,7 +304,7 @@ def test_a_label_of_more_digits_than_python_reads_is_a_number_all_the_same() -> 
     assert scale.between("2", "9" * 5_000, closed=True) == (1, 3)
 
 
-@pytest.mark.parametrize("text", ["nan", "sNaN", "inf", "-inf"])
+@pytest.mark.parametrize("text", ["nan", "sNaN", "inf", "-inf", "1e999999999", "-1e999999999"])
 @pytest.mark.parametrize("kind", [pa.int16(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(9, 2)], ids=str)
 def test_what_is_no_number_of_a_column_is_no_value_of_it(kind: pa.DataType, text: str) -> None:
     scale = value_scale(pa.array([Decimal(1), Decimal(2)]).cast(kind))
