@@ -33,6 +33,25 @@ finally:
     print("IMPORTED", *sorted(sys.modules), file=sys.stderr)
 """
 
+SERVED = """
+import sys, threading, time
+from typing import Annotated
+from flows.loading import ended_at_once
+def serve():
+    from pydantic import AfterValidator, TypeAdapter
+    waited = TypeAdapter(Annotated[int, AfterValidator(lambda value: time.sleep(0.0001) or value)])
+    while True:
+        waited.validate_python(1)
+def main():
+    import prefect
+    for _ in range(2):
+        threading.Thread(target=serve, daemon=True).start()
+    time.sleep(0.2)
+    print("published")
+    sys.exit(3)
+ended_at_once(main)
+"""
+
 
 def release(folder: Path) -> Path:
     return folder / "releases" / (folder / "releases" / "CURRENT").read_text().strip()
@@ -386,3 +405,10 @@ def test_a_stream_that_is_closed_changes_no_exit_code(tmp_path: Path, closed: st
     done = subprocess.run(["sh", "-c", line], check=False, env=here, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == code
     assert "Traceback" not in done.stderr
+
+
+def test_threads_that_serve_until_the_end_change_no_exit_code(direct: CommandLine) -> None:
+    """Prefect and Dask have such threads; in the middle of foreign code they end a process with a signal when Python takes itself apart."""
+    for _ in range(5):
+        done = direct.ended([sys.executable, "-c", SERVED])
+        assert (done.returncode, done.stdout, done.stderr) == (3, "published\n", "")

@@ -30,12 +30,15 @@ CHANGES = (f"chunk_rows={len(TABLE) // CHUNKS}", "rows_per_file=200", "privacy.k
 SETTINGS = [part for change in CHANGES for part in ("--set", change)]
 IMPATIENT = """
 import sys
-from flows.server.local_api import prepare
-prepare()
-from tasks.engine import dask_runner
-dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = int(sys.argv.pop(1)), 1, 0.2
-from flows.cli import main
-main()
+from flows.loading import ended_at_once
+def impatient():
+    from flows.server.local_api import prepare
+    prepare()
+    from tasks.engine import dask_runner
+    dask_runner.CONNECT_SECONDS, dask_runner.WORKER_SECONDS, dask_runner.CHECK_SECONDS = int(sys.argv.pop(1)), 1, 0.2
+    from flows.cli import main
+    main()
+ended_at_once(impatient)
 """
 WITHOUT_DASK = "import sys; sys.modules['prefect_dask'] = None; from flows.cli import main; main()"
 
