@@ -21,7 +21,9 @@ def to_numpy(column: pa.Array) -> NDArray[Any]:
 
 def is_null(column: pa.Array) -> NDArray[np.bool_]:
     """Returns which values are null, shape (n,)."""
-    return to_numpy(pc.is_null(column))
+    # A dictionary may hold a null of which it knows nothing.
+    there = not column.null_count and not isinstance(column, pa.DictionaryArray)
+    return np.zeros(len(column), np.bool_) if there else to_numpy(pc.is_null(column))
 
 
 def filled(column: pa.Array, null: int) -> NDArray[Any]:

@@ -63,7 +63,7 @@ def _sorted_as_numbers(classes: NDArray[np.int32], columns: Sequence[pa.Array]) 
     """
     if not len(classes) or not all(isinstance(column, pa.DictionaryArray) for column in columns):
         return None
-    ranks = [dense_ranks(column.dictionary) for column in columns]
+    ranks = [entry_ranks(column.dictionary) for column in columns]
     # Of entries that are alike, or are null, a rank does not tell which one it was.
     if any(size != len(column.dictionary) + 1 for (_, size), column in zip(ranks, columns, strict=True)):
         return None
@@ -129,18 +129,32 @@ def dense_ranks(column: pa.Array) -> tuple[NDArray[np.int64], int]:
     """
     if isinstance(column, pa.DictionaryArray):
         # Entries may repeat or be unused; ranks of the entries are ranks of the values all the same.
-        entries, size = dense_ranks(column.dictionary)
+        entries, size = entry_ranks(column.dictionary)
         return np.append(entries, size - 1)[positions(column)], size
     if pa.types.is_floating(column.type):
         bits = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}[column.type.bit_width]
         column = column.view(bits)
     coded = pc.dictionary_encode(column)
     is_text = pa.types.is_string(coded.dictionary.type)
-    order = text_order(coded.dictionary) if is_text else pc.array_sort_indices(coded.dictionary).to_numpy()
+    order = text_order(coded.dictionary)[0] if is_text else pc.array_sort_indices(coded.dictionary).to_numpy()
+    return _ranks_in(order)[positions(coded)], len(order) + 1
+
+
+def entry_ranks(entries: pa.Array) -> tuple[NDArray[np.int64], int]:
+    """Returns the same for the entries of a dictionary, of which hardly any comes twice."""
+    if pa.types.is_string(entries.type) and not entries.null_count:
+        order, distinct = text_order(entries)
+        if distinct:
+            return _ranks_in(order)[:-1], len(order) + 1
+    return dense_ranks(entries)
+
+
+def _ranks_in(order: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Returns the rank of each of n values, and n for a null, shape (n + 1,)."""
     ranks = np.empty(len(order) + 1, np.int64)
     ranks[order] = np.arange(len(order))
     ranks[-1] = len(order)
-    return ranks[positions(coded)], len(order) + 1
+    return ranks
 
 
 def first_files(sizes: NDArray[np.int64], rows_per_file: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -14,22 +14,33 @@ FEW = 1024
 WORD = 8
 
 
-def text_order(texts: pa.StringArray) -> NDArray[np.intp]:
-    """Returns the permutation that sorts texts, none of them null, by their bytes, shape (n,); those that are equal in any order."""
+def text_order(texts: pa.StringArray) -> tuple[NDArray[np.intp], bool]:
+    """Returns the permutation that sorts texts, none of them null, by their bytes, shape (n,), and whether none comes twice.
+
+    Those that are equal come in any order.
+    """
     if len(texts) < FEW:
-        return _arrow_order([texts])
+        order = _arrow_order([texts])
+        return order, _distinct(texts.take(pa.array(order)))
     words = _words(texts, _shared_bytes(texts))
     first = words.min()
     order = order_of(words - first, int(words.max() - first))
     words = words[order]
     same = words[1:] == words[:-1]
     alike = tied(same)
-    if len(alike):
-        # Alike in these bytes, which come after what all have in common; texts of hardly any column are.
-        groups = np.cumsum(~np.append(False, same))[alike]
-        rows = order[alike]
-        order[alike] = rows[_arrow_order([pa.array(groups), texts.take(pa.array(rows))])]
-    return order
+    if not len(alike):
+        return order, True
+    # Alike in these bytes, which come after what all have in common; texts of hardly any column are.
+    groups = np.cumsum(~np.append(False, same))[alike]
+    rows = order[alike]
+    among = texts.take(pa.array(rows))
+    within = _arrow_order([pa.array(groups), among])
+    order[alike] = rows[within]
+    return order, _distinct(among.take(pa.array(within)))
+
+
+def _distinct(ascending: pa.StringArray) -> bool:
+    return not pc.any(pc.equal(ascending[1:], ascending[:-1])).as_py()
 
 
 def _arrow_order(columns: list[pa.Array]) -> NDArray[np.intp]:

@@ -8,7 +8,7 @@ a valid number of the US Social Security Administration.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -125,6 +125,9 @@ LIKELY = 0.5
 FEWEST, FEWEST_BARE = 3, 8
 """So many at least: by chance alone a few bare digits pass one rule or another."""
 
+Spelt = tuple[str, str]
+"""A value as it is written, and without blanks, dots, dashes and slashes, in capitals."""
+
 
 def _compact(text: str) -> str:
     return _compiled("[ ./-]").sub("", text).upper()
@@ -145,17 +148,32 @@ def number_kinds(name: str, texts: Sequence[str]) -> list[str]:
     if len(numbers) < LIKELY * len(texts):
         return found
     # Several kinds have one shape, and of most columns too few values have it for a rule to be asked.
-    shaped: dict[str, list[tuple[str, str]]] = {}
+    shaped: dict[str, list[Spelt]] = {}
     for number in NUMBERS:
         hinted = bool(named & HINTS[number.kind])
         if number.kind in found:
             continue
         if number.shape not in shaped:
-            shaped[number.shape] = [spelt for spelt in numbers if _compiled(number.shape).fullmatch(spelt[1])]
+            shape = _compiled(number.shape)
+            shaped[number.shape] = _those(numbers, (shape.fullmatch(compact) for _, compact in numbers), LIKELY * len(texts))
         least = max(1 if hinted else FEWEST, LIKELY * len(texts))
         if len(shaped[number.shape]) < least:
             continue
-        fitting = [text for text, compact in shaped[number.shape] if number.fits(text, compact, hinted)]
+        alike = shaped[number.shape]
+        fitting = [text for text, _ in _those(alike, (number.fits(*spelt, hinted) for spelt in alike), least)]
         if len(fitting) >= least and (hinted or len(fitting) >= FEWEST_BARE or not all(text.isdecimal() for text in fitting)):
             found.append(number.kind)
+    return found
+
+
+def _those(numbers: Sequence[Spelt], fits: Iterable[object], least: float) -> list[Spelt]:
+    """Returns the values that fit, asked one after the other; none as soon as it is certain that they are fewer than so many."""
+    found, left = [], len(numbers)
+    for number, fit in zip(numbers, fits, strict=True):
+        if fit:
+            found.append(number)
+        else:
+            left -= 1
+        if left < least:
+            return []
     return found

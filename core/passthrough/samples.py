@@ -17,8 +17,8 @@ from core.persons.digests import NOBODY, Digests, digests_of
 
 MOST_LOOKED_AT = 2000
 """Distinct values of a column that are looked at."""
-SOME = 4
-"""How many times as many digests are sorted where a batch holds more: enough, but where values repeat often."""
+SOME = (1.25, 8)
+"""How many times as many digests are sorted where a batch holds more: enough, but where values repeat, or where they repeat often."""
 LONGEST = 200
 """Characters of a value that are looked at."""
 
@@ -71,17 +71,13 @@ class ValueCounter:
     def _sample(self, found: Digests, there: NDArray[np.bool_], values: pa.Array) -> None:
         # Of many batches nearly all digests are beyond those of the sample, which is told by comparing alone.
         rows = np.flatnonzero(there if self._beyond is None else there & (found < self._beyond))
-        if len(rows) > SOME * MOST_LOOKED_AT:
-            # Values that repeat may leave too few of those among the first.
-            near = rows[found[rows] <= np.partition(found[rows], SOME * MOST_LOOKED_AT)[SOME * MOST_LOOKED_AT]]
-            rows = near if len(told_apart(found[near])[0]) >= MOST_LOOKED_AT else rows
         if not len(rows):
             return
-        digests, first = told_apart(found[rows])
-        kept = values.take(pa.array(rows[first[:MOST_LOOKED_AT]]))
+        digests, first = _smallest(found[rows])
+        kept = values.take(pa.array(rows[first]))
         known, texts = self._smallest
         if texts is not None:
-            digests, first = told_apart(np.concatenate([known, digests[:MOST_LOOKED_AT]]))
+            digests, first = told_apart(np.concatenate([known, digests]))
             kept = pa.concat_arrays([texts, kept]).take(pa.array(first[:MOST_LOOKED_AT]))
         self._smallest = digests[:MOST_LOOKED_AT], kept
         if len(kept) == MOST_LOOKED_AT:
@@ -130,6 +126,20 @@ def told_apart(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
     ascending = digests[order]
     starts = _starts(ascending)
     return ascending[starts], order[starts]
+
+
+def _smallest(digests: Digests) -> tuple[Digests, NDArray[np.intp]]:
+    """Returns the smallest distinct digests in ascending order, so many as are looked at, and where one of each stands."""
+    for times in SOME:
+        # Digests are as good as random, so that a share of all numbers has the same share of those that are distinct.
+        share = times * MOST_LOOKED_AT / max(len(digests), 1)
+        if share < 1:
+            near = np.flatnonzero(digests <= np.uint64(int(share * (1 << 64))))
+            found, first = told_apart(digests[near])
+            if len(found) >= MOST_LOOKED_AT:
+                return found[:MOST_LOOKED_AT], near[first[:MOST_LOOKED_AT]]
+    found, first = told_apart(digests)
+    return found[:MOST_LOOKED_AT], first[:MOST_LOOKED_AT]
 
 
 def _lengths(values: pa.Array) -> NDArray[np.int64]:

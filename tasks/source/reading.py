@@ -106,7 +106,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
         with pq.ParquetFile(read, read_dictionary=coded, pre_buffer=not local, buffer_size=ahead) as file:
             skip, groups = _row_groups(piece)
             left, bad = piece.rows, Unreadable()
-            for batch in _batches(file, piece, groups, held, _batch_rows(piece, held)):
+            for batch in _batches(file, piece, groups, held, _told_rows(piece, held, file, groups)):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
@@ -144,6 +144,22 @@ def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
     # Of which column the bytes are is not known: with text among them it may be this one.
     each = piece.file.width if set(columns) & set(piece.file.texts) else min(piece.file.width, 16 * len(columns))
     return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST))
+
+
+def _told_rows(piece: Piece, columns: Sequence[str], file: pq.ParquetFile, groups: Sequence[int]) -> int:
+    """Returns the same by what the row groups of a file say of each of the columns: of a few among many, many more."""
+    rows, types = _batch_rows(piece, columns), file.schema_arrow
+    # What a file lacks is made, and columns of columns have several places.
+    if rows == BATCH_ROWS or not set(columns) <= set(types.names) or file.metadata.num_columns != len(types):
+        return rows
+    parts, each = [file.metadata.row_group(number) for number in groups], 0.0
+    for place in map(types.get_field_index, columns):
+        kind = types.field(place).type
+        if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+            each += kind.bit_width / 8
+        else:
+            each += 4 + max((part.column(place).total_uncompressed_size / max(part.num_rows, 1) for part in parts), default=0)
+    return min(BATCH_ROWS, max(int(BATCH_BYTES / max(each, 1)), FEWEST))
 
 
 class Footer(NamedTuple):

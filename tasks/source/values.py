@@ -75,7 +75,8 @@ def _outside(column: pa.Array) -> int:
         column = column.dictionary_decode()
     first, last = ends
     numbers = column.view(pa.int32() if dtype.bit_width == 32 else pa.int64())
-    if pc.all(pc.and_(pc.greater_equal(numbers, first.number), pc.less_equal(numbers, last.number))).as_py() is not False:
+    least, most = (end.as_py() for end in pc.min_max(numbers).values())
+    if least is None or (first.number <= least and most <= last.number):
         return 0
     outside = pc.or_(pc.less(numbers, first.number), pc.greater(numbers, last.number))
     return int(pc.sum(outside).as_py())

@@ -18,7 +18,7 @@ from pyarrow import ipc
 from core.columns.arrays import positions
 from core.columns.coding import smallest_type
 from core.columns.column_types import working
-from core.order.release_order import dense_ranks
+from core.order.release_order import entry_ranks
 
 CODED, FILES = {"coded": "1"}, b"files"
 """Marks a column of a run whose text was a dictionary, and is one again when it is read; and names how many files a run is set apart by."""
@@ -141,14 +141,16 @@ def opened_runs(runs: Sequence[Path]) -> Iterator[list[ipc.RecordBatchFileReader
 
 def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, columns: int) -> tuple[NDArray[np.int32], list[pa.Array]]:
     """Does the same with runs that are open."""
-    found: list[tuple[pa.RecordBatch, pa.Schema]] = []
+    found: list[tuple[pa.RecordBatch, list[object]]] = []
     for run in opened:
-        files = int(run.schema.metadata[FILES])
+        schema = run.schema
+        files = int(schema.metadata[FILES])
         parts = [run.get_batch(place) for place in range(number, run.num_record_batches, files)] if number < files else []
-        parts = [part for part in parts if part.num_rows] or [pa.RecordBatch.from_pylist([], schema=run.schema)]
-        found += [(part, run.schema) for part in parts]
+        parts = [part for part in parts if part.num_rows] or [pa.RecordBatch.from_pylist([], schema=schema)]
+        notes = [field.metadata for field in schema]
+        found += [(part, notes) for part in parts]
     # One column at a time is put together, and held no longer in parts: all of them would be there twice.
-    waiting = deque([[(part.column(place), schema.field(place).metadata) for part, schema in found] for place in range(columns + 1)])
+    waiting = deque([[(part.column(place), notes[place]) for part, notes in found] for place in range(columns + 1)])
     del found, parts
     classes = np.concatenate([part.to_numpy() for part, _ in waiting.popleft()]).astype(np.int32, copy=False)
     return classes, [_payload(waiting.popleft()) for _ in range(columns)]
@@ -182,7 +184,7 @@ def _only_used(column: pa.Array) -> pa.Array:
     place = positions(column)
     used = np.flatnonzero(np.bincount(place, minlength=len(column.dictionary))[: len(column.dictionary)])
     entries = column.dictionary if len(used) == len(column.dictionary) else column.dictionary.take(pa.array(used))
-    ranks, _ = dense_ranks(entries)
+    ranks, _ = entry_ranks(entries)
     # Entries that are alike have one rank; the last place is that of nulls.
     first = np.empty(int(ranks.max(initial=-1)) + 1, np.int64)
     first[ranks[::-1]] = np.arange(len(ranks))[::-1]

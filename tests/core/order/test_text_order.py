@@ -14,10 +14,11 @@ TEXTS = st.lists(st.text(alphabet="ab\0é€", max_size=20) | st.text(max_size=3
 
 @pytest.mark.parametrize("few", [1, 1024])
 @given(texts=TEXTS, shared=st.sampled_from(["", "note ", "€" * 9]), skipped=st.integers(0, 3))
-def test_texts_are_sorted_by_their_bytes(few: int, texts: list[str], shared: str, skipped: int) -> None:
+def test_texts_are_sorted_by_their_bytes_and_told_apart(few: int, texts: list[str], shared: str, skipped: int) -> None:
     found = [shared + text for text in texts]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(order, "FEW", few)
-        places = order.text_order(pa.array(["x" * 9] * skipped + found, pa.string()).slice(skipped))
+        places, distinct = order.text_order(pa.array(["x" * 9] * skipped + found, pa.string()).slice(skipped))
     assert sorted(places.tolist()) == list(range(len(found)))
     assert [found[place] for place in places] == sorted(found, key=str.encode)
+    assert distinct == (len(set(found)) == len(found))
