@@ -19,7 +19,9 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from core.columns.column_types import working
 from schemas.errors.base import counted
+from tasks.writing.files import repeats
 
 BLOCK = 1 << 20
 GROUP = 1 << 20
@@ -76,21 +78,41 @@ def _has_plain_schema(schema: pa.Schema) -> bool:
 
 
 def _is_rewritten(path: Path, schema: pa.Schema, spill: Path) -> bool:
-    """Writes the records of a file again and compares; text is written as the dictionaries that it is read as, or as it is."""
-    texts = [field.name for field in schema if any(kind(field.type) for kind in TEXTS)]
+    """Writes the records of a file again and compares; with dictionaries where it has them, text as those that it is read as, or plain."""
+    held = _dictionaries(path)
+    if held is None:
+        return False
+    texts = [field.name for field in schema if field.name in held and any(kind(field.type) for kind in TEXTS)]
     copy = spill / "again.parquet"
     try:
-        used = _write_again(path, schema, texts, copy)
+        used = _write_again(path, schema, held, texts, copy)
         if same_bytes(path, copy):
             return used
         # A column that is no dictionary in the file is another number of bytes as one.
         coded = _of_equal_size(path, copy, texts)
         if len(coded) == len(texts):
             return False
-        used = _write_again(path, schema, coded, copy)
+        used = _write_again(path, schema, held, coded, copy)
         return same_bytes(path, copy) and used
     finally:
         copy.unlink(missing_ok=True)
+
+
+def _dictionaries(path: Path) -> list[str] | None:
+    """Returns the columns whose values are places in a dictionary; None if these are others than the values ask for.
+
+    Releases were written before with dictionaries of all columns that can have one.
+    """
+    with pq.ParquetFile(path) as file:
+        if not file.metadata.num_row_groups:
+            return []
+        group = file.metadata.row_group(0)
+        columns = [group.column(place) for place in range(group.num_columns)]
+        held = [column.path_in_schema for column in columns if column.has_dictionary_page]
+        asked = [column.path_in_schema for column in columns if column.physical_type != "BOOLEAN"]
+        if held != asked:
+            asked = [name for name in asked if repeats(working(_whole(file.read([name]).column(name))))]
+    return held if held == asked else None
 
 
 def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
@@ -103,13 +125,14 @@ def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
     return [name for name in names if sizes[places[name]][0] == sizes[places[name]][1]]
 
 
-def _write_again(path: Path, schema: pa.Schema, coded: Sequence[str], copy: Path) -> bool:
+def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequence[str], copy: Path) -> bool:
     """Writes the records of a file again; returns whether all entries of its dictionaries stand in records."""
     entries = _Entries()
     declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
     with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
         written = pa.schema([field.remove_metadata() for field in file.schema_arrow])
-        with pq.ParquetWriter(copy, written, compression="zstd", write_statistics=False, store_schema=False) as writer:
+        kept = {"compression": "zstd", "write_statistics": False, "store_schema": False}
+        with pq.ParquetWriter(copy, written, use_dictionary=list(held), **kept) as writer:
             writer.add_key_value_metadata({"ARROW:schema": declared})
             for number in range(file.num_row_groups):
                 group = file.read_row_group(number, use_threads=False)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from core.columns.column_types import plain_type, restored, working_type
 from tasks.source.chunks import Source
 
 PAGE, LONG = 1 << 23, 256
 """Bytes of texts, and on average of one of them, from which they are written in pages as they come."""
+LOOKED_AT = 2048
+"""Values of a column that are looked at, to tell whether a dictionary would be shorter than they are."""
 
 
 def published_schema(labels: pa.Table, source: Source) -> pa.Schema:
@@ -35,18 +40,58 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
     Args:
         path: The file.
         columns: In their working types; text may be a dictionary of what these records use, and of nothing else. One of long texts is
-            written plain: it would be a single page, which every reader would have to take into memory as a whole.
+            written plain: it would be a single page, which every reader would have to take into memory as a whole. So are values that
+            hardly repeat, which are shorter without one.
         schema: What they are published as.
     """
-    table = pa.table({name: _short(restored(column, schema.field(name).type)) for name, column in columns.items()})
+    short = {name: _short(column) for name, column in columns.items()}
+    coded = [name for name, column in short.items() if repeats(column)]
+    table = pa.table({name: restored(column, schema.field(name).type) for name, column in short.items()})
     # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
     declared = base64.b64encode(schema.serialize().to_pybytes())
-    with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:
+    with pq.ParquetWriter(
+        path, table.schema, compression="zstd", use_dictionary=coded, write_statistics=False, store_schema=False
+    ) as writer:
         writer.add_key_value_metadata({"ARROW:schema": declared.decode()})
         writer.write_table(table)
     return len(table)
 
 
 def _short(column: pa.Array) -> pa.Array:
-    coded = isinstance(column, pa.DictionaryArray) and column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
-    return column.dictionary_decode() if coded else column
+    if not isinstance(column, pa.DictionaryArray):
+        return column
+    long = column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
+    return column.dictionary_decode() if long or not repeats(column) else column
+
+
+def repeats(column: pa.Array) -> bool:
+    """Tells whether the values of a column of a file are written as places in a dictionary of them: whether these are shorter.
+
+    Args:
+        column: Shape (n,), in its working type, in the order of the file; of text a dictionary of what is used and nothing else, or plain.
+    """
+    if is_text(plain_type(column.type)):
+        return not mostly_distinct(column)
+    if isinstance(column, pa.DictionaryArray):
+        return repeats(column.dictionary_decode())
+    if pt.is_null(column.type):
+        return True
+    values = len(column) - column.null_count
+    # Evenly spaced ones are as good as any.
+    if values > 4 * LOOKED_AT:
+        column = column.take(pa.array(np.arange(LOOKED_AT) * len(column) // LOOKED_AT))
+    some, distinct = len(column) - column.null_count, pc.count_distinct(column).as_py()
+    # A quarter of them distinct is the bound; of so many in a sample nearly all are.
+    return bool(4 * distinct <= values if some == values else distinct < some - 2 * some * some / values)
+
+
+def mostly_distinct(texts: pa.Array) -> bool:
+    """Tells whether there are more than half as many different texts as records; of a dictionary each entry is another, and is used."""
+    coded = isinstance(texts, pa.DictionaryArray)
+    distinct = len(texts.dictionary) - texts.dictionary.null_count if coded else pc.count_distinct(texts).as_py()
+    return bool(2 * distinct > len(texts))
+
+
+def is_text(dtype: pa.DataType) -> bool:
+    """Tells whether values are text."""
+    return bool(pt.is_string(dtype) or pt.is_large_string(dtype))

@@ -19,7 +19,10 @@ from core.columns.arrays import positions
 from core.columns.coding import smallest_type
 from core.columns.column_types import working
 from core.order.release_order import entry_ranks
+from tasks.writing.files import mostly_distinct
 
+TRIED = 1 << 16
+"""Bytes of each part of a column that are packed, to tell what it comes to."""
 CODED, FILES = {"coded": "1"}, b"files"
 """Marks a column of a run whose text was a dictionary, and is one again when it is read; and names how many files a run is set apart by."""
 
@@ -90,7 +93,7 @@ class RunWriter:
         ordered = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields, {FILES: str(self._files)}))
         if self._writer is None:
             # Narrow numbers are no shorter for a codec, which takes several times as long as to write them.
-            codec = None if narrow and _are_numbers(arrays) else "lz4"
+            codec = "lz4" if not (narrow and _are_numbers(arrays)) and _packs(arrays) else None
             self._writer = ipc.new_file(self._path, ordered.schema, options=ipc.IpcWriteOptions(compression=codec))
         start = 0
         # A batch for each, empty ones too, so that an output file finds its part of a run by its number and reads nothing else.
@@ -109,6 +112,16 @@ def _are_numbers(columns: Sequence[pa.Array]) -> bool:
     """Tells whether columns after the first are dictionaries all, whose entries take fewer bytes than the records."""
     coded = [column for column in columns[1:] if pa.types.is_dictionary(column.type)]
     return len(coded) == len(columns) - 1 and all(column.dictionary.nbytes <= column.indices.nbytes for column in coded)
+
+
+def _packs(columns: Sequence[pa.Array]) -> bool:
+    """Tells whether a codec leaves less than half of columns, as far as the first bytes of each tell."""
+    buffers = [buffer for column in columns for buffer in column.buffers() if buffer is not None and buffer.size]
+    codec, packed = pa.Codec("lz4"), 0.0
+    for buffer in buffers:
+        some = min(buffer.size, TRIED)
+        packed += codec.compress(buffer.slice(0, some)).size / some * buffer.size
+    return bool(2 * packed < sum(buffer.size for buffer in buffers))
 
 
 def write_run(
@@ -162,7 +175,11 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
     # Of one width again, as runs of few entries and of many cannot be put together otherwise.
     others = [working(part) if pa.types.is_dictionary(part.type) else part for part, note in parts if not note]
     # Encoded together, since most values of such columns occur in one part only.
-    return _only_used(_together([*others, *([pc.dictionary_encode(pa.concat_arrays(noted))] if noted else [])]))
+    encoded = [pc.dictionary_encode(pa.concat_arrays(noted))] if noted else []
+    if encoded and not others and mostly_distinct(encoded[0]):
+        # It will be written plain, so that nobody sees the order of its entries, each of which is used.
+        return encoded[0]
+    return _only_used(_together([*others, *encoded]))
 
 
 def _together(parts: Sequence[pa.Array]) -> pa.Array:

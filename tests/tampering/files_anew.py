@@ -20,10 +20,17 @@ Tables = Callable[[pa.Table], pa.Table]
 def written(path: Path, table: pa.Table, *, declared: pa.Schema | None = None, **options: Any) -> None:
     """Writes a data file as a release's are written, but for what the options say."""
     own = pa.schema([pa.field(name, pa.string() if pa.types.is_dictionary(kind) else kind) for name, kind in _types(table).items()])
-    settings = {"compression": "zstd", "write_statistics": False, "store_schema": False} | options
+    settings = {"compression": "zstd", "write_statistics": False, "store_schema": False, "use_dictionary": _held(path)} | options
     with pq.ParquetWriter(path, table.schema, **settings) as writer:
         writer.add_key_value_metadata({"ARROW:schema": base64.b64encode((declared or own).serialize().to_pybytes()).decode()})
         writer.write_table(table)
+
+
+def _held(path: Path) -> list[str]:
+    """Returns the columns that a file has dictionaries of."""
+    metadata = pq.read_metadata(path)
+    columns = [metadata.row_group(0).column(place) for place in range(metadata.num_columns)]
+    return [column.path_in_schema for column in columns if column.has_dictionary_page]
 
 
 def _types(table: pa.Table) -> dict[str, pa.DataType]:

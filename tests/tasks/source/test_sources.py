@@ -21,7 +21,7 @@ from tasks.source.sources import check_unchanged, read_source
 from tests.jobs import people, people_job
 from tests.laws import tried
 
-TABLE = people(60)
+TABLE, MANY = people(60), people(20_000)
 
 
 def source_of(job_path: Path, *overrides: str) -> Source:
@@ -40,6 +40,18 @@ def test_chunks_hold_every_row_once_in_order_and_are_no_larger_than_asked(
     assert max(chunk.rows for chunk in source.chunks) <= chunk_rows
     whole = pa.concat_tables([part.cast(pa.schema([("person", pa.int64()), ("sex", pa.string())])) for part in read])
     assert whole.equals(TABLE.select(["person", "sex"]))
+
+
+def test_of_a_few_columns_of_many_more_records_are_read_at_a_time(tmp_path: Path) -> None:
+    """A batch is bounded by the bytes of what is read, whatever else is in the file."""
+    texts = [f"{number} was seen by somebody" for number in range(len(MANY))]
+    wide = pa.table({name: MANY[name] for name in MANY.column_names} | {f"c{place}": pa.array(texts) for place in range(40)})
+    people_job(tmp_path, wide, row_group=len(wide))
+    [chunk] = source_of(tmp_path / "job.yaml", f"columns.insensitive=[{', '.join(wide.column_names[8:])}]").chunks
+    few, all_of_them = ([batch.num_rows for batch in read_chunk(chunk, names)] for names in (["sex", "c7"], wide.column_names))
+    assert len(few) == 1
+    assert len(all_of_them) > 1
+    assert sum(few) == sum(all_of_them) == len(MANY)
 
 
 def test_files_are_listed_once_and_by_name(tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""The form of a data file is a function of its records: dictionaries where these are shorter, and verification asks for no others."""
+
+from __future__ import annotations
+
+import base64
+from datetime import date, timedelta
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.verification.parquet_form import parquet_faults
+from tasks.writing.files import write_release
+
+ROWS = 20_000
+KINDS = {
+    "number": lambda number: number,
+    "text": lambda number: f"note {number}",
+    "day": lambda number: date(1990, 1, 1) + timedelta(days=number),
+    "price": lambda number: Decimal(number) / 4,
+    "share": lambda number: number / 7,
+    "bytes": lambda number: number.to_bytes(3, "big"),
+    "answer": lambda number: number % 2 == 0,
+}
+
+
+def table_of(distinct: int, rows: int = ROWS) -> pa.Table:
+    """Records with so many values in each column, in no order, and no value in some."""
+    numbers = np.random.default_rng(distinct).permutation(rows) % distinct
+    return pa.table(
+        {kind: pa.array([None if number == 5 else make(number) for number in numbers.tolist()]) for kind, make in KINDS.items()}
+    )
+
+
+def written(path: Path, table: pa.Table, *coded: str) -> Path:
+    """Writes records as a release does, with some columns given as dictionaries."""
+    columns = {name: table[name].combine_chunks() for name in table.column_names}
+    write_release(path, {name: column.dictionary_encode() if name in coded else column for name, column in columns.items()}, table.schema)
+    return path
+
+
+def forged(path: Path, table: pa.Table, **options: Any) -> Path:
+    """Writes records in the form of a release, but for the options."""
+    with pq.ParquetWriter(path, table.schema, compression="zstd", write_statistics=False, store_schema=False, **options) as writer:
+        writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(table.schema.serialize().to_pybytes()).decode()})
+        writer.write_table(table)
+    return path
+
+
+def held(path: Path) -> set[str]:
+    group = pq.read_metadata(path).row_group(0)
+    return {column.path_in_schema for place in range(group.num_columns) if (column := group.column(place)).has_dictionary_page}
+
+
+@pytest.mark.parametrize(("distinct", "expected"), [(40, set(KINDS) - {"answer"}), (ROWS, set())], ids=["repeated", "distinct"])
+def test_values_that_hardly_repeat_are_written_without_dictionaries_and_take_fewer_bytes(
+    tmp_path: Path, distinct: int, expected: set[str]
+) -> None:
+    table = table_of(distinct)
+    path = written(tmp_path / "part.parquet", table, "text")
+    assert held(path) == expected
+    other = forged(tmp_path / "other.parquet", table, use_dictionary=not expected)
+    assert path.stat().st_size < other.stat().st_size
+    assert pq.read_table(path).equals(table)
+    assert parquet_faults([path], tmp_path, same_library=True) == []
+
+
+@given(rows=st.integers(0, 60), distinct=st.integers(1, 60), missing=st.sampled_from([0, 2, 5]))
+def test_text_is_written_alike_whether_it_comes_plain_or_as_a_dictionary_and_every_form_is_verified(
+    rows: int, distinct: int, missing: int
+) -> None:
+    table = table_of(distinct, rows)
+    table = table.filter(pa.array(np.arange(rows) % 7 >= missing)) if rows else table.cast(table_of(1, 1).schema)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        plain, coded = written(folder / "plain.parquet", table), written(folder / "coded.parquet", table, "text")
+        assert held(plain) == held(coded)
+        texts = [pq.read_table(path)["text"] for path in (plain, coded)]
+        assert texts[0].equals(texts[1])
+        if "text" not in held(plain):
+            assert plain.read_bytes() == coded.read_bytes()
+        assert parquet_faults([plain, coded], folder, same_library=True) == []
+
+
+@pytest.mark.parametrize("distinct", [40, ROWS])
+def test_a_file_with_dictionaries_of_other_columns_is_told_and_one_of_an_earlier_version_is_not(tmp_path: Path, distinct: int) -> None:
+    table = table_of(distinct)
+    for number, options in enumerate([["number"], ["text", "day"], sorted(set(KINDS) - {"answer", "share"})]):
+        assert parquet_faults([forged(tmp_path / f"{number}.parquet", table, use_dictionary=options)], tmp_path, same_library=True)
+    coded = table.set_column(table.column_names.index("text"), "text", table["text"].dictionary_encode())
+    before = tmp_path / "before.parquet"
+    with pq.ParquetWriter(before, coded.schema, compression="zstd", write_statistics=False, store_schema=False) as writer:
+        writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(table.schema.serialize().to_pybytes()).decode()})
+        writer.write_table(coded)
+    assert parquet_faults([before], tmp_path, same_library=True) == []
