@@ -23,6 +23,8 @@ from tasks.source.values import Unreadable
 BATCH_ROWS, BATCH_BYTES = 131_072, 16_000_000
 FEWEST = 256
 """Records of a batch, however long."""
+MOST_PLACE = 5
+"""Bytes that a place in a dictionary of a megabyte never takes."""
 LARGE_GROUP, AHEAD = 32_000_000, 1 << 18
 """Bytes of a row group of which a column is not read at once, and how many of each column are instead."""
 
@@ -106,7 +108,7 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
         with pq.ParquetFile(read, read_dictionary=coded, pre_buffer=not local, buffer_size=ahead) as file:
             skip, groups = _row_groups(piece)
             left, bad = piece.rows, Unreadable()
-            for batch in _batches(file, piece, groups, held, _told_rows(piece, held, file, groups)):
+            for batch in _batches(file, piece, groups, held, _told_rows(piece, held, coded, file, groups)):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
@@ -146,20 +148,32 @@ def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
     return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST))
 
 
-def _told_rows(piece: Piece, columns: Sequence[str], file: pq.ParquetFile, groups: Sequence[int]) -> int:
+def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file: pq.ParquetFile, groups: Sequence[int]) -> int:
     """Returns the same by what the row groups of a file say of each of the columns: of a few among many, many more."""
     rows, types = _batch_rows(piece, columns), file.schema_arrow
     # What a file lacks is made, and columns of columns have several places.
     if rows == BATCH_ROWS or not set(columns) <= set(types.names) or file.metadata.num_columns != len(types):
         return rows
     parts, each = [file.metadata.row_group(number) for number in groups], 0.0
-    for place in map(types.get_field_index, columns):
-        kind = types.field(place).type
+    for name, place in zip(columns, map(types.get_field_index, columns), strict=True):
+        kind, held = types.field(place).type, [part.column(place) for part in parts]
         if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
             each += kind.bit_width / 8
+        elif name not in coded and any(map(_in_dictionary, held)):
+            # What its values take once they are unpacked, nobody says.
+            return rows
         else:
-            each += 4 + max((part.column(place).total_uncompressed_size / max(part.num_rows, 1) for part in parts), default=0)
+            each += 4 + max((column.total_uncompressed_size / max(column.num_values, 1) for column in held), default=0)
     return min(BATCH_ROWS, max(int(BATCH_BYTES / max(each, 1)), FEWEST))
+
+
+def _in_dictionary(column: pq.ColumnChunkMetaData) -> bool:
+    """Tells whether the pages of a column hold places in its dictionary, and hardly any of them values, for which it had no room."""
+    if not column.has_dictionary_page:
+        return False
+    packed = column.data_page_offset - column.dictionary_page_offset
+    share = 1 - packed / max(column.total_compressed_size, 1)
+    return bool(column.total_uncompressed_size * share < MOST_PLACE * max(column.num_values, 1))
 
 
 class Footer(NamedTuple):

@@ -2,7 +2,7 @@
 
 So nothing can stand where no reader looks: key-value metadata, statistics, entries of dictionaries without a record, bytes between row
 groups or behind the pages of a column, fields of the footer that no version knows. It is no part of the recount, which asks what records
-say, and it takes one row group into memory at a time.
+say, and it takes one row group into memory at a time, or one column of a file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) ->
         spill: Folder for a copy of one of them at a time.
         same_library: Whether the library of this version wrote them; another one may write the same records in other bytes.
     """
-    hidden = sum(not _is_plain(path, spill, same_library=same_library) for path in files)
+    # Releases were written before with dictionaries of all columns that can have one; a file of that form among others is another form.
+    before = all(map(_has_all_dictionaries, files))
+    hidden = sum(not _is_plain(path, spill, same_library=same_library, before=before) for path in files)
     return more_than_records(hidden) + _schema_faults(files)
 
 
@@ -56,7 +58,7 @@ def more_than_records(files: int) -> list[str]:
     return [f"{counted(files, 'data file')} {what}"] if files else []
 
 
-def _is_plain(path: Path, spill: Path, *, same_library: bool) -> bool:
+def _is_plain(path: Path, spill: Path, *, same_library: bool, before: bool) -> bool:
     try:
         with pq.ParquetFile(path) as file:
             schema, metadata = file.schema_arrow, file.metadata
@@ -65,7 +67,7 @@ def _is_plain(path: Path, spill: Path, *, same_library: bool) -> bool:
             return False
         if not re.fullmatch(r"parquet-cpp-arrow version [0-9.]{1,20}", metadata.created_by):
             return False
-        return not same_library or (metadata.created_by == CREATED_BY and _is_rewritten(path, schema, spill))
+        return not same_library or (metadata.created_by == CREATED_BY and _is_rewritten(path, schema, spill, before=before))
     except (OSError, pa.ArrowException):
         return False
 
@@ -77,10 +79,10 @@ def _has_plain_schema(schema: pa.Schema) -> bool:
     return not any(pt.is_nested(field.type) or pt.is_dictionary(field.type) for field in schema)
 
 
-def _is_rewritten(path: Path, schema: pa.Schema, spill: Path) -> bool:
+def _is_rewritten(path: Path, schema: pa.Schema, spill: Path, *, before: bool) -> bool:
     """Writes the records of a file again and compares; with dictionaries where it has them, text as those that it is read as, or plain."""
-    held = _dictionaries(path)
-    if held is None:
+    held, able = _dictionaries(path)
+    if held != (able if before else _asked(path, able)):
         return False
     texts = [field.name for field in schema if field.name in held and any(kind(field.type) for kind in TEXTS)]
     copy = spill / "again.parquet"
@@ -98,21 +100,33 @@ def _is_rewritten(path: Path, schema: pa.Schema, spill: Path) -> bool:
         copy.unlink(missing_ok=True)
 
 
-def _dictionaries(path: Path) -> list[str] | None:
-    """Returns the columns whose values are places in a dictionary; None if these are others than the values ask for.
+def _has_all_dictionaries(path: Path) -> bool:
+    try:
+        held, able = _dictionaries(path)
+    except (OSError, pa.ArrowException):
+        return False
+    return held == able
 
-    Releases were written before with dictionaries of all columns that can have one.
-    """
+
+def _dictionaries(path: Path) -> tuple[list[str], list[str]]:
+    """Returns the columns whose values are places in a dictionary, as far as the first row group tells, and those that can have one."""
+    metadata = pq.read_metadata(path)
+    if not metadata.num_row_groups:
+        return [], []
+    group = metadata.row_group(0)
+    columns = [group.column(place) for place in range(group.num_columns)]
+    held = [column.path_in_schema for column in columns if column.has_dictionary_page]
+    return held, [column.path_in_schema for column in columns if column.physical_type != "BOOLEAN"]
+
+
+def _asked(path: Path, names: Sequence[str]) -> list[str]:
+    """Returns the columns whose values ask for a dictionary."""
     with pq.ParquetFile(path) as file:
-        if not file.metadata.num_row_groups:
-            return []
-        group = file.metadata.row_group(0)
-        columns = [group.column(place) for place in range(group.num_columns)]
-        held = [column.path_in_schema for column in columns if column.has_dictionary_page]
-        asked = [column.path_in_schema for column in columns if column.physical_type != "BOOLEAN"]
-        if held != asked:
-            asked = [name for name in asked if repeats(working(_whole(file.read([name]).column(name))))]
-    return held if held == asked else None
+        return [name for name in names if repeats(_worked_on(file.read([name], use_threads=False).column(name)))]
+
+
+def _worked_on(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pa.chunked_array([working(part) for part in column.chunks] or [working(pa.array([], column.type))])
 
 
 def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:

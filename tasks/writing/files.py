@@ -44,7 +44,7 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
             hardly repeat, which are shorter without one.
         schema: What they are published as.
     """
-    short = {name: _short(column) for name, column in columns.items()}
+    short = {name: _short(column, schema.field(name).type) for name, column in columns.items()}
     coded = [name for name, column in short.items() if repeats(column)]
     table = pa.table({name: restored(column, schema.field(name).type) for name, column in short.items()})
     # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
@@ -57,23 +57,24 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
     return len(table)
 
 
-def _short(column: pa.Array) -> pa.Array:
+def _short(column: pa.Array, dtype: pa.DataType) -> pa.Array:
     if not isinstance(column, pa.DictionaryArray):
         return column
+    if not (is_text(dtype) or pt.is_string_view(dtype)):
+        # Nothing but text is read as a dictionary, so that of others nobody could tell what order its entries are in.
+        return column.dictionary_decode()
     long = column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
     return column.dictionary_decode() if long or not repeats(column) else column
 
 
-def repeats(column: pa.Array) -> bool:
+def repeats(column: pa.Array | pa.ChunkedArray) -> bool:
     """Tells whether the values of a column of a file are written as places in a dictionary of them: whether these are shorter.
 
     Args:
-        column: Shape (n,), in its working type, in the order of the file; of text a dictionary of what is used and nothing else, or plain.
+        column: Shape (n,), in its working type, in the order of the file; plain, or of text a dictionary of what is used and nothing else.
     """
     if is_text(plain_type(column.type)):
         return not mostly_distinct(column)
-    if isinstance(column, pa.DictionaryArray):
-        return repeats(column.dictionary_decode())
     if pt.is_null(column.type):
         return True
     values = len(column) - column.null_count
@@ -85,7 +86,7 @@ def repeats(column: pa.Array) -> bool:
     return bool(4 * distinct <= values if some == values else distinct < some - 2 * some * some / values)
 
 
-def mostly_distinct(texts: pa.Array) -> bool:
+def mostly_distinct(texts: pa.Array | pa.ChunkedArray) -> bool:
     """Tells whether there are more than half as many different texts as records; of a dictionary each entry is another, and is used."""
     coded = isinstance(texts, pa.DictionaryArray)
     distinct = len(texts.dictionary) - texts.dictionary.null_count if coded else pc.count_distinct(texts).as_py()

@@ -19,7 +19,7 @@ from core.columns.arrays import positions
 from core.columns.coding import smallest_type
 from core.columns.column_types import working
 from core.order.release_order import entry_ranks
-from tasks.writing.files import mostly_distinct
+from tasks.writing.files import is_text, mostly_distinct
 
 TRIED = 1 << 16
 """Bytes of each part of a column that are packed, to tell what it comes to."""
@@ -176,7 +176,7 @@ def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:
     others = [working(part) if pa.types.is_dictionary(part.type) else part for part, note in parts if not note]
     # Encoded together, since most values of such columns occur in one part only.
     encoded = [pc.dictionary_encode(pa.concat_arrays(noted))] if noted else []
-    if encoded and not others and mostly_distinct(encoded[0]):
+    if encoded and not others and is_text(encoded[0].type.value_type) and mostly_distinct(encoded[0]):
         # It will be written plain, so that nobody sees the order of its entries, each of which is used.
         return encoded[0]
     return _only_used(_together([*others, *encoded]))

@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -43,6 +44,7 @@ class Axis:
         others: Read labels that are groups, ranges and beginnings.
         pieces: Parts between commas of the value that has most of them.
         known: Whether labels of the hierarchy can be read; else each of them covers any value.
+        whole: Shape (m,), the values, ascending, where they are whole numbers and labels are ranges of these; else None.
     """
 
     positions: NDArray[np.int64]
@@ -50,6 +52,7 @@ class Axis:
     others: tuple[Reader, ...]
     pieces: int = 1
     known: bool = True
+    whole: NDArray[np.integer[Any]] | None = None
 
 
 def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: bool, beginnings: bool) -> Axis:
@@ -83,7 +86,8 @@ def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
 
 
 def _ascending(scale: Scale, values: pa.Array) -> Axis:
-    return Axis(scale.positions, scale.exact, (_ranges(scale, wide=bool(getattr(values.type, "tz", None))), scale.unit))
+    others = _ranges(scale, wide=bool(getattr(values.type, "tz", None))), scale.unit
+    return Axis(scale.positions, scale.exact, others, whole=scale.keys if pa.types.is_integer(values.type) else None)
 
 
 def _ranges(scale: Scale, *, wide: bool) -> Reader:

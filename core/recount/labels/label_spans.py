@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from core.recount.labels.label_readers import Axis
 from core.recount.labels.value_scales import Span
+from core.recount.labels.whole_ranges import read_whole
 from schemas.hierarchies.hierarchy import WidthsHierarchy, decimals
 from schemas.release.labels import NULL_MEMBER
 from schemas.release.manifest import MASK
@@ -84,18 +85,19 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
     ``{a, null}`` and ``{[20 - 29], null}`` cover nulls besides; a value that looks like the word stands in quotes in a set.
     """
     null = len(axis.positions)
-    spans = [NOTHING] * len(labels)
+    low, high, read = read_whole(axis.whole, labels)
     sets: dict[int, Places] = {}
     nulls = []
-    for number, label in enumerate(labels):
+    for number in np.flatnonzero(~read).tolist():
+        label = labels[number]
         if label is None:
-            spans[number] = null, null + 1
+            low[number], high[number] = null, null + 1
         elif label == MASK:
-            spans[number] = 0, null + 1
+            low[number], high[number] = 0, null + 1
         else:
             found = _read(label, axis)
             if not label.startswith("{"):
-                spans[number] = found
+                low[number], high[number] = found
                 continue
             members = _members(label, axis)
             beside, inner = _beside_null(label, axis, null)
@@ -106,8 +108,7 @@ def read_labels(axis: Axis, labels: Sequence[str | None]) -> Spans:
                 members = _joined([members, inner, np.append(np.arange(*beside), null) if beside else None])
             if members is not None and found == NOTHING:
                 sets[number] = members
-            spans[number] = _hull([found, NOTHING if members is None else (int(members[0]), int(members[-1]) + 1)])
-    low, high = np.array(spans, np.int64).reshape(len(labels), 2).T
+            low[number], high[number] = _hull([found, NOTHING if members is None else (int(members[0]), int(members[-1]) + 1)])
     return Spans(low, high, sets, np.array(nulls, np.int64), null)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from decimal import Decimal
 from itertools import combinations
@@ -21,6 +22,7 @@ from core.columns.column_types import working
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.generalisation import generalise
 from core.recoding.recoding import Intervals
+from core.recount.labels import whole_ranges
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_scales import value_scale
@@ -47,6 +49,12 @@ def covered(spans: Spans, label: int) -> list[int]:
     return spans.covered(label).tolist()
 
 
+def same(one: Spans, other: Spans) -> bool:
+    sets = [{label: places.tolist() for label, places in spans.sets.items()} for spans in (one, other)]
+    parts = [[spans.low.tolist(), spans.high.tolist(), spans.nulls.tolist(), spans.null] for spans in (one, other)]
+    return sets[0] == sets[1] and parts[0] == parts[1]
+
+
 def reading(
     spec: Mapping[str, Any], values: pa.Array, labels: Sequence[str | None], folder: Path = Path(), *, prefix: bool = False
 ) -> Spans:
@@ -54,6 +62,8 @@ def reading(
     axis = label_axis(quasi_identifier(spec), values, folder, ranges=ranges, beginnings=prefix)
     assert sorted(axis.positions.tolist()) == list(range(len(values)))
     spans = read_labels(axis, labels)
+    with patch.object(whole_ranges, "FEW", 0):
+        assert same(read_labels(axis, labels), spans)
     places = {position: place for place, position in enumerate(axis.positions.tolist())} | {len(values): len(values)}
     sets = {label: np.array(sorted(places[position] for position in covered(spans, label))) for label in range(len(labels))}
     return Spans(spans.low, spans.high, sets)
@@ -274,6 +284,27 @@ def test_a_number_that_no_bin_can_hold_is_read_all_the_same() -> None:
     assert axis.exact("nan") == (2, 3)
     assert axis.exact("inf") == (1, 2)
     assert covered(read_labels(axis, ["[0.5 - inf]"]), 0) == [0, 1]
+
+
+WHOLE = {dtype: dtype.to_pandas_dtype() for dtype in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint32(), pa.uint64())}
+END = st.one_of(
+    st.integers(-150, 300).map(str),
+    st.integers(-(2**65), 2**65).map(str),
+    st.sampled_from(["-0", "007", "+5", "1_000", " 4", "4 ", "5.5", "1e2", "nan", "inf", "", "٣", "5\n", "999999999999999999", "-9" * 9]),
+)
+FORMS = ["[{0} - {1}]", "[{0} - {1})", "{0}", "{{{0}, {1}}}", "{{[{0} - {1}], null}}", ">= {0}", "< {1}", "[{0} - {1}]\n", "[{0}-{1}]", "*"]
+
+
+@pytest.mark.parametrize("dtype", WHOLE, ids=str)
+@given(data=st.data())
+def test_labels_of_whole_numbers_are_read_at_once_as_they_are_one_by_one(dtype: pa.DataType, data: st.DataObject) -> None:
+    limits = np.iinfo(WHOLE[dtype])
+    values = st.integers(max(int(limits.min), -150), min(int(limits.max), 300)) | st.integers(int(limits.min), int(limits.max))
+    known = distinct(data.draw(st.lists(values, min_size=1, max_size=12)), dtype)
+    axis = label_axis(quasi_identifier({"widths": [5]}), known, Path(), ranges=True, beginnings=False)
+    labels = data.draw(st.lists(st.none() | st.builds(str.format, st.sampled_from(FORMS), END, END), max_size=12))
+    with patch.object(whole_ranges, "FEW", 0):
+        assert same(read_labels(axis, labels), read_labels(replace(axis, whole=None), labels))
 
 
 def test_large_decimals_are_compared_exactly() -> None:

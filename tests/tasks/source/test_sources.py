@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -52,6 +53,19 @@ def test_of_a_few_columns_of_many_more_records_are_read_at_a_time(tmp_path: Path
     assert len(few) == 1
     assert len(all_of_them) > 1
     assert sum(few) == sum(all_of_them) == len(MANY)
+
+
+def test_of_texts_that_a_file_packs_no_more_are_read_at_a_time_than_all_of_its_columns_would_allow(tmp_path: Path) -> None:
+    """What a dictionary of few long texts takes says nothing of what the texts take where they are read plain."""
+    letters = pa.array([f"letter {number} " * 200 for number in range(50)]).take(pa.array(np.arange(len(MANY)) % 50))
+    numbers = np.random.default_rng(0).random(len(MANY))
+    wide = pa.table({name: MANY[name] for name in MANY.column_names} | {f"c{place}": numbers + place for place in range(100)})
+    people_job(tmp_path, wide.append_column("letter", letters), row_group=len(wide))
+    names = [*wide.column_names[8:], "letter"]
+    [chunk] = source_of(tmp_path / "job.yaml", f"columns.insensitive=[{', '.join(names)}]").chunks
+    coded, plain = ([batch.num_rows for batch in read_chunk(chunk, ["letter"], as_written=plain)] for plain in (False, True))
+    assert len(coded) == 1
+    assert len(plain) > 1
 
 
 def test_files_are_listed_once_and_by_name(tmp_path: Path) -> None:

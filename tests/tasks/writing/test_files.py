@@ -89,6 +89,21 @@ def test_text_is_written_alike_whether_it_comes_plain_or_as_a_dictionary_and_eve
         assert parquet_faults([plain, coded], folder, same_library=True) == []
 
 
+def test_nothing_but_text_is_written_as_the_dictionary_that_it_comes_as(tmp_path: Path) -> None:
+    """The order of its entries may be that of the source, and nobody who reads the file would notice."""
+    values = [f"v{number}".encode() if number % 10 < 6 else b"same" for number in np.random.default_rng(1).permutation(ROWS).tolist()]
+    column = pa.array(values)
+    entries = column.dictionary_encode()
+    other = np.random.default_rng(2).permutation(len(entries.dictionary))
+    turned = pa.DictionaryArray.from_arrays(pa.array(np.argsort(other)[entries.indices]), entries.dictionary.take(pa.array(other)))
+    schema = pa.schema([("bytes", pa.binary())])
+    paths = [tmp_path / f"{number}.parquet" for number in range(3)]
+    for path, given_as in zip(paths, (column, entries, turned), strict=True):
+        write_release(path, {"bytes": given_as}, schema)
+    assert paths[0].read_bytes() == paths[1].read_bytes() == paths[2].read_bytes()
+    assert parquet_faults(paths, tmp_path, same_library=True) == []
+
+
 @pytest.mark.parametrize("distinct", [40, ROWS])
 def test_a_file_with_dictionaries_of_other_columns_is_told_and_one_of_an_earlier_version_is_not(tmp_path: Path, distinct: int) -> None:
     table = table_of(distinct)
@@ -100,3 +115,5 @@ def test_a_file_with_dictionaries_of_other_columns_is_told_and_one_of_an_earlier
         writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(table.schema.serialize().to_pybytes()).decode()})
         writer.write_table(coded)
     assert parquet_faults([before], tmp_path, same_library=True) == []
+    faults = parquet_faults([before, written(tmp_path / "today.parquet", table, "text")], tmp_path, same_library=True)
+    assert bool(faults) == (distinct == ROWS)
