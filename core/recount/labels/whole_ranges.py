@@ -15,8 +15,8 @@ Places = NDArray[np.int64]
 _NUMBER = "-?[0-9]{1,18}"
 """Such a number fits into 64 bits."""
 _RANGE = rf"^(?:\[(?P<low>{_NUMBER}) - (?P<high>{_NUMBER})\]|(?P<one>{_NUMBER}))$"
-FEW = 1000
-"""Labels that are as soon read one by one."""
+FEW, AT_ONCE = 1000, 1 << 17
+"""Labels that are as soon read one by one, and those that are read at once."""
 
 
 def read_whole(keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | None]) -> tuple[Places, Places, NDArray[np.bool_]]:
@@ -31,18 +31,24 @@ def read_whole(keys: NDArray[np.integer[Any]] | None, labels: Sequence[str | Non
         all of shape (labels,).
     """
     low, high, read = np.zeros(len(labels), np.int64), np.zeros(len(labels), np.int64), np.zeros(len(labels), np.bool_)
-    if keys is None or len(labels) < FEW:
-        return low, high, read
-    found = pc.extract_regex(pa.array(labels, pa.large_string()), _RANGE)
-    read[:] = found.is_valid().to_numpy(zero_copy_only=False)
-    parts = {name: part.filter(found.is_valid()) for name, part in zip(("low", "high", "one"), found.flatten(), strict=True)}
-    alone = pc.not_equal(parts["one"], "")
-    ends = [pc.if_else(alone, parts["one"], parts[name]).cast(pa.int64()).to_numpy() for name in ("low", "high")]
-    limits = np.iinfo(keys.dtype)
-    least, most = max(int(limits.min), np.iinfo(np.int64).min), min(int(limits.max), np.iinfo(np.int64).max)
-    # An end may lie beyond what the column's type holds.
-    first, last = (np.clip(end, least, most).astype(keys.dtype) for end in ends)
-    starts, after = keys.searchsorted(first, "left"), keys.searchsorted(last, "right")
-    some = after > starts
-    low[read], high[read] = np.where(some, starts, 0), np.where(some, after, 0)
+    if keys is not None and len(labels) >= FEW:
+        for first in range(0, len(labels), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            low[some], high[some], read[some] = _read(keys, pa.array(labels[some], pa.large_string()))
     return low, high, read
+
+
+def _read(keys: NDArray[np.integer[Any]], labels: pa.Array) -> tuple[Places, Places, NDArray[np.bool_]]:
+    found = pc.extract_regex(labels, _RANGE)
+    read: NDArray[np.bool_] = found.is_valid().to_numpy(zero_copy_only=False)
+    low, high, one = (part.filter(pa.array(read)) for part in found.flatten())
+    alone = pc.not_equal(one, "")
+    limits = np.iinfo(keys.dtype)
+    # An end may lie beyond what the column's type holds.
+    least, most = max(int(limits.min), np.iinfo(np.int64).min), min(int(limits.max), np.iinfo(np.int64).max)
+    ends = (pc.if_else(alone, one, part).cast(pa.int64()).to_numpy() for part in (low, high))
+    first, last = (np.clip(end, least, most).astype(keys.dtype) for end in ends)
+    starts, after = np.zeros((2, len(labels)), np.int64)
+    starts[read], after[read] = keys.searchsorted(first, "left"), keys.searchsorted(last, "right")
+    some = after > starts
+    return np.where(some, starts, 0), np.where(some, after, 0), read
