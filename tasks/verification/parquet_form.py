@@ -10,11 +10,14 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 from numpy.typing import NDArray
@@ -140,7 +143,7 @@ def _of_equal_size(path: Path, copy: Path, names: Sequence[str]) -> list[str]:
 
 
 def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequence[str], copy: Path) -> bool:
-    """Writes the records of a file again; returns whether all entries of its dictionaries stand in records."""
+    """Writes the records of a file again; returns whether the entries of its dictionaries are those of its records, in their order."""
     entries = _Entries()
     declared = base64.b64encode(schema.remove_metadata().serialize().to_pybytes()).decode()
     with pq.ParquetFile(path, read_dictionary=list(coded)) as file:
@@ -153,31 +156,66 @@ def _write_again(path: Path, schema: pa.Schema, held: Sequence[str], coded: Sequ
                 columns = [_whole(column) for column in group.columns]
                 entries.add(columns)
                 writer.write_table(pa.table(columns, schema=written), row_group_size=max(len(group), 1))
-    return entries.all_used()
+    return entries.are_due()
 
 
 class _Entries:
-    """Which entries of the dictionaries of a file stand in its records; row groups that share a dictionary use it together."""
+    """The entries of the dictionaries of a file: row groups that share a dictionary use it together."""
 
     def __init__(self) -> None:
-        self._seen: list[tuple[int, pa.Array, NDArray[np.bool_]]] = []
+        self._seen: list[_Dictionary] = []
 
     def add(self, columns: Sequence[pa.Array]) -> None:
         """Looks at the columns of a row group."""
         for place, column in enumerate(columns):
             if isinstance(column, pa.DictionaryArray):
-                self._used(place, column.dictionary)[column.indices.drop_null().to_numpy()] = True
+                self._of(place, column.dictionary).use(column.indices.drop_null().to_numpy())
 
-    def _used(self, place: int, dictionary: pa.Array) -> NDArray[np.bool_]:
-        for known_place, known, used in self._seen:
-            if known_place == place and known.equals(dictionary):
-                return used
-        self._seen.append((place, dictionary, np.zeros(len(dictionary), np.bool_)))
-        return self._seen[-1][2]
+    def _of(self, place: int, entries: pa.Array) -> _Dictionary:
+        for known in self._seen:
+            if known.place == place and known.entries.equals(entries):
+                return known
+        self._seen.append(_Dictionary(place, entries))
+        return self._seen[-1]
 
-    def all_used(self) -> bool:
-        """Tells whether each entry stands in a record."""
-        return all(bool(used.all()) for *_, used in self._seen)
+    def are_due(self) -> bool:
+        """Tells whether each entry stands in a record, and all in one of the orders that releases know: another could say anything."""
+        return all(known.used == len(known.entries) and (known.appears or known.ascends) for known in self._seen)
+
+
+@dataclass
+class _Dictionary:
+    """A dictionary of a column.
+
+    Attributes:
+        place: Of the column.
+        entries: Its texts.
+        used: How many of them stand in the records so far.
+        appears: Whether they came in the order in which they stand.
+    """
+
+    place: int
+    entries: pa.Array
+    used: int = 0
+    appears: bool = True
+
+    def __post_init__(self) -> None:
+        self._known = np.zeros(len(self.entries), np.bool_)
+
+    def use(self, places: NDArray[np.integer[Any]]) -> None:
+        """Takes the entries of the next records."""
+        found, first = np.unique(places, return_index=True)
+        new = found[np.argsort(first)]
+        new = new[~self._known[new]]
+        self.appears &= bool(np.array_equal(new, np.arange(self.used, self.used + len(new))))
+        self._known[new] = True
+        self.used += len(new)
+
+    @property
+    def ascends(self) -> bool:
+        """Whether they stand in the order of their bytes."""
+        texts = self.entries.cast(pa.large_binary())
+        return not pc.any(pc.less_equal(texts[1:], texts[:-1])).as_py()
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

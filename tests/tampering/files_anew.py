@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -77,6 +78,14 @@ def more_entries(column: pa.ChunkedArray) -> pa.Array:
     return pa.DictionaryArray.from_arrays(whole.indices, pa.array([*whole.dictionary.to_pylist(), "Alice Smith, 44"]))
 
 
+def turned(column: pa.ChunkedArray) -> pa.Array:
+    """Puts the entries of a dictionary in an order that is neither theirs nor that of the records."""
+    whole = column.combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    places = [1, 0, *range(2, len(whole.dictionary))][::-1]
+    return pa.DictionaryArray.from_arrays(pa.array(np.argsort(places)).take(whole.indices), whole.dictionary.take(pa.array(places)))
+
+
 def declared(release: Path, schema: Callable[[pa.Schema], pa.Schema]) -> None:
     """Writes the first data file with another copy of Arrow's schema in it."""
     path = data(release)[0]
@@ -97,6 +106,7 @@ add("sorting columns named in the footer, all anew", parquet(sorting_columns=[pq
 add("another version of the format, all anew", parquet(version="1.0"))
 add("a dictionary with an entry that no record uses, all anew", parquet(replaced("disease", more_entries)))
 add("a quasi-identifier's dictionary with a value more, all anew", parquet(replaced("zip", more_entries)))
+add("a dictionary in an order of somebody's own, all anew", parquet(replaced("disease", turned)))
 add("metadata in Arrow's schema, all anew", lambda release: declared(release, lambda schema: schema.with_metadata({"raw": "Alice 44"})))
 add(
     "metadata of a column in Arrow's schema, all anew",
