@@ -260,7 +260,8 @@ def partition(
 
     # What is None is not compiled, which takes seconds.
     whose = None if people is None else people.listed(codes)
-    threads = min(_cores_for(axes, score), threads_here() if whose is None else WITH_PEOPLE)
+    threads = _cores_for(axes, score)
+    threads = threads if whose is None else min(threads, WITH_PEOPLE)
     if threads == 1 or rows < FEW:
         return Partition(given.order, cut(0, rows, 0, whose))
     # What is cut off first is shared out: each part is cut as it would be in its turn.

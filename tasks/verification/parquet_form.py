@@ -23,13 +23,13 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.columns.column_types import working
+from core.hierarchies.spelling import is_text
 from schemas.errors.base import counted
 from tasks.writing.files import repeats
 
 BLOCK = 1 << 20
 GROUP = 1 << 20
 """Records of a row group, but for the last one of a file."""
-TEXTS = (pt.is_string, pt.is_large_string, pt.is_string_view)
 CREATED_BY = f"parquet-cpp-arrow version {pa.cpp_version}"
 
 
@@ -42,7 +42,7 @@ def parquet_faults(files: Sequence[Path], spill: Path, *, same_library: bool) ->
         same_library: Whether the library of this version wrote them; another one may write the same records in other bytes.
     """
     # Releases were written before with dictionaries of all columns that can have one; a file of that form among others is another form.
-    before = all(map(_has_all_dictionaries, files))
+    before = same_library and all(map(_has_all_dictionaries, files))
     hidden = sum(not _is_plain(path, spill, same_library=same_library, before=before) for path in files)
     return more_than_records(hidden) + _schema_faults(files)
 
@@ -87,7 +87,7 @@ def _is_rewritten(path: Path, schema: pa.Schema, spill: Path, *, before: bool) -
     held, able = _dictionaries(path)
     if held != (able if before else _asked(path, able)):
         return False
-    texts = [field.name for field in schema if field.name in held and any(kind(field.type) for kind in TEXTS)]
+    texts = [field.name for field in schema if field.name in held and is_text(field.type)]
     copy = spill / "again.parquet"
     try:
         used = _write_again(path, schema, held, texts, copy)

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import plain_type, restored, working_type
+from core.hierarchies.spelling import is_text
 from tasks.source.chunks import Source
 
 PAGE, LONG = 1 << 23, 256
@@ -44,9 +45,9 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
             hardly repeat, which are shorter without one.
         schema: What they are published as.
     """
-    short = {name: _short(column, schema.field(name).type) for name, column in columns.items()}
-    coded = [name for name, column in short.items() if repeats(column)]
-    table = pa.table({name: restored(column, schema.field(name).type) for name, column in short.items()})
+    formed = {name: _formed(column, schema.field(name).type) for name, column in columns.items()}
+    coded = [name for name, (_, repeated) in formed.items() if repeated]
+    table = pa.table({name: restored(column, schema.field(name).type) for name, (column, _) in formed.items()})
     # Dictionaries are written as they are, which is quick, and declared as plain text, so that readers get text.
     declared = base64.b64encode(schema.serialize().to_pybytes())
     with pq.ParquetWriter(
@@ -57,14 +58,16 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
     return len(table)
 
 
-def _short(column: pa.Array, dtype: pa.DataType) -> pa.Array:
-    if not isinstance(column, pa.DictionaryArray):
-        return column
-    if not (is_text(dtype) or pt.is_string_view(dtype)):
+def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:
+    """Returns a column as a dictionary or plain, as it is written, and whether the file has a dictionary of it."""
+    if isinstance(column, pa.DictionaryArray) and not is_text(dtype):
         # Nothing but text is read as a dictionary, so that of others nobody could tell what order its entries are in.
-        return column.dictionary_decode()
-    long = column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
-    return column.dictionary_decode() if long or not repeats(column) else column
+        column = column.dictionary_decode()
+    repeated = repeats(column)
+    if isinstance(column, pa.DictionaryArray):
+        long = column.dictionary.nbytes > max(PAGE, LONG * len(column.dictionary))
+        column = column.dictionary_decode() if long or not repeated else column
+    return column, repeated
 
 
 def repeats(column: pa.Array | pa.ChunkedArray) -> bool:
@@ -91,8 +94,3 @@ def mostly_distinct(texts: pa.Array | pa.ChunkedArray) -> bool:
     coded = isinstance(texts, pa.DictionaryArray)
     distinct = len(texts.dictionary) - texts.dictionary.null_count if coded else pc.count_distinct(texts).as_py()
     return bool(2 * distinct > len(texts))
-
-
-def is_text(dtype: pa.DataType) -> bool:
-    """Tells whether values are text."""
-    return bool(pt.is_string(dtype) or pt.is_large_string(dtype))

@@ -18,8 +18,9 @@ from pyarrow import ipc
 from core.columns.arrays import positions
 from core.columns.coding import smallest_type
 from core.columns.column_types import working
+from core.hierarchies.spelling import is_text
 from core.order.release_order import entry_ranks
-from tasks.writing.files import is_text, mostly_distinct
+from tasks.writing.files import mostly_distinct
 
 TRIED = 1 << 16
 """Bytes of each part of a column that are packed, to tell what it comes to."""
