@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
+from threading import Lock
 from typing import TypeVar
 
 from core.columns.thread_share import begin_with, threads_here
 
 Made = TypeVar("Made")
 Item = TypeVar("Item")
+Taker = TypeVar("Taker")
 LEAST_ROWS = 1 << 16
 """Rows of a part for which a thread is worth its start."""
 AT_A_TIME = 4
@@ -49,6 +51,40 @@ def each_abreast(work: Callable[[Item], Made], items: Sequence[Item], most: int 
         return [work(item) for item in items]
     with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
         return list(pool.map(work, items))
+
+
+def given_abreast(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
+    """Gives each of some items to each of some takers, several at a time; of items no more than two are at hand.
+
+    Nobody gets two items at once. Who is done goes on with the next item, whoever else still has to do with the one before: in what order
+    a taker gets them is left open.
+
+    Args:
+        give: Called with a taker and an item, in some thread; what it calls lets others go on.
+        coming: The items, each of which is looked for while those before are given.
+        takers: Of any number.
+    """
+    threads = min(threads_here(), len(takers))
+    if threads <= 1:
+        for item in coming:
+            for taker in takers:
+                give(taker, item)
+        return
+    turns = [Lock() for _ in takers]
+
+    def given(turn: Lock, taker: Taker, item: Item) -> None:
+        with turn:
+            give(taker, item)
+
+    before: list[Future[None]] = []
+    with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
+        for item in coming:
+            now = [pool.submit(given, turn, taker, item) for turn, taker in zip(turns, takers, strict=True)]
+            for one in before:
+                one.result()
+            before = now
+        for one in before:
+            one.result()
 
 
 def worth_a_thread(items: int, rows: int, least: int) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
-from core.columns.abreast import parts_abreast
+from core.columns.abreast import LEAST_ROWS, parts_abreast
 from core.columns.coding import Packing
 from core.columns.kernels import Codes, number_cells
 from core.histograms.kernels import tally_runs
@@ -16,6 +19,8 @@ BYTES_PER_ROW = 10
 """A number, and room for a quarter of them while they are sorted."""
 RUNS, ABREAST = 4, 2
 """Runs that are sorted each by itself, and how many at a time: each takes room for half of its numbers meanwhile."""
+PARTS = 16
+"""Parts of the combinations that may be counted apart; as many as there are cores are counted at a time."""
 SMALL = 1 << 16
 """Sums below this are counted in an array."""
 
@@ -64,11 +69,28 @@ class Combinations:
                 rows[ends[run] : ends[run + 1]].sort(kind="stable")
 
         parts_abreast(ordered, RUNS, ABREAST, least=1)
-        tally, large = np.zeros(SMALL, np.int64), np.empty(self._records // SMALL + 1, np.int64)
-        found = tally_runs(rows, np.array(ends[:-1]), np.array(ends[1:]), self._bits, tally, large)
+        # Each part has all rows of its combinations, of every run.
+        cuts = self._cuts([rows[first:last] for first, last in pairwise(ends)]) + np.array(ends[:-1])
+
+        def tallied(part: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+            tally, large = np.zeros(SMALL, np.int64), np.empty(self._records // SMALL + 1, np.int64)
+            found = tally_runs(rows, cuts[part.start].copy(), cuts[part.stop], self._bits, tally, large)
+            return tally, large[:found]
+
+        tallies = parts_abreast(tallied, len(cuts) - 1, least=1)
+        tally = np.sum([tally for tally, _ in tallies], axis=0)
         small = np.flatnonzero(tally)
-        sizes, combinations = np.unique(large[:found], return_counts=True)
+        sizes, combinations = np.unique(np.concatenate([large for _, large in tallies]), return_counts=True)
         return np.append(small, sizes), np.append(tally[small], combinations)
+
+    def _cuts(self, runs: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Returns where to cut sorted runs into parts of about equally many rows between combinations, shape (parts + 1, runs)."""
+        if self._filled < PARTS * LEAST_ROWS:
+            return np.array([[0] * len(runs), [len(run) for run in runs]])
+        # The last run is no shorter than the others.
+        firsts = [runs[-1][len(runs[-1]) * part // PARTS] >> self._bits << self._bits for part in range(1, PARTS)]
+        inner = [[np.searchsorted(run, first) for run in runs] for first in firsts]
+        return np.array([[0] * len(runs), *inner, [len(run) for run in runs]])
 
     @property
     def rows(self) -> int:

@@ -138,6 +138,11 @@ class Projection:
         """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
         add_cells(codes, *self._worth.tables(bundles), counts.astype(self._dense.dtype), self._dense)
 
+    @property
+    def cells(self) -> int:
+        """How many cells the sum has."""
+        return int(np.count_nonzero(self._dense))
+
     def result(self) -> Histogram:
         """Returns the sum; nothing can be added afterwards."""
         cells, counts = occupied(self._dense)
@@ -166,6 +171,11 @@ class SparseProjection:
         # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
         if sum(len(part) for _, part in self._parts) > COMPACT_KEYS and len(self._parts) > 1:
             self._parts = [merge_parts(self._parts, self._packing.product)]
+
+    @property
+    def cells(self) -> int:
+        """How many cells the sum has at most."""
+        return sum(len(counts) for _, counts in self._parts)
 
     def result(self) -> Histogram:
         """Returns the sum."""

@@ -178,7 +178,7 @@ class Evaluations:
         loss, small = loss_of(records, failing), records[records < self.k]
         return Seen(
             loss,
-            self._value(node, loss, len(records) - int(failing.sum()), surcharge_at(node, suppressed)),
+            self._value(node, loss, len(records) - int(np.count_nonzero(failing)), surcharge_at(node, suppressed)),
             least,
             # c · max(c, k) is c² and, for small cells, c · (k − c) more; in int64, because such sums pass 2^53.
             loss.dm_all + int(np.dot(small, self.k - small)),

@@ -187,7 +187,7 @@ class Search:
         loss = loss_of(records, failing)
         # The same array means the same model: nothing to add up twice.
         self._least[node] = loss.suppressed if surely is failing else int(records[surely].sum())
-        total, published = int(records.sum()), int((~failing).sum())
+        total, published = int(records.sum()), len(failing) - int(np.count_nonzero(failing))
         if whole:
             self.losses[node] = loss
         if whole and self.prices:

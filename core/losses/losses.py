@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +16,12 @@ from core.columns.domains import Domain
 from core.columns.numbers import as_numbers
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
+from core.losses.kernels import add_classes
 
 # Σ c² is at most (Σ c)², and the square of this is the last round one below 2^63.
 INT64_SAFE_RECORDS = 3_000_000_000
+WRITABLE: Final = ("C", "W")
+"""What loops are compiled for."""
 
 
 def sum_of_squares(counts: NDArray[np.int64]) -> int:
@@ -45,10 +49,14 @@ class Loss:
 
 def loss_of(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> Loss:
     """Returns the losses of a node with the given cells, of which some fail."""
-    everything = sum_of_squares(counts)
-    lost = counts[failing]
-    suppressed = int(lost.sum())
-    return Loss(suppressed, everything - sum_of_squares(lost) + suppressed * suppressed, everything)
+    if int(counts.sum()) < INT64_SAFE_RECORDS:
+        everything, suppressed, squares = map(
+            int, add_classes(np.require(counts, np.int64, WRITABLE), np.require(failing, np.bool_, WRITABLE))
+        )
+    else:
+        lost = counts[failing]
+        everything, suppressed, squares = sum_of_squares(counts), int(lost.sum()), sum_of_squares(lost)
+    return Loss(suppressed, everything - squares + suppressed * suppressed, everything)
 
 
 def dm(published: NDArray[np.int64], suppressed: int, records: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from core.columns.abreast import each_abreast
+from core.columns.abreast import each_abreast, given_abreast
 from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
@@ -20,7 +19,7 @@ from core.lattice.roots import BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
-from tasks.counting.chunk_cells import ChunkCells, bundled_cells, whole_cells, whole_files
+from tasks.counting.chunk_cells import bundled_cells, whole_cells, whole_files
 from tasks.counting.chunk_histograms import OF_CHUNK, cell_columns, cell_table
 from tasks.counting.coding import Coding, load_coding
 from tasks.store.database import connect, literal
@@ -30,6 +29,8 @@ from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table, write_table
 
 STEP = Step("histogram", __name__)
+ROOM = 2
+"""Sums are taken out and written at a time as far as their cells are so many times fewer than those that fit the memory."""
 
 
 class Adds(Protocol):
@@ -151,18 +152,16 @@ def count_roots(
     found = {root: store.find("histogram", histogram_key(coding, root, parts)) for root in roots}
     sums = {root: _projection(coding, root, most_cells) for root, kept in found.items() if kept is None}
     if sums:
-        adding: list[Adds] = [*sums.values(), *beside]
-        for cells in bundled_cells(coding, parts, store):
-            each_abreast(partial(_add, cells), adding)
-    for root, projection in sums.items():
-        summed = projection.result()
+        given_abreast(lambda to, cells: to.add(*cells), bundled_cells(coding, parts, store), [*sums.values(), *beside])
+
+    def kept(root: Node) -> Artifact:
+        summed = sums[root].result()
         table = cell_table(summed.words, summed.counts)
-        found[root] = store.make("histogram", histogram_key(coding, root, parts), ".parquet", _writer(table))
-    return [kept for root in roots if (kept := found[root])]
+        return store.make("histogram", histogram_key(coding, root, parts), ".parquet", _writer(table))
 
-
-def _add(cells: ChunkCells, to: Adds) -> None:
-    to.add(*cells)
+    largest = max((summed.cells for summed in sums.values()), default=0)
+    made = dict(zip(sums, each_abreast(kept, list(sums), max(most_cells // (ROOM * largest + 1), 1)), strict=True))
+    return [there for root in roots if (there := found[root] or made[root])]
 
 
 def _projection(coding: Coding, root: Node, most_cells: int) -> Projection | SparseProjection:

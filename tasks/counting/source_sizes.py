@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Self
 
 import numpy as np
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
+from core.columns.arrays import to_numpy
 from core.columns.coding import Words, single_word
 from core.columns.node import Node
-from core.histograms.combinations import BYTES_PER_ROW, Combinations
+from core.histograms.combinations import BYTES_PER_ROW, SMALL, Combinations
 from core.histograms.histogram import count_cells
 from core.persons.visits import Visits
 from core.privacy.risk import ClassSizes, Figures, risk_of
@@ -35,6 +35,9 @@ from tasks.store.store import Artifact, Store
 STEP = Step("sizes", __name__)
 MOST_ROWS = 30_000_000
 """Cells of all chunks together beyond which adding them up once more would cost too much of a run."""
+
+BATCH = 1 << 20
+"""Rows of a histogram that are looked at at a time."""
 
 SHARE = 4
 """Which part of the memory the cells of all chunks may take while combinations are counted."""
@@ -202,11 +205,19 @@ def _counted(job: Job, coding: Coding, files: Sequence[Artifact], store: Store, 
 
 
 def _sizes_of(file: Path) -> Iterator[Sizes]:
-    """Yields the sizes of the combinations of a histogram of which every row is one, some rows at a time."""
+    """Yields the sizes of the combinations of a histogram of which every row is one: large ones some rows at a time, then small ones."""
+    tally = np.zeros(SMALL, np.int64)
     with pq.ParquetFile(file) as parquet:
-        for batch in parquet.iter_batches(columns=["count"]):
-            counted = pc.value_counts(batch.column(0))
-            yield Sizes(sizes=tuple(counted.field("values").to_pylist()), classes=tuple(counted.field("counts").to_pylist()))
+        for batch in parquet.iter_batches(BATCH, columns=["count"]):
+            counts = to_numpy(batch.column(0))
+            large = counts >= SMALL
+            if large.any():
+                yield Sizes.of(counts[large])
+                counts = counts[~large]
+            # Nearly all are small, and to sort them or look each up would take longer than to read them.
+            tally += np.bincount(counts, minlength=SMALL)
+    small = np.flatnonzero(tally)
+    yield Sizes(sizes=tuple(small.tolist()), classes=tuple(tally[small].tolist()))
 
 
 def sizes_of_words(coding: Coding, words: Words, counts: NDArray[np.int64] | None = None, visits: Visits | None = None) -> Sizes:

@@ -60,8 +60,8 @@ def connect(job: Job, spill: Path, *, last: bool = False) -> AbstractContextMana
     Args:
         job: Gives memory and threads.
         spill: Folder for what does not fit.
-        last: For a step at the end of a run, which works alone: it takes two thirds of a large memory, what the phases before it still hold
-            the rest.
+        last: For a step at the end of a run, which works alone: it takes three fifths of a large memory; what the phases before it still
+            hold takes the rest.
 
     Raises:
         StorageError: a statement inside the block could not write (a full disk, say), or needed more memory than there is.
@@ -80,7 +80,7 @@ def leave_for(connection: duckdb.DuckDBPyConnection, job: Job, held: int) -> Non
 
 
 def _left_at_the_end(job: Job) -> int:
-    return min(job.memory, max(job.memory * 2 // 3, ENOUGH))
+    return min(job.memory, max(job.memory * 3 // 5, ENOUGH))
 
 
 @contextmanager

@@ -6,13 +6,16 @@ chunks, of which there may be thousands, are checked by what their columns' type
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from core.columns.abreast import LEAST_ROWS, each_abreast
 from core.columns.column_types import in_utc
+from core.columns.thread_share import threads_here
 from schemas.errors.base import StorageError
 from schemas.tables import ColumnSchema, TableSchema
 from tasks.store.store import Artifact, Store
@@ -113,14 +116,24 @@ def _write(path: Path, table: pa.Table, ascending: str | None) -> int:
 
 
 def read_table(store: Store, artifact: Artifact) -> pa.Table:
-    """Reads an artefact; it was checked when it was written, and the store knows its digest.
+    """Reads an artefact, the columns of a large one abreast; it was checked when it was written, and the store knows its digest.
 
     Raises:
         StorageError: it is not what its step promises.
     """
-    try:
+    path = str(store.path(artifact))
+
+    def read(columns: Sequence[str] | None) -> pa.Table:
         # A file of its own, which is no part of a dataset: to look whether it is one takes longer than to read a small table.
-        with pa.OSFile(str(store.path(artifact))) as opened, pq.ParquetFile(opened) as file:
-            return file.read(use_threads=False)
+        with pa.OSFile(path) as opened, pq.ParquetFile(opened) as file:
+            return file.read(columns, use_threads=False)
+
+    try:
+        if artifact.rows < LEAST_ROWS or threads_here() == 1:
+            return read(None)
+        with pa.OSFile(path) as opened:
+            schema = pq.read_schema(opened)
+        parts = each_abreast(lambda name: read([name]), schema.names)
+        return pa.table([part.column(0) for part in parts], schema)
     except (pa.ArrowException, OSError):
         raise StorageError.malformed(artifact.step, ["not readable"]) from None

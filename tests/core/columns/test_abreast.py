@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from core.columns.abreast import ahead, each_abreast
+from core.columns.abreast import ahead, each_abreast, given_abreast
 from core.columns.thread_share import at_most, threads_here
 
 
@@ -52,3 +53,46 @@ def test_one_item_alone_is_made_before_it_is_asked_for() -> None:
         assert next(coming) == 1
         coming.close()  # type: ignore[attr-defined]
     assert made in ([0, 1], [0, 1, 2])
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_everybody_gets_everything_one_at_a_time(threads: int) -> None:
+    takers: list[tuple[list[int], list[int]]] = [([], []) for _ in range(3)]
+
+    def give(taker: tuple[list[int], list[int]], item: int) -> None:
+        begun, done = taker
+        assert len(begun) == len(done)
+        begun.append(item)
+        time.sleep(0.0001 * (item % 3))
+        done.append(item)
+
+    with at_most(threads):
+        given_abreast(give, iter(range(50)), takers)
+        given_abreast(give, iter(range(50)), [])
+    assert all(sorted(done) == list(range(50)) for _, done in takers)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("last", [0, 1, 9])
+def test_what_goes_wrong_with_a_taker_is_told(threads: int, last: int) -> None:
+    def give(taker: int, item: int) -> None:
+        if taker and item == last:
+            raise LookupError
+
+    with at_most(threads), pytest.raises(LookupError):
+        given_abreast(give, iter(range(10)), [0, 1])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_more_than_the_next_item_is_looked_for(threads: int) -> None:
+    given = list[int]()
+
+    def items() -> Iterator[int]:
+        for item in range(6):
+            # Whoever looks for this one has seen the one before the last given to all.
+            assert sorted(given).count(item - 2) == 2 or item < 2
+            yield item
+
+    with at_most(threads):
+        given_abreast(lambda _, item: given.append(item), items(), [0, 1])
+    assert sorted(given) == sorted([*range(6), *range(6)])

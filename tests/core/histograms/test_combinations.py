@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.coding import Packing
+from core.columns.thread_share import at_most
 from core.histograms.combinations import Combinations
 from core.histograms.histogram import count_cells
 from core.histograms.projections import Bundles
@@ -25,8 +26,14 @@ def test_combinations_of_chunks_are_counted_by_their_records(data: st.DataObject
     for chunk in chunks:
         words, counts = count_cells(packing.pack([np.array(column, np.uint8) for column in zip(*chunk, strict=True)]), packing.product)
         added.add(bundles, bundles.codes(words), counts)
-    # What is large is counted otherwise, and stays the same.
-    with patch("core.histograms.combinations.SMALL", data.draw(st.integers(1, 8))):
+    # What is large is counted otherwise, what are many in parts, and both stay the same.
+    small, least, parts = (data.draw(st.integers(1, 8)) for _ in range(3))
+    with (
+        patch("core.histograms.combinations.SMALL", small),
+        patch("core.histograms.combinations.LEAST_ROWS", least),
+        patch("core.histograms.combinations.PARTS", parts),
+        at_most(data.draw(st.integers(1, 3))),
+    ):
         sizes, classes = added.sizes()
     by_hand = Counter(Counter(row[:qids] for row in records).values())
     assert list(zip(sizes.tolist(), classes.tolist(), strict=True)) == sorted(by_hand.items())
