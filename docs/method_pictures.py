@@ -17,7 +17,8 @@ from core.charts.picture import Picture, beside, text
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import build_hierarchy
 from core.kmember.partition import Effort, Members
-from core.mondrian.partition import Axis, Rules, partition
+from core.mondrian.partition import Rules, partition
+from core.mondrian.ranks import Axis
 from core.recoding.prices import Labels
 from schemas.job.columns import QuasiIdentifier
 

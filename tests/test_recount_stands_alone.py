@@ -17,6 +17,7 @@ from tests.places import ROOT
 RECOUNT = ("core.recount", "tasks.recount")
 WRITERS = ("tasks.writing", "tasks.lattice", "tasks.mondrian", "tasks.records", "tasks.counting", "tasks.pseudonyms")
 PLUMBING = {
+    "tasks.engine.peak_memory": "gives memory back to the system",
     "tasks.release.keyed": "keys the digests of job and source",
     "tasks.release.manifest": "reads the manifest of a folder",
     "tasks.release.names": "refuses names that lead out of a release",

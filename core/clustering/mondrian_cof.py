@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from core.mondrian.partition import Axis, Rules, partition, ranks_of
+from core.mondrian.partition import Rules, partition
 from core.mondrian.people import RowPeople
+from core.mondrian.ranks import Axis, ranks_of
 from core.persons.crowd import RECORDS, Crowd
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, nullcontext
 from itertools import islice
 from threading import Lock
 from typing import TypeVar
@@ -54,16 +55,23 @@ def each_abreast(work: Callable[[Item], Made], items: Sequence[Item], most: int 
 
 
 def given_abreast(give: Callable[[Taker, Item], None], coming: Iterable[Item], takers: Sequence[Taker]) -> None:
-    """Gives each of some items to each of some takers, several at a time; of items no more than two are at hand.
+    """Gives each of some items to each of some takers, several at a time; of items no more than two are at hand here.
 
     Nobody gets two items at once. Who is done goes on with the next item, whoever else still has to do with the one before: in what order
     a taker gets them is left open.
 
     Args:
         give: Called with a taker and an item, in some thread; what it calls lets others go on.
-        coming: The items, each of which is looked for while those before are given.
+        coming: The items, each of which is looked for while those before are given. What has a thread of its own, as `ahead` does, is
+            closed at the end, whatever that is: an exception would keep it, until a collection of garbage waits for its thread anywhere.
         takers: Of any number.
     """
+    items = iter(coming)
+    with closing(items) if isinstance(items, Generator) else nullcontext():
+        _given_abreast(give, items, takers)
+
+
+def _given_abreast(give: Callable[[Taker, Item], None], coming: Iterator[Item], takers: Sequence[Taker]) -> None:
     threads = min(threads_here(), len(takers))
     if threads <= 1:
         for item in coming:
@@ -80,11 +88,15 @@ def given_abreast(give: Callable[[Taker, Item], None], coming: Iterable[Item], t
     with ThreadPoolExecutor(threads, initializer=begin_with, initargs=(max(threads_here() // threads, 1),)) as pool:
         for item in coming:
             now = [pool.submit(given, turn, taker, item) for turn, taker in zip(turns, takers, strict=True)]
-            for one in before:
-                one.result()
+            _wait_for(before)
             before = now
-        for one in before:
-            one.result()
+        _wait_for(before)
+
+
+def _wait_for(all_of: list[Future[None]]) -> None:
+    """Waits for what is to be done, and lets go of it: what has failed holds the exception that holds whoever waits."""
+    while all_of:
+        all_of.pop(0).result()
 
 
 def worth_a_thread(items: int, rows: int, least: int) -> int:

@@ -21,6 +21,8 @@ RUNS, ABREAST = 4, 2
 """Runs that are sorted each by itself, and how many at a time: each takes room for half of its numbers meanwhile."""
 PARTS = 16
 """Parts of the combinations that may be counted apart; as many as there are cores are counted at a time."""
+SAMPLED = 1 << 10
+"""Numbers of a run, about, by which it is told where parts end."""
 SMALL = 1 << 16
 """Sums below this are counted in an array."""
 
@@ -87,8 +89,9 @@ class Combinations:
         """Returns where to cut sorted runs into parts of about equally many rows between combinations, shape (parts + 1, runs)."""
         if self._filled < PARTS * LEAST_ROWS:
             return np.array([[0] * len(runs), [len(run) for run in runs]])
-        # The last run is no shorter than the others.
-        firsts = [runs[-1][len(runs[-1]) * part // PARTS] >> self._bits << self._bits for part in range(1, PARTS)]
+        # Runs are of chunks as they came, and need not be alike.
+        some = np.sort(np.concatenate([run[:: max(len(run) // SAMPLED, 1)] for run in runs]))
+        firsts = [some[len(some) * part // PARTS] >> self._bits << self._bits for part in range(1, PARTS)]
         inner = [[np.searchsorted(run, first) for run in runs] for first in firsts]
         return np.array([[0] * len(runs), *inner, [len(run) for run in runs]])
 

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from core.columns.abreast import each_abreast, parts_abreast
 from core.kmember.blocks import improve_blocks
 from core.kmember.classes import MOST_COSTS
-from core.mondrian.partition import Axis, Rules, Score, partition, ranks_of
+from core.mondrian.partition import Rules, Score, partition
 from core.mondrian.people import RowPeople
 from core.mondrian.prices import told_of
+from core.mondrian.ranks import Axis, ranks_of
 from core.mondrian.rows import Told
 from core.order.sorting import order_of, order_of_digests
 from core.persons.crowd import RECORDS, Crowd

@@ -48,7 +48,9 @@ class Loss:
 
 
 def loss_of(counts: NDArray[np.int64], failing: NDArray[np.bool_]) -> Loss:
-    """Returns the losses of a node with the given cells, of which some fail."""
+    """Returns the losses of a node with the given cells, of which some fail; two arrays of the same shape (cells,)."""
+    if counts.shape != failing.shape:
+        raise IndexError("as many cells as are told of")
     if int(counts.sum()) < INT64_SAFE_RECORDS:
         everything, suppressed, squares = map(
             int, add_classes(np.require(counts, np.int64, WRITABLE), np.require(failing, np.bool_, WRITABLE))

@@ -16,10 +16,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers
+from core.columns.numbers import as_numbers, is_numerical
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.table import LabelTable, listed_rows
-from core.mondrian.partition import Axis
+from core.mondrian.ranks import Axis
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
@@ -40,17 +40,17 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
     Raises:
         HierarchyError: The hierarchy's file cannot be read.
     """
-    numbers = as_numbers(domain.values)
-    leaves = np.arange(len(domain.values)) if numbers is not None else _leaves(qid, domain, hierarchy, folder, order)
-    ranks = np.arange(domain.size)
-    # A null is no part of the order and keeps the last rank.
-    ranks[leaves] = np.arange(len(leaves))
+    numbers, ranks = as_numbers(domain.values), np.arange(domain.size, dtype=np.min_scalar_type(domain.size))
+    if numbers is None:
+        leaves = _leaves(qid, domain, hierarchy, folder, order)
+        # A null is no part of the order and keeps the last rank.
+        ranks[leaves] = np.arange(len(leaves))
     return Axis(qid.name, ranks, numbers, domain.nulls > 0)
 
 
 def is_order_free(qid: QuasiIdentifier, domain: Domain) -> bool:
     """Tells whether siblings may stand in any order: listed ones, of what is neither a number nor a date."""
-    return entry_of(qid.hierarchy).table is not None and as_numbers(domain.values) is None
+    return entry_of(qid.hierarchy).table is not None and not is_numerical(domain)
 
 
 def _leaves(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: Path, order: Order) -> NDArray[np.intp]:

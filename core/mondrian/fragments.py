@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.mondrian.cuts import cut_of
-from core.mondrian.partition import MODES, SCORES, Rules, axes_scale, narrowed, prices_for, room_for
+from core.mondrian.partition import MODES, SCORES, Rules, prices_for, room_for
+from core.mondrian.ranks import axes_scale, narrowed
 from core.mondrian.recoding import Cutting
 from core.mondrian.rows import ALL_TIES, Rows, split
 from core.mondrian.trees import LEAF, led

@@ -17,6 +17,7 @@ from core.mondrian import cuts as mondrian_cuts
 from core.mondrian import scores as mondrian_scores
 from core.mondrian.cuts import cut_all
 from core.mondrian.people import RowPeople, unseen
+from core.mondrian.ranks import Axis, axes_scale
 from core.mondrian.rows import BLOCK, People, Prices, Room, Rows, Scale, Told, whole
 from core.privacy.kernels import Demands, demands_of
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel
@@ -74,79 +75,6 @@ class Rules:
         """The rules as kernels read them."""
         least: tuple[PrivacyModel, ...] = (KAnonymity(self.k),)
         return demands_of(AllOf(least if self.model is None else (*least, self.model)), self.columns, self.wholes)
-
-
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """The values of one QID in the order in which it is cut: numbers ascending, others as the leaves of their hierarchy, a null last.
-
-    Attributes:
-        qid: Name of the column.
-        ranks: Shape (size,): the rank of each domain code.
-        numbers: Shape (values,), float64: the number of each rank; None for a QID that is not numerical.
-        size: Number of ranks.
-        nulls: Whether the last one is the null.
-    """
-
-    qid: str
-    ranks: NDArray[np.int64]
-    numbers: NDArray[np.float64] | None
-    nulls: bool
-
-    @property
-    def size(self) -> int:
-        """Number of ranks."""
-        return len(self.ranks)
-
-    @property
-    def values(self) -> int:
-        """Number of ranks without the null."""
-        return self.size - self.nulls
-
-
-def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
-    """Returns the ranks of codes, shape (rows, QIDs), a copy of its own.
-
-    Args:
-        codes: Shape (rows, QIDs, …).
-        axes: One per QID.
-    """
-    return ranks_of_columns(codes.T, axes)
-
-
-def ranks_of_columns(columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
-    """Does the same with codes that are an array of shape (rows,) per QID; further ones are left out."""
-    # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
-    ranks = np.empty((len(columns[0]), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
-    for position, axis in enumerate(axes):
-        ranks[:, position] = axis.ranks.astype(ranks.dtype)[columns[position]]
-    return ranks
-
-
-def axes_scale(axes: Sequence[Axis]) -> Scale:
-    """Returns what kernels measure the QIDs by."""
-    starts = np.cumsum([0, *(axis.size for axis in axes)], dtype=np.int64)
-    places = np.zeros(int(starts[-1]))
-    wholes = np.full(len(axes), -1.0)
-    for position, (start, axis) in enumerate(zip(starts, axes, strict=False)):
-        if axis.numbers is not None:
-            places[start : start + axis.values] = axis.numbers
-            wholes[position] = axis.numbers[-1] - axis.numbers[0] if axis.values else 0.0
-    nulls = np.array([axis.values for axis in axes], np.int64)
-    return Scale(starts, places, nulls, wholes, np.array([axis.size for axis in axes], np.float64))
-
-
-def narrowed(axes: Sequence[Axis], ranks: NDArray[np.unsignedinteger[Any]]) -> Scale:
-    """Returns the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
-    whole = axes_scale(axes)
-    wholes, domains = whole.wholes.copy(), whole.domains.copy()
-    for position, axis in enumerate(axes):
-        seen = np.unique(ranks[:, position])
-        domains[position] = len(seen)
-        numbers = seen[seen < axis.values]
-        if axis.numbers is not None:
-            wholes[position] = axis.numbers[numbers[-1]] - axis.numbers[numbers[0]] if len(numbers) else 0.0
-    return whole._replace(wholes=wholes, domains=domains)
 
 
 @dataclass(frozen=True)

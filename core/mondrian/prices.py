@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from core.mondrian.partition import Axis
+from core.mondrian.ranks import Axis
 from core.mondrian.rows import Told
 from core.recoding.price_kernels import KIND, RANGE, SECOND, SET, SIDE
 from core.recoding.prices import Labels, label_prices

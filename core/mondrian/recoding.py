@@ -14,9 +14,10 @@ from core.columns.abreast import AT_A_TIME, each_abreast
 from core.columns.domains import Domain
 from core.hierarchies.hierarchy import Hierarchy
 from core.losses.losses import c_avg, sum_of_squares
-from core.mondrian.partition import Axis, Mode, Partition, Rules, Score, narrowed, partition, ranks_of
+from core.mondrian.partition import Mode, Partition, Rules, Score, partition
 from core.mondrian.people import RowPeople
 from core.mondrian.prices import told_of
+from core.mondrian.ranks import Axis, narrowed, ranks_of
 from core.mondrian.rows import Told
 from core.recoding.classes import QidLabels, Sets
 from core.recoding.ends import Ends

@@ -17,8 +17,9 @@ from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
 from core.mondrian.classes import closed, promised
 from core.mondrian.fragments import Tree
-from core.mondrian.partition import MODES, SCORES, Axis, Partition, axes_scale, narrowed, prices_for, room_for
+from core.mondrian.partition import MODES, SCORES, Partition, prices_for, room_for
 from core.mondrian.people import RowPeople
+from core.mondrian.ranks import Axis, axes_scale, narrowed
 from core.mondrian.recoding import Codes, Cutting, Published, publish, total_losses
 from core.mondrian.rows import Numbers, Rows
 from core.mondrian.trees import cut_tree

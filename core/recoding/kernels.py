@@ -49,7 +49,8 @@ def count_distinct(codes: NDArray[np.integer[Any]], order: NDArray[np.int64], st
     Returns:
         Shape (classes,).
     """
-    seen = np.zeros(size, np.int64)
+    # There are fewer classes than 2^31.
+    seen = np.zeros(size, np.int32)
     counts = np.zeros(starts.shape[0], np.int64)
     number = 0
     for row in range(order.shape[0]):

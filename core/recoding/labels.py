@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.columns.arrays import is_null
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers, is_numerical
+from core.columns.numbers import as_numbers, is_numerical, numbers_at
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
@@ -86,8 +86,7 @@ def ranges(
     # Two bounds have no room for a null beside them.
     named = mixed & (not bounds and bool(mixed.any()) and can_name_nulls(domain, hierarchy))
     absent = missing | (mixed & ~named)
-    # The null's code has a place too; what is found there is replaced.
-    first, last = (np.append(ends.steps, 0)[np.where(absent, null, found)] for found in (low, high))
+    first, last = (_steps_at(ends.steps, found, absent) for found in (low, high))
     # Beside nulls fewer than k people may have the one value there is, so that it is told as an end of a range may be.
     exact = (low == high) & ~mixed
     one, alone = pa.array(low, mask=absent), pa.array(exact)
@@ -115,27 +114,42 @@ def _range_texts(starts: pa.Array, stops: pa.Array, single: pa.Array) -> pa.Arra
     return pc.coalesce(both, above, below)
 
 
+def _steps_at(steps: NDArray[np.int64], codes: NDArray[np.int64], absent: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Returns the steps of codes, 0 where there is none, shape (classes,): a domain may be much longer."""
+    found = np.zeros(len(codes), steps.dtype)
+    found[~absent] = steps[codes[~absent]]
+    return found
+
+
+def _width(domain: Domain) -> float:
+    """Returns how far the domain of a numerical QID reaches; 0 of fewer than two values."""
+    if len(domain.values) < 2:
+        return 0.0
+    numbers = numbers_at(domain.values, np.array([0, len(domain.values) - 1]))
+    assert numbers is not None
+    return float(numbers[1] - numbers[0])
+
+
 def _reach(domain: Domain, starts: pa.Array, stops: pa.Array) -> NDArray[np.float64]:
     """Returns the NCP of ranges, shape (classes,); an open end is where the domain ends."""
-    numbers = as_numbers(domain.values)
-    assert numbers is not None
-    if len(numbers) < 2:
+    if len(domain.values) < 2:
         return np.zeros(len(starts))
     low, high = (as_numbers(pc.fill_null(found, domain.values[at])) for found, at in ((starts, 0), (stops, -1)))
     assert low is not None
     assert high is not None
-    reach: NDArray[np.float64] = (high - low) / (numbers[-1] - numbers[0])
+    reach: NDArray[np.float64] = (high - low) / _width(domain)
     return reach
 
 
 def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.float64]:
-    numbers = as_numbers(domain.values)
-    assert numbers is not None
-    if len(numbers) < 2:
+    if len(domain.values) < 2:
         return np.zeros(len(low))
     # The null's code has a place too; what is worked out for it is replaced by the caller.
-    padded = np.append(numbers, numbers[-1])
-    spans: NDArray[np.float64] = (padded[high] - padded[low]) / (numbers[-1] - numbers[0])
+    last = len(domain.values) - 1
+    begin, end = (numbers_at(domain.values, np.minimum(codes, last)) for codes in (low, high))
+    assert begin is not None
+    assert end is not None
+    spans: NDArray[np.float64] = (end - begin) / _width(domain)
     return np.where(low == high, 0.0, spans)
 
 

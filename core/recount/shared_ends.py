@@ -96,9 +96,12 @@ def _allowed(label: str, axis: Axis, lows: set[Key], highs: set[Key]) -> bool:
 
 def _ends(axis: Axis, values: pa.Array, people: NDArray[np.int64], k: int) -> tuple[set[Key], set[Key]]:
     """Returns what ranges may begin and end with; None where they may be open."""
-    cuts = _cuts(axis.places, np.append(0, people.cumsum()).data, axis.widths, k)
-    edges = [0, *(bisect_left(axis.places, cut) for cut in cuts), len(values)]
-    texts = _texts_at([*edges[:-1], *(edge - 1 for edge in edges[1:])], values, people, k)
+    so_far = np.zeros(len(people) + 1, np.int64)
+    np.cumsum(people, out=so_far[1:])
+    cuts = _cuts(axis.places, so_far.data, axis.widths, k)
+    del so_far
+    edges = array("q", chain([0], (bisect_left(axis.places, cut) for cut in cuts), [len(values)]))
+    texts = _texts_at(chain(edges[:-1], (edge - 1 for edge in edges[1:])), values, people, k)
     lows: set[Key] = set()
     highs: set[Key] = set()
     for number, (first, after) in enumerate(pairwise(edges)):
@@ -108,7 +111,7 @@ def _ends(axis: Axis, values: pa.Array, people: NDArray[np.int64], k: int) -> tu
     return lows, highs
 
 
-def _texts_at(places: Sequence[int], values: pa.Array, people: NDArray[np.int64], k: int) -> dict[int, str]:
+def _texts_at(places: Iterable[int], values: pa.Array, people: NDArray[np.int64], k: int) -> dict[int, str]:
     """Returns the text of the value at each of some places that k people have."""
     shared = [place for place in places if people[place] >= k]
     return {place: spelt[0] for place, spelt in zip(shared, written(values.take(pa.array(shared, pa.int64()))), strict=True)}
@@ -133,7 +136,8 @@ def _cuts(places: Sequence[int], before: Sequence[int], widths: Sequence[int], k
                 cuts.append(line)
                 todo.append((at, after, line, high))
                 after, high = at, line
-    return sorted(cuts)
+    cuts.sort()
+    return cuts
 
 
 def _line(low: int, high: int, widths: Sequence[int]) -> int | None:
@@ -166,10 +170,14 @@ def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
         cut *= 10
     places: Sequence[int]
     if whole_only and reach < ROOM:
-        places = ((np.asarray(values).astype(np.int64) - start) // cut).data
+        # In place: there may be millions.
+        whole = np.asarray(values).astype(np.int64)
+        whole -= start
+        whole //= cut
+        places = whole.data
     else:
         places = array("q", ((_shifted(number, used) - start) // cut for number in _exact(values)))
-    bins = [whole // cut for width in widths if (whole := _whole(width, used)) and whole % cut == 0 and cut < whole <= 10 * MOST * cut]
+    bins = [wide // cut for width in widths if (wide := _whole(width, used)) and wide % cut == 0 and cut < wide <= 10 * MOST * cut]
 
     @lru_cache(maxsize=KEPT_ENDS)
     def key(text: str) -> Key:

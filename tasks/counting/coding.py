@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from threading import Lock
+from threading import RLock
+from typing import Any, TypeVar
 
 import pyarrow as pa
 
@@ -21,6 +22,8 @@ from tasks.counting.domains import axis_names
 from tasks.store.domain_tables import load_domains
 from tasks.store.keys import fingerprint_of
 from tasks.store.store import Artifact, Store
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,26 @@ class Coding:
     hierarchies: tuple[Hierarchy, ...]
     key: tuple[str, str]
     sensitive: tuple[Domain, ...] = ()
+    _made: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _making: RLock = field(default_factory=RLock, init=False, repr=False, compare=False)
+
+    def once(self, name: Hashable, make: Callable[[], Made]) -> Made:
+        """Returns what is made of it and is as large as the domains: once for all tasks, which are threads, and let go of with it.
+
+        Args:
+            name: What it is, and all that it depends on besides.
+            make: Makes it, for who asks first; others wait.
+        """
+        with self._making:
+            if name not in self._made:
+                self._made[name] = make()
+            made: Made = self._made[name]
+            return made
+
+    def let_go(self, name: Hashable) -> None:
+        """Lets go of what was made once and will hardly be asked for again; whoever does has it made anew."""
+        with self._making:
+            self._made.pop(name, None)
 
     @cached_property
     def axes(self) -> tuple[Hierarchy, ...]:
@@ -76,6 +99,10 @@ class CellCoder:
     @classmethod
     def at(cls, coding: Coding, node: Node) -> CellCoder:
         """Returns the coder of a node, of the QIDs alone or of all axes; a value's code goes straight to its group there."""
+        return coding.once((cls, node), lambda: cls._of(coding, node))
+
+    @classmethod
+    def _of(cls, coding: Coding, node: Node) -> CellCoder:
         domains, axes = (*coding.domains, *coding.sensitive)[: len(node)], coding.axes[: len(node)]
         coders = [Coder(domain, axis.groups[level]) for domain, axis, level in zip(domains, axes, node, strict=True)]
         return cls(packing_of(node, axes), tuple(coders))
@@ -97,7 +124,7 @@ class CellCoder:
 
 
 _loaded: dict[tuple[str, str], Coding] = {}
-_loading = Lock()
+_loading = RLock()
 WORTH = 32
 """Which part of a job's memory a coding that was loaded may take until the end of the run."""
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -28,24 +28,19 @@ from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("persons_of_values", __name__)
-_made: dict[tuple[object, ...], tuple[Ends | None, ...]] = {}
-_making = Lock()
 
 
 def ends_of(job: Job, coding: Coding) -> tuple[Ends | None, ...]:
     """Returns where ranges of each QID may end, None for one that is not published as ranges; nothing where they end as observed."""
     if not job.shared_ends:
         return ()
-    key = (*coding.key, job.privacy.k)
-    with _making:
-        if key not in _made:
-            _made.clear()
-            qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
-            _made[key] = tuple(
-                shared_ends(_counted(job, domain), qid.hierarchy, job.privacy.k) if is_numerical(domain) and not hierarchy.least else None
-                for qid, domain, hierarchy in qids
-            )
-        return _made[key]
+    return coding.once(("ends", job.privacy.k), lambda: tuple(_ends(job, coding)))
+
+
+def _ends(job: Job, coding: Coding) -> Iterator[Ends | None]:
+    for qid, domain, hierarchy in zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True):
+        ranged = is_numerical(domain) and not hierarchy.least
+        yield shared_ends(_counted(job, domain), qid.hierarchy, job.privacy.k) if ranged else None
 
 
 def _counted(job: Job, domain: Domain) -> Domain:

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from core.histograms.histogram import Histogram
 from core.lattice.roots import most_cells
-from core.mondrian.axes import Order, axis_of, is_order_free
+from core.mondrian.axes import Order, is_order_free
 from core.mondrian.classes import of_people, recode_cells, whole_keeps
 from core.mondrian.partition import Rules, Score
 from core.mondrian.people import RowPeople
@@ -27,6 +27,7 @@ from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.promises import asked, check_intervals, check_promise, privacy_model, whole_counts
+from tasks.records.axes import axes_of
 from tasks.records.outcomes import LocalOutcome
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -72,9 +73,8 @@ def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
         method = method.model_copy(update={"score": score})
     columns = tuple(domain.qid for domain in coding.sensitive)
     wholes = tuple(whole_counts(coding, position) for position in range(len(columns)))
-    axes = [axis_of(*of, job.folder, order_of(method)) for of in zip(qids, coding.domains, coding.hierarchies, strict=True)]
     return Cutting(
-        axes=tuple(axes),
+        axes=axes_of(job, coding, order_of(method)),
         domains=coding.domains,
         hierarchies=coding.hierarchies,
         rules=Rules(job.privacy.k, privacy_model(job, coding), columns, wholes, method.refused),

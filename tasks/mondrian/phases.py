@@ -9,7 +9,7 @@ from typing import NamedTuple
 from core.mondrian.fragments import Group, Tree
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
-from tasks.counting.coding import Coding, load_coding
+from tasks.counting.coding import CellCoder, Coding, load_coding
 from tasks.counting.phases import count_histograms, count_pairs, count_sizes, merge_histograms
 from tasks.counting.source_sizes import sizes_together
 from tasks.engine.calls import Call
@@ -126,6 +126,8 @@ def _fragments(run: Run, source: Source, domain: Artifact) -> Fragments:
             continue
         key = partial(fragments.part_key, run.job, coding, source, tree)
         parts = fragments.parted(run.job, map_groups(run, "part", _part, source.chunks, key, run.job, domain, source, tree, run.store))
+        # Fragments are of cells, and ask for no value's code any more.
+        coding.let_go((CellCoder, coding.finest))
         census = _census(run, coding, tree, [part.census for part in parts])
         if last or census.records.max() <= most:
             break

@@ -16,8 +16,6 @@ from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.columns.numbers import is_numerical
 from core.kmember.partition import FEW, Effort, Members
-from core.mondrian.axes import Order, axis_of
-from core.mondrian.partition import Axis
 from core.persons.crowd import RECORDS, Crowd
 from core.recoding.prices import Labels
 from schemas.errors.base import SourceError
@@ -27,6 +25,7 @@ from schemas.job.mondrian import Generalisation, Generalising
 from schemas.job.record_methods import CanonMethod, ClusteringMethod, KMemberMethod, MondrianCofMethod, RaydenMethod
 from tasks.counting.coding import Coding
 from tasks.counting.endpoints import ends_of
+from tasks.records.axes import axes_of
 
 Codes = NDArray[np.unsignedinteger]
 FAR_LARGER = 4
@@ -99,7 +98,7 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, crowd: Crowd, made: Parti
         "set" if as_set and not is_numerical(domain) and not hierarchy.least else None
         for domain, hierarchy in zip(coding.domains, coding.hierarchies, strict=True)
     ]
-    members = Members(codes[rows], _axes(job, coding), _labels(job, coding, ways), job.privacy.k, crowd.take(rows))
+    members = Members(codes[rows], axes_of(job, coding), _labels(job, coding, ways), job.privacy.k, crowd.take(rows))
     numbers = np.unique(made.classes[rows], return_inverse=True)[1].astype(np.int32)
     effort = Effort.of(len(rows), job.privacy.k, 1, MANY_EXCHANGED if len(rows) > FEW else None)
     found, steps = members.bettered(numbers, effort)
@@ -108,21 +107,6 @@ def _exchanged(job: Job, codes: Codes, coding: Coding, crowd: Crowd, made: Parti
     classes = np.append(count + np.cumsum(~small) - 1, -1)[made.classes].astype(made.classes.dtype)
     classes[rows] = found
     return Partitioned(classes, {**made.figures, "partitions": count + int(np.count_nonzero(sizes[~small])), **steps})
-
-
-def _axes(job: Job, coding: Coding, order: Order = "listed") -> list[Axis]:
-    """Returns how each QID is cut into blocks.
-
-    Args:
-        job: The job.
-        coding: Domains and hierarchies.
-        order: Of siblings, where it is free.
-
-    Raises:
-        HierarchyError: the hierarchy's file cannot be read.
-    """
-    qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
-    return [axis_of(*qid, job.folder, order) for qid in qids]
 
 
 def _labels(job: Job, coding: Coding, ways: Sequence[Generalisation | None]) -> list[Labels]:
@@ -166,8 +150,7 @@ def partition_by_mondrian_cof(job: Job, codes: Codes, coding: Coding, crowd: Cro
     """
     method = job.method
     assert isinstance(method, MondrianCofMethod)
-    qids = zip(job.columns.quasi_identifiers, coding.domains, coding.hierarchies, strict=True)
-    cut = MondrianCut(codes, [axis_of(*qid, job.folder) for qid in qids], job.privacy.k, crowd)
+    cut = MondrianCut(codes, axes_of(job, coding), job.privacy.k, crowd)
     return _without_outliers(job, _points(codes, coding, method), cut.partition(), method, cut, crowd)
 
 
@@ -190,7 +173,7 @@ def partition_by_kmember(job: Job, codes: Codes, coding: Coding, crowd: Crowd) -
     method = job.method
     assert isinstance(method, KMemberMethod)
     # In the order that cuts learn: they are what it is measured by.
-    members = Members(codes, _axes(job, coding, "ends"), _labels(job, coding, ways_of(job)), job.privacy.k, crowd)
+    members = Members(codes, axes_of(job, coding, "ends"), _labels(job, coding, ways_of(job)), job.privacy.k, crowd)
     classes, figures = members.clustered(Effort.of(len(codes), job.privacy.k, method.effort, method.block))
     return _counted(classes, figures)
 

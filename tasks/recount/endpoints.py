@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +24,9 @@ from tasks.recount.original import Original
 from tasks.recount.reading import as_given, fetched
 from tasks.recount.rows import Rows
 from tasks.store.database import quote
+
+BLOCK = 1 << 16
+"""Labels that are texts at a time."""
 
 
 def endpoint_faults(job: Job, rows: Rows, original: Original | None, shared_by: int = 0) -> list[str]:
@@ -59,12 +62,13 @@ def distinct_labels(job: Job, rows: Rows, qid: QuasiIdentifier) -> Groups:
     return distinct_groups(rows.alike(rows.release), list(map(quote, published_columns(job, qid))))
 
 
-def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> Sequence[str | None]:
-    """Returns the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds."""
+def _labels(job: Job, rows: Rows, original: Original, qid: QuasiIdentifier) -> Iterator[str | None]:
+    """Yields the labels of a quasi-identifier as text, whether they are text, values or pairs of bounds; some at a time, of millions."""
     columns = fetched(rows.connection, f"FROM {rows.grouped('release', distinct_labels(job, rows, qid))}")
     published = [as_given(columns[f"label_{number}"], original, qid.name) for number in range(len(published_columns(job, qid)))]
-    texts = [texts_with_nulls(column, -1) for column in published]
-    return texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
+    for first in range(0, len(published[0]), BLOCK):
+        texts = [texts_with_nulls(column.slice(first, BLOCK), -1) for column in published]
+        yield from texts[0] if len(texts) == 1 else pair_labels(list(zip(*texts, strict=True)), closed=True, levels=False)
 
 
 def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Array, NDArray[np.int64]]:
@@ -80,7 +84,9 @@ def _values(job: Job, rows: Rows, original: Original, name: str) -> tuple[pa.Arr
         counted = rows.grouped("source", value_groups(rows.source, column))
     found = fetched(rows.connection, f"SELECT value, records AS people FROM {counted} WHERE value IS NOT NULL ORDER BY value")
     values, people = as_given(found["value"], original, name), found["people"].to_numpy()
-    order = np.argsort(np.asarray(values.cast(pa.int64())), kind="stable") if pt.is_timestamp(values.type) else np.arange(len(values))
+    if not pt.is_timestamp(values.type):
+        return values, people
+    order = np.argsort(np.asarray(values.cast(pa.int64())), kind="stable")
     return values.take(pa.array(order)), people[order]
 
 

@@ -17,6 +17,7 @@ from core.recount.shares import Classes
 from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, published_qids
+from tasks.engine.peak_memory import give_back
 from tasks.recount.columns import are_wide, column_faults_of, read_faults
 from tasks.recount.judgement import Beside, judged
 from tasks.recount.original import Original, original_of, unproved_reason
@@ -86,6 +87,8 @@ def recount(
             lambda column: whole_of(job, rows, column, original, by_people=by_people),
             rows.alike(source),
         )
+        # What the classes took is given back before values and labels are held.
+        give_back()
         beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source))
         found, faults = judged(job, rows, classes, beside, original, unproved, shared_by)
     if faults:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 
 from core.columns.abreast import LEAST_ROWS, each_abreast
 from core.columns.column_types import in_utc
@@ -133,6 +134,9 @@ def read_table(store: Store, artifact: Artifact) -> pa.Table:
             return read(None)
         with pa.OSFile(path) as opened:
             schema = pq.read_schema(opened)
+        # By a name columns are asked for that have it, and parts of columns.
+        if len({name.partition(".")[0] for name in schema.names}) < len(schema.names) or any(pt.is_nested(one) for one in schema.types):
+            return read(None)
         parts = each_abreast(lambda name: read([name]), schema.names)
         return pa.table([part.column(0) for part in parts], schema)
     except (pa.ArrowException, OSError):

@@ -27,8 +27,9 @@ from core.local_suppression.local_transformation import LIMIT, Leveller, anonymi
 from core.local_suppression.recoding import recode_parts
 from core.local_suppression.remainders import treat
 from core.local_suppression.rest import Rest
-from core.mondrian.partition import Axis, Mode, Refused, Rules, Score, partition
+from core.mondrian.partition import Mode, Refused, Rules, Score, partition
 from core.mondrian.people import RowPeople
+from core.mondrian.ranks import Axis
 from core.persons.crowd import Crowd
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel

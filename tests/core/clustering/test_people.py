@@ -17,7 +17,7 @@ from core.clustering.outlier_step import Handled, OutlierStep, handle_outliers
 from core.clustering.recoding import Publication, recode_records
 from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
-from core.mondrian.partition import Axis
+from core.mondrian.ranks import Axis
 from core.persons.crowd import Crowd
 from core.privacy.models import DistinctDiversity, EntropyDiversity, KAnonymity, all_of
 from core.recoding.recoding import SUPPRESSED

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 
@@ -96,3 +97,28 @@ def test_no_more_than_the_next_item_is_looked_for(threads: int) -> None:
     with at_most(threads):
         given_abreast(lambda _, item: given.append(item), items(), [0, 1])
     assert sorted(given) == sorted([*range(6), *range(6)])
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("takers", [1, 3])
+def test_what_makes_items_ends_with_the_call_whatever_goes_wrong(threads: int, takers: int) -> None:
+    closed = list[int]()
+
+    def items() -> Iterator[int]:
+        try:
+            yield from range(100)
+        finally:
+            closed.append(1)
+
+    def give(_: int, item: int) -> None:
+        if item == 2:
+            raise LookupError
+
+    # What is collected later may be collected anywhere: also where a thread must not be waited for.
+    gc.disable()
+    try:
+        with at_most(threads), pytest.raises(LookupError):
+            given_abreast(give, ahead(items()), range(takers))
+        assert closed == [1]
+    finally:
+        gc.enable()

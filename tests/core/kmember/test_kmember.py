@@ -18,8 +18,9 @@ from core.kmember.exchange import exchange
 from core.kmember.growing import grow
 from core.kmember.hulls import Records, block_of, price_with, words_for
 from core.kmember.partition import Effort, Members, record_digests
-from core.mondrian.partition import Axis, Rules, partition, ranks_of
+from core.mondrian.partition import Rules, partition
 from core.mondrian.prices import told_of
+from core.mondrian.ranks import Axis, ranks_of
 from core.persons.crowd import Crowd
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise

@@ -9,7 +9,8 @@ import pytest
 
 from benchmarks.kmember.__main__ import bound, clustered, losses
 from benchmarks.mondrian import Table, asked, tables
-from core.mondrian.partition import Partition, Rules, partition, ranks_of
+from core.mondrian.partition import Partition, Rules, partition
+from core.mondrian.ranks import ranks_of
 from core.recoding.members import members
 from tests.places import ADULT
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from benchmarks.mondrian import Table, asked, shuffled, tables, whole
-from core.mondrian.partition import Axis
+from core.mondrian.ranks import Axis
 from tests.places import ADULT
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not ADULT.is_dir(), reason="the Adult data are not part of the project")]

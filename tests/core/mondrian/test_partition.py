@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.columns.thread_share import at_most
-from core.mondrian.partition import MODES, SCORES, Axis, Mode, Rules, Score, _cores_for, narrowed, partition, ranks_of
+from core.mondrian.partition import MODES, SCORES, Mode, Rules, Score, _cores_for, partition
+from core.mondrian.ranks import Axis, narrowed, ranks_of
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from tests.laws import tried
 from tests.oracles.mondrian import Column, Mondrian, Record

@@ -6,8 +6,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.partition import Axis, Rules, partition
+from core.mondrian.partition import Rules, partition
 from core.mondrian.prices import SHARE, told_of
+from core.mondrian.ranks import Axis
 from core.recoding.prices import Labels
 from tests.oracles import clustering
 from tests.oracles.mondrian import Column, Mondrian

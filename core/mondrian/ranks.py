@@ -1,0 +1,118 @@
+"""The values of QIDs as kernels read them: by their ranks in the order in which they are cut, and what spans are measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.mondrian.rows import Scale
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The values of one QID in the order in which it is cut: numbers ascending, others as the leaves of their hierarchy, a null last.
+
+    Attributes:
+        qid: Name of the column.
+        ranks: Shape (size,), whole numbers of any type: the rank of each domain code.
+        numbers: Shape (values,), float64: the number of each rank; None for a QID that is not numerical.
+        size: Number of ranks.
+        nulls: Whether the last one is the null.
+    """
+
+    qid: str
+    ranks: NDArray[np.integer[Any]]
+    numbers: NDArray[np.float64] | None
+    nulls: bool
+
+    @property
+    def size(self) -> int:
+        """Number of ranks."""
+        return len(self.ranks)
+
+    @property
+    def values(self) -> int:
+        """Number of ranks without the null."""
+        return self.size - self.nulls
+
+    @cached_property
+    def is_code(self) -> bool:
+        """Whether every code is its rank, as those of numbers are."""
+        return bool(np.array_equal(self.ranks, np.arange(self.size, dtype=self.ranks.dtype)))
+
+
+class CutAxes(tuple[Axis, ...]):
+    """The axes of a job; what kernels measure them by, which is as long as all domains together, is worked out once.
+
+    Attributes:
+        scale: What kernels measure the QIDs by. It has the numbers of all axes, and these look at them there.
+    """
+
+    scale: Scale
+
+    @classmethod
+    def of(cls, axes: Iterable[Axis]) -> Self:
+        """Puts axes together, one per QID."""
+        given = list(axes)
+        scale = _scale_of(given)
+        firsts = scale.starts.tolist()
+        for place, axis in enumerate(given):
+            if axis.numbers is not None:
+                given[place] = replace(axis, numbers=scale.places[firsts[place] : firsts[place] + axis.values])
+        made = cls(given)
+        made.scale = scale
+        return made
+
+
+def ranks_of(codes: NDArray[np.integer[Any]], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
+    """Returns the ranks of codes, shape (rows, QIDs), a copy of its own.
+
+    Args:
+        codes: Shape (rows, QIDs, …).
+        axes: One per QID.
+    """
+    return ranks_of_columns(codes.T, axes)
+
+
+def ranks_of_columns(columns: Sequence[NDArray[np.integer[Any]]] | NDArray[Any], axes: Sequence[Axis]) -> NDArray[np.unsignedinteger[Any]]:
+    """Does the same with codes that are an array of shape (rows,) per QID; further ones are left out."""
+    # Ranks are what is read most, and the largest array of a run: two bytes suffice for nearly all QIDs.
+    ranks = np.empty((len(columns[0]), len(axes)), np.uint16 if max(axis.size for axis in axes) <= 1 << 16 else np.uint32)
+    for position, axis in enumerate(axes):
+        ranks[:, position] = columns[position] if axis.is_code else axis.ranks[columns[position]]
+    return ranks
+
+
+def axes_scale(axes: Sequence[Axis]) -> Scale:
+    """Returns what kernels measure the QIDs by."""
+    return axes.scale if isinstance(axes, CutAxes) else _scale_of(axes)
+
+
+def _scale_of(axes: Sequence[Axis]) -> Scale:
+    starts = np.cumsum([0, *(axis.size for axis in axes)], dtype=np.int64)
+    places = np.zeros(int(starts[-1]))
+    wholes = np.full(len(axes), -1.0)
+    for position, (start, axis) in enumerate(zip(starts, axes, strict=False)):
+        if axis.numbers is not None:
+            places[start : start + axis.values] = axis.numbers
+            wholes[position] = axis.numbers[-1] - axis.numbers[0] if axis.values else 0.0
+    nulls = np.array([axis.values for axis in axes], np.int64)
+    return Scale(starts, places, nulls, wholes, np.array([axis.size for axis in axes], np.float64))
+
+
+def narrowed(axes: Sequence[Axis], ranks: NDArray[np.unsignedinteger[Any]]) -> Scale:
+    """Returns the scale of the rows at hand alone: spans and distinct values of a fragment (the paper's letter, section 5)."""
+    whole = axes_scale(axes)
+    wholes, domains = whole.wholes.copy(), whole.domains.copy()
+    for position, axis in enumerate(axes):
+        seen = np.unique(ranks[:, position])
+        domains[position] = len(seen)
+        numbers = seen[seen < axis.values]
+        if axis.numbers is not None:
+            wholes[position] = axis.numbers[numbers[-1]] - axis.numbers[numbers[0]] if len(numbers) else 0.0
+    return whole._replace(wholes=wholes, domains=domains)
