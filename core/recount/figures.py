@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import isclose, prod
+from operator import le
 
 from core.recount.classes import Recount
 from core.recount.risk import unmasked
 from schemas.errors.base import listed
 from schemas.release.manifest import Manifest
+from schemas.release.terms import LatticeFigures
 
 Figure = int | float
 SAME = 1e-9
@@ -97,12 +99,40 @@ def _levels(manifest: Manifest) -> list[str]:
         return [*wrong, "search.nodes"]
     if isinstance(passing := manifest.search.get("passing"), int) and passing > nodes:
         wrong.append("search.passing")
-    if (drawn := manifest.lattice) and manifest.tops:
-        heights = sum(sum(counts) for counts in drawn.heights.values())
-        # The picture is of the whole lattice, the search may have been of what is above one root.
-        if drawn.levels != tuple(top + 1 for top in tops.values()) or heights not in (nodes, prod(drawn.levels)):
-            wrong.append("lattice")
+    if manifest.lattice and manifest.tops and not _is_drawn(manifest.lattice, manifest.node, tuple(tops.values()), nodes):
+        wrong.append("lattice")
     return wrong
+
+
+def _is_drawn(drawn: LatticeFigures, node: Sequence[int], tops: Sequence[int], nodes: int) -> bool:
+    """Tells whether a picture of the lattice can be one of the nodes that a job lets be taken.
+
+    These may be fewer than all: levels that the job keeps out, and such as tell values that it hides. The search may have been of what is
+    above one root.
+    """
+    if len(drawn.levels) != len(tops) or not all(
+        level < many <= top + 1 for level, many, top in zip(node, drawn.levels, tops, strict=True)
+    ):
+        return False
+    heights, most = drawn_heights(drawn), nodes_by_height([(0, many - 1) for many in drawn.levels])
+    return len(heights) == len(most) and all(map(le, heights, most)) and nodes <= sum(heights)
+
+
+def drawn_heights(drawn: LatticeFigures) -> list[int]:
+    """Returns how many nodes of each height a picture shows, from height 0 up."""
+    return [sum(counts) for counts in zip(*drawn.heights.values(), strict=False)]
+
+
+def nodes_by_height(spans: Sequence[tuple[int, int]]) -> list[int]:
+    """Returns how many nodes there are of each height from 0 up, given the least and the greatest level of each quasi-identifier."""
+    found = [1]
+    for least, most in spans:
+        longer = [0] * (len(found) + most)
+        for height, many in enumerate(found):
+            for level in range(least, most + 1):
+                longer[height + level] += many
+        found = longer
+    return found
 
 
 def _measured(manifest: Manifest, recount: Recount, promises: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from schemas.errors.population import PopulationError
 from schemas.job.job import Job
 from schemas.release.manifest import published_columns
 from tasks.recount.original import Original
-from tasks.recount.published_labels import has_ranges, label_texts, way_of
+from tasks.recount.published_labels import CLOSED, any_begins, has_ranges, label_texts, way_of
 from tasks.recount.reading import as_given, fetched
 from tasks.source.partitions import relation
 from tasks.store.database import quote
@@ -101,8 +101,8 @@ def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array)
     published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()
     texts = label_texts(job, qid, values.type, published)
-    ranged = has_ranges(texts)
-    if (ranged and value_scale(values) is None) or pt.is_null(values.type):
+    ranged = has_ranges(job, qid, texts)
+    if (any_begins(texts, CLOSED) and value_scale(values) is None) or pt.is_null(values.type):
         raise PopulationError.lacks([qid.name])
     axis = label_axis(qid, values, job.folder, ranges=ranged, beginnings=way_of(job, qid) == "prefix")
     if not axis.known:

@@ -18,10 +18,14 @@ from core.recount.truth import label_groups, labels_sql, value_groups, values_sq
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
+from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns
 from tasks.recount.reading import as_given, fetched
 from tasks.recount.sides import Sides
 from tasks.store.database import quote
+
+CLOSED, OPEN = ("[", "{["), (">= ", "<= ", "{>= ", "{<= ")
+"""How ranges begin, those with two ends and those with one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +108,7 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
         job, qid, held.type, [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
     )
     known = held.drop_null()
-    axis = label_axis(qid, known, job.folder, ranges=has_ranges(texts), beginnings=way_of(job, qid) == "prefix")
+    axis = label_axis(qid, known, job.folder, ranges=has_ranges(job, qid, texts), beginnings=way_of(job, qid) == "prefix")
     spans = read_labels(axis, texts)
     # A null is the last value in DuckDB's order, and stands after all positions of an axis.
     order = np.append(axis.positions, len(known)) if len(held) > len(known) else axis.positions
@@ -127,9 +131,17 @@ def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequ
     return pair_labels(list(zip(*texts, strict=True)), closed=closed, levels=levels)
 
 
-def has_ranges(texts: Sequence[str | None]) -> bool:
-    """Tells whether labels are ranges of numbers or dates, whatever the hierarchy is."""
-    return any(text is not None and text.startswith(("[", "{[")) for text in texts)
+def has_ranges(job: Job, qid: QuasiIdentifier, texts: Sequence[str | None]) -> bool:
+    """Tells whether labels are ranges of numbers or dates, whatever the hierarchy is.
+
+    Groups that are listed may be called ``>= 10``, too; where the job has ranges it is the open end of one.
+    """
+    return any_begins(texts, (*CLOSED, *OPEN) if in_ranges(job, qid) else CLOSED)
+
+
+def any_begins(texts: Sequence[str | None], beginnings: tuple[str, ...]) -> bool:
+    """Tells whether any label begins with one of some texts."""
+    return any(text is not None and text.startswith(beginnings) for text in texts)
 
 
 def way_of(job: Job, qid: QuasiIdentifier) -> str | None:

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as pt
 
 from core.recount.labels.group_levels import group_levels
 from schemas.errors.base import listed
 from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, published_columns
+from schemas.release.manifest import MASK, Manifest, published_columns
 from tasks.recount.original import Original
 from tasks.recount.published_labels import Labels, qid_labels
 from tasks.recount.reading import as_given, fetched
@@ -109,9 +111,15 @@ def _wrong_levels(job: Job, manifest: Manifest, sides: Sides) -> list[str]:
             # Of a kind that the recount does not know; the recount has said so.
             continue
         levels: list[Sequence[Hashable]] = [range(len(held)), *groups]
-        if not 0 <= level < len(levels) or top not in (None, len(groups)) or not _is_level(one, levels[level]):
+        there = 0 <= level < len(levels) and top in (None, len(groups))
+        if not there or not (_is_level(one, levels[level]) or (level == 0 and _has_mask(held))):
             wrong.append(qid.name)
     return wrong
+
+
+def _has_mask(values: pa.Array) -> bool:
+    """Tells whether ``*`` is one of the values: published as it is, nothing tells it from the label that covers all of them."""
+    return pt.is_string(values.type) and bool(pc.any(pc.equal(values, MASK)).as_py())
 
 
 def _is_level(one: Labels, groups: Sequence[Hashable]) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from math import prod
+from operator import le
 
 from pydantic_core import to_jsonable_python
 
+from core.recount.figures import drawn_heights, nodes_by_height
 from schemas.errors.base import JobError, listed
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
+from schemas.release.terms import LatticeFigures
 from tasks.publication.manifests import NOT_FOR_NODES, OWN_NODE
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
@@ -63,6 +66,7 @@ def _claims(job: Job, manifest: Manifest, hierarchies: Mapping[str, str]) -> dic
         "optimal": _is_worded(job, manifest.optimal),
         "masked": _masks_as_asked(job, manifest),
         "remainder": (manifest.remainder is not None) == (job.suppression.is_local and levelled),
+        "lattice": manifest.lattice is None or not tops or _is_drawn(job, manifest.lattice, names, tops),
         "search.nodes": not whole or manifest.search.get("nodes") == _nodes(job, names, tops),
         "replay_of": manifest.replay_of == replayed,
     }
@@ -78,11 +82,27 @@ def _is_node_of(job: Job, manifest: Manifest, names: list[str]) -> bool:
     return kept and (method.node is None or job.replay is not None or node == method.node)
 
 
-def _nodes(job: Job, names: list[str], tops: list[int]) -> int:
-    """Returns how many nodes there are to choose from."""
+def _spans(job: Job, names: list[str], tops: list[int]) -> list[tuple[int, int]]:
+    """Returns the least and the greatest level of each quasi-identifier that the job lets be taken."""
     levels = full_domain(job.method).levels
     spans = [levels.get(name, [0, top]) for name, top in zip(names, tops, strict=True)] if len(names) == len(tops) else []
-    return prod(most - least + 1 for least, most in spans)
+    return [(least, most) for least, most in spans]
+
+
+def _nodes(job: Job, names: list[str], tops: list[int]) -> int:
+    """Returns how many nodes there are to choose from."""
+    return prod(most - least + 1 for least, most in _spans(job, names, tops))
+
+
+def _is_drawn(job: Job, drawn: LatticeFigures, names: list[str], tops: list[int]) -> bool:
+    """Tells whether the picture of a lattice is that of the nodes that the job lets be taken."""
+    spans = _spans(job, names, tops)
+    if drawn.levels != tuple(most + 1 for _, most in spans):
+        return False
+    heights, most = drawn_heights(drawn), nodes_by_height(spans)
+    # Of a column that hides values, which levels tell them is not in the job alone.
+    hides = any(qid.hides for qid in job.columns.quasi_identifiers)
+    return len(heights) == len(most) and (all(map(le, heights, most)) if hides else heights == most)
 
 
 def _is_worded(job: Job, optimal: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -127,3 +129,30 @@ def test_bins_of_ranks_say_that_they_end_at_values(tmp_path: Path) -> None:
     assert made.manifest.endpoints == {"income": "observed"}
     with pytest.raises(JobError, match="endpoints: 'income' is published in bins of ranks"):
         load_job(job_file(tmp_path, "skald", columns={"quasi_identifiers": qids}, endpoints="shared"))
+
+
+LISTED: dict[str, list[Any]] = {
+    "whole": [1, 2, 3, 4, 11, 12, 13, 11],
+    "with a null": [1, 2, 3, None, 11, 12, 13, 11],
+    "decimals": [Decimal(text) for text in ("1.5", "2.5", "3.5", "1.5", "11.5", "12.5", "13.5", "11.5")],
+    "dates": [date(2000, 1, day) for day in (1, 2, 3, 4, 11, 12, 13, 11)],
+    "floats": [1.5, 2.5, 3.5, 1.5, 11.5, 12.5, 13.5, 11.5],
+}
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("kind", LISTED)
+@pytest.mark.parametrize("method", RANGES)
+def test_open_ranges_of_numbers_with_a_listed_hierarchy_are_verified(tmp_path: Path, method: str, kind: str) -> None:
+    """No label may have two ends, and none of the ends be a value: nothing but the job then tells a range from the name of a group."""
+    values = LISTED[kind]
+    names = sorted({str(value) for value in values if value is not None})
+    tree = {"*": {"few": names[: len(names) // 2], "many": names[len(names) // 2 :]}}
+    table = pa.table({"side": [1] * 4 + [2] * 4, "q": values})
+    qids = [{"name": "side", "hierarchy": {"widths": [1]}}, {"name": "q", "hierarchy": {"tree": tree}}]
+    columns = {"person": "none", "identifiers": [], "quasi_identifiers": qids, "sensitive": [], "insensitive": []}
+    write_parquet(tmp_path / "people", table)
+    job: dict[str, Any] = {"version": 1, "name": "listed", "source": {"path": "people/*.parquet"}, "columns": columns}
+    made = run(write_job(tmp_path, job | {"privacy": {"k": 3}, "method": {"name": method}, "memory": "256MB", "target": "releases"}))
+    assert made.manifest.released == len(values)
+    verify_published(load_job(tmp_path / "job.yaml"), made.folder, Known(str(made.folder)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
@@ -23,7 +24,7 @@ from tasks.release.manifest import read_manifest
 from tasks.verification.promises import NO_JOB, uncounted
 from tasks.verification.release import OTHER_LIBRARY, Known, Verified, verify_published
 from tests.conftest import Anonymise
-from tests.jobs import people, people_job
+from tests.jobs import people, people_job, two_column_job
 from tests.tampering.kinds import anew
 from tests.tampering.play import COLUMNS
 
@@ -151,3 +152,15 @@ def test_without_the_source_it_is_said_that_pseudonyms_were_not_compared(
     assert verify_release(job, release)[0].unproved == ()
     shutil.rmtree(tmp_path / "people")
     assert verify_release(job, release)[0].unproved[1:] == ("Whether pseudonyms of 'person' are values of the source was not checked.",)
+
+
+@pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
+@pytest.mark.parametrize("values", [["Zoe", "*"] * 2, ["Zoe", "*", "Eva", "*"], ["Zoe", None, "*", "*"]])
+@pytest.mark.parametrize("hierarchy", [{"prefix": [2]}, {"tree": {"*": {"G": ["Zoe", "Eva", "*"], "H": ["Kim", "Lea"]}}}])
+def test_a_value_that_is_called_as_all_are_is_verified(
+    anonymise: Anonymise, tmp_path: Path, hierarchy: dict[str, Any], values: list[str | None], method: str
+) -> None:
+    table = pa.table({"q": pa.array(values, pa.string()), "s": ["x"] * 4})
+    settings = ("privacy.k=1", f"method={{name: {method}}}")
+    made = anonymise(two_column_job(tmp_path, table, hierarchy), *settings)
+    verify_published(load_job(tmp_path / "job.yaml", settings), made.folder, Known(str(made.folder)))
