@@ -26,6 +26,8 @@ FOLDED = 8
 """Entries of a grid that cost as much to roll up as an occupied cell does."""
 PER_ROOM = 4
 """Entries of a grid that take as much memory as a cell that is kept."""
+BYTES = 16
+"""Bytes of a cell that is kept, as the capacity counts them."""
 FIRST_SHARE = 32
 """Which part of the capacity the first grid on a way may take: the finer it is, the more nodes need no other, but several must fit."""
 HASHED = 3
@@ -59,6 +61,12 @@ class Occupied:
     packing: Packing
     words: Words
     counts: NDArray[np.signedinteger[Any]]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that they take, taken apart too."""
+        a_cell = self.counts.itemsize + sum(word.itemsize for word in self.words) + np.dtype(np.uint32).itemsize * self.bundles.number
+        return a_cell * len(self.counts)
 
     @cached_property
     def bundles(self) -> Bundles:
@@ -182,7 +190,7 @@ class RecordRollUps(RollUps[Form]):
         return len(kept.counts) // FOLDED if isinstance(kept, Grid) else len(kept.counts)
 
     def _room(self, kept: Form) -> int:
-        return len(kept.counts) // PER_ROOM if isinstance(kept, Grid) else len(kept.counts)
+        return len(kept.counts) // PER_ROOM if isinstance(kept, Grid) else kept.nbytes // BYTES
 
 
 def _taken_apart(form: Form) -> Cells:

@@ -25,6 +25,7 @@ from tasks.counting.coding import Coding
 from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import load_histogram
 from tasks.counting.visits import People, visits_of
+from tasks.engine.peak_memory import give_back
 from tasks.engine.withdrawal import still_wanted
 from tasks.lattice.levels import searched
 from tasks.lattice.promises import most_suppressed
@@ -97,6 +98,8 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         for artifact, root in zip(chunks.roots(coding, roots, cells), roots, strict=True):
+            # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
+            give_back()
             yield load_histogram(artifact, coding, root, chunks.store)
 
     def crowded(nodes: Sequence[Node], most: int) -> list[bool]:

@@ -25,6 +25,7 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.further_roots import ChunkSums
 from tasks.counting.histograms import fingerprints, is_taken, load_histogram
 from tasks.counting.visits import People, visits_of
+from tasks.engine.peak_memory import give_back
 from tasks.lattice.kept_recodings import RecodingArtifacts
 from tasks.lattice.lattice_maps import has_map, keep_map
 from tasks.lattice.levels import named_node, searched
@@ -177,6 +178,7 @@ def search(
     if found is None or found.loss.suppressed == coding.records:
         raise nothing_left(job, coding)
     counted = below(job, coding, found, counted, chunks)
+    give_back()
     linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None
     sought_alone, found = found, linked.found(found) if linked else found
     if job.suppression.is_local:

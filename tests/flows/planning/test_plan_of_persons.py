@@ -31,6 +31,8 @@ def test_who_stands_out_is_what_a_plain_count_of_persons_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str], word: int
 ) -> None:
     monkeypatch.setattr("core.columns.coding.WORD", word)
+    # A coding is loaded once per process, and has cells packed by the word of then.
+    monkeypatch.setattr("tasks.counting.coding._loaded", {})
     plan = make_plan(load_job(job(tmp_path, row_group=70), settings))
     counts = Counter(person for person in WHOSE if person is not None)
     assert plan.persons is not None
