@@ -32,7 +32,8 @@ class Treated:
         parts: The node of all, one for each round, and what is starred or masked of the rest.
         unpublished: Shape (cells,), records of the cells that are in no part.
         least: How many stars the last part cannot do without; None if that is not known.
-        uneven: Records of classes that are large enough and fail, which are left out with all they hold.
+        uneven: Records of classes that are large enough and fail, which are left out with all they hold. Other records that are dropped or
+            masked lack k at the node of all.
         dropped: By node, the cells of such classes, whose records later parts must not take up.
     """
 
@@ -66,13 +67,16 @@ def treat(levels: Sequence[Level], left: Rest, treatment: Treatment, leveller: L
         given = masked_with(cells.take(over), lenders, leveller.few)
         if given is not None:
             parts, stars = _masked(parts, given), _all_masked(stars, over, given[-1] if lends else np.zeros(0, np.bool_))
-    broken = stars.published & _broken(cells, stars, leveller)
+    enough = stars.published
+    broken = enough & _broken(cells, stars, leveller)
     if broken.any():
         stars = replace(stars, published=stars.published & ~broken, least=None)
     dropped = tuple(level.dropped for level in levels)
     records = np.concatenate([one.counts for one in dropped])
-    uneven = int(records.sum() + cells.counts[broken].sum())
-    return replace(_with_rest(parts, rest, stars, records, leveller), uneven=uneven, dropped=dropped)
+    treated = _with_rest(parts, rest, stars, records, leveller)
+    # Pools break the promise by themselves, or together with other classes that publish the same.
+    pooled = sum(part.cells.records for part in treated.parts[len(parts) :])
+    return replace(treated, uneven=int(records.sum() + cells.counts[enough].sum()) - pooled, dropped=dropped)
 
 
 def _broken(cells: Combinations, stars: Stars, leveller: Leveller) -> Bools:

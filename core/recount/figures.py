@@ -73,7 +73,7 @@ def _sums(manifest: Manifest) -> list[str]:
         wrong.append("sources")
     if sum(file.rows for file in manifest.files) != manifest.released:
         wrong.append("files.rows")
-    if manifest.suppressed_for and sum(manifest.suppressed_for.values()) != manifest.failed:
+    if manifest.suppressed_for and sum(manifest.suppressed_for.values()) != manifest.suppressed:
         wrong.append("suppressed_for")
     if manifest.source_sizes and "before" in manifest.risk:
         before = manifest.risk["before"]

@@ -83,7 +83,9 @@ def recode_locally(
         stages=tuple(stage.node for stage in recoding.later),
         withheld={name: _records_with(STAR, recoding.labels[name], recoding.sizes) for name in recoding.labels.column_names},
     )
-    return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, {"spread": treated.uneven} if treated.uneven else {}, local)
+    # What is tried again failed k, so that what is not published of it lacks k still, unless a later class was large enough and failed.
+    why = {what: number for what, number in (("k", costs.suppressed - treated.uneven), ("spread", treated.uneven)) if number}
+    return Made(recoding, costs.suppressed, costs.masked, costs.loss, ncp, why, local)
 
 
 def _persons(parts: Sequence[Part], classes: NDArray[np.int32], size: int) -> NDArray[np.int64] | None:

@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 
 from core.hierarchies.hierarchy import Hierarchy
 from core.local_suppression.local_transformation import Leveller, anonymise_again
+from core.local_suppression.losses import costs_of
 from core.local_suppression.recoding import recode_parts
 from core.local_suppression.remainders import treat
 from core.local_suppression.rest import Rest, Whose
 from core.privacy.class_tables import unchanged
 from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
-from tests.core.local_suppression.test_remainders import Case, as_text, cases, found_in, made_of, published
+from tests.core.local_suppression.test_remainders import Case, Made, as_text, cases, found_in, made_of, published
 from tests.core.local_suppression.test_stars import MODELS, slow
 from tests.core.persons.tables_of_people import People
 from tests.laws import tried
@@ -60,6 +61,11 @@ def people_cases(draw: st.DrawFn) -> PeopleCase:
 
 def rows_of(asked: PeopleCase) -> list[tuple[Any, ...] | None]:
     """What each record is published as."""
+    return made_with_people(asked).rows
+
+
+def made_with_people(asked: PeopleCase) -> Made:
+    """What comes of a case where persons count."""
     case, example = asked.case, asked.case.example
     domain = observed("x", case.values, pa.int64())
     rows = [(*row, value) for row, value in zip(example.rows, case.values, strict=True)]
@@ -72,7 +78,10 @@ def rows_of(asked: PeopleCase) -> list[tuple[Any, ...] | None]:
     left = leveller.rest(Rest(root, whose), first)
     levels, left = anonymise_again(first, left, case.rounds, leveller, lambda rest: found_in(rest, leveller))
     treated = treat(levels, left, case.treatment, leveller, example.domains)
-    return published(example, recode_parts(treated.parts, example.hierarchies, treated.dropped))
+    recoding = recode_parts(treated.parts, example.hierarchies, treated.dropped)
+    classes = np.concatenate([stage.classes[stage.classes >= 0] for stage in recoding.stages])
+    costs = costs_of(treated.parts, classes, example.domains, example.hierarchies, 1, treated.unpublished)
+    return Made(treated, levels, recoding, costs, published(example, recoding))
 
 
 def safe(model: PrivacyModel, members: list[int], asked: PeopleCase) -> bool:
