@@ -160,7 +160,7 @@ class Manifest(BaseModel):
         workers: Chunk tasks that worked at a time; 0 where it was not noted yet.
         asked: What the job asked, for the report.
         measured: By promise (``l``, ``t``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
-        suppressed_for: Suppressed records by what they lacked last: ``k`` records, or the ``spread`` of sensitive values; where it was counted.
+        suppressed_for: Suppressed records by what they lacked last: ``k`` records, or the ``spread`` of sensitive values; where counted.
         source_sizes: Classes of the source as it is, by size in the unit of k, where they were counted.
         columns: DuckDB's types of the columns, where the files do not tell them (CSV).
         lattice: What the search found out about the lattice, where it kept that.

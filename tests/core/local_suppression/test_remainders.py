@@ -215,7 +215,9 @@ def covered(same: list[Any], column: list[Any]) -> float:
 def level_of(made: Made, position: int, case: Case) -> tuple[tuple[int, ...] | None, list[bool], int]:
     """The node at which a record is published, which of its values are withheld there, and in which part."""
     example = case.example
-    for index, part in enumerate(made.treated.parts):
+    # A record that an earlier node leaves out may have a combination that a later one publishes of others.
+    parts = made.treated.parts if made.rows[position] is not None else []
+    for index, part in enumerate(parts):
         cells = part.cells
         codes = [
             int(hierarchy.groups[level][code_of(domain, row_value)])
