@@ -26,7 +26,7 @@ def prefix_ladder(qid: str, domain: Domain, spec: PrefixHierarchy, _folder: Path
             a number has lost its leading zeros.
     """
     if spec.beginnings and not is_text(domain.values.type):
-        remedy = "give it the type string in source.types (CSV), or turn it into text with its leading zeros"
+        remedy = "give it the type text in source.types (CSV), or turn it into text with its leading zeros"
         raise HierarchyError.wrong_type(qid, "prefixes with sparse ones", "text", str(domain.values.type), remedy)
     text = _text(qid, domain.values)
     lengths = np.asarray(pc.utf8_length(text)).astype(np.int64)
@@ -53,7 +53,7 @@ def _text(qid: str, values: pa.Array) -> pa.Array:
         if negative:
             raise HierarchyError.negative(qid, negative)
     elif not is_text(kind):
-        remedy = "give it the type string in source.types (CSV), or use a hierarchy of widths, dates, a CSV file or a tree"
+        remedy = "give it the type text in source.types (CSV), or use a hierarchy of widths, dates, a CSV file or a tree"
         raise HierarchyError.wrong_type(qid, "prefixes", "text or integers", str(kind), remedy)
     return values.cast(pa.large_string())
 

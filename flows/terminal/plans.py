@@ -107,8 +107,9 @@ def _planned_qids(plan: Plan) -> Table:
 
 
 def _share(number: int, plan: Plan) -> str:
-    """Returns how many records or persons, and what share of all of them."""
-    return f"{number:,} ({number / (plan.persons.persons if plan.persons else plan.records):.2%})"
+    """Returns how many records or persons, and what share of all of them, if there are any."""
+    there = plan.persons.persons if plan.persons else plan.records
+    return f"{number:,} ({number / there:.2%})" if there else f"{number:,}"
 
 
 def _of_records(records: int, plan: Plan) -> str:
@@ -116,7 +117,9 @@ def _of_records(records: int, plan: Plan) -> str:
 
 
 def driver_words(plan: Plan) -> str:
-    """Returns which quasi-identifiers drive the risk, in a sentence; empty where that was not counted."""
+    """Returns which quasi-identifiers drive the risk, in a sentence, or that nobody has any; empty where that was not counted."""
+    if plan.persons and not plan.persons.persons:
+        return "No record names a person, and k counts persons: a run is refused. Correct columns.person or the source."
     known = [(qid.without.below_k, qid.without.unique, qid.name) for qid in plan.qids if qid.without]
     if plan.exposed is None or not known:
         return ""

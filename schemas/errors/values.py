@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from schemas.errors.base import SourceError, counted
+from collections import Counter
+from collections.abc import Sequence
+
+from schemas.errors.base import SourceError, counted, listed
 from schemas.texts.shown import told_path
 
 
@@ -42,6 +45,13 @@ class ValuesError(SourceError):
         """Columns without a name would be published, and whoever reads them gives them another one each."""
         them = "it a name, or list it" if count == 1 else "them names, or list them"
         return cls(f"The source has {counted(count, 'column')} without a name. Give {them} under identifiers to leave it out.")
+
+    @classmethod
+    def same_names(cls, names: Sequence[str]) -> ValuesError:
+        """Columns cannot be told apart, or by case alone."""
+        if most := [name for name, columns in Counter(names).items() if columns > 1]:
+            return cls(f"Several columns of the source are called {listed(most)}. Rename all but one.")
+        return cls(f"The names {listed(names)} of columns of the source differ in case only, and databases take them for one. Rename one.")
 
     @classmethod
     def names_of_lines(cls, count: int) -> ValuesError:

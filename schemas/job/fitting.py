@@ -42,7 +42,8 @@ def hidden_faults(method: Mapping[str, Any], qids: object, intervals: object) ->
     faults = [
         f"method.generalisation: '{name}' may not be published exactly, so it must be hierarchy, or be left open"
         for name, way in chosen.items()
-        if has_ways(method) and way not in {None, "hierarchy"}
+        # Not yet read: what is no text is refused for that.
+        if has_ways(method) and isinstance(way, str) and way != "hierarchy"
     ]
     if intervals == "bounds":
         faults += [f"intervals: '{name}' may not be published exactly; bounds of it need method: {{name: skald}}" for name in concerned]

@@ -123,7 +123,9 @@ def ways_faults(method: Mapping[str, Any], qids: object, intervals: object) -> l
         strange = [str(name) for name in ways if name not in known]
         faults += [f"method.generalisation: '{name}' is no quasi-identifier{nearest(name, known)}" for name in strange]
     if intervals == "bounds":
-        other = [name for name in _with_bounds(qids) if (ways.get(name) if isinstance(ways, Mapping) else ways) not in {None, "interval"}]
+        chosen = {name: ways.get(name) if isinstance(ways, Mapping) else ways for name in _with_bounds(qids)}
+        # Not yet read: what is no text is refused for that.
+        other = [name for name, way in chosen.items() if isinstance(way, str) and way != "interval"]
         faults += [f"method.generalisation: '{name}' is published as bounds (intervals: bounds), so it must be interval" for name in other]
     return faults
 

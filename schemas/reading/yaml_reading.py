@@ -22,6 +22,8 @@ _WORDS = {word: value for value, forms in ((True, "true True TRUE"), (False, "fa
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _PLAIN_TAGS = frozenset(f"tag:yaml.org,2002:{kind}" for kind in ("str", "seq", "map"))
 _MOST_NODES = 1_000_000
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Halves of characters beyond the first plane, as UTF-16 has them: alone they are no text, and nothing can be called by them."""
 _DATA_AS_WRITTEN: Loc = ("source", "null_values")
 
 
@@ -60,7 +62,10 @@ def compose(text: str) -> yaml.Node | None:
         sentence += f"{where}; check indentation, brackets and quotes there"
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        sentence += f": a control character in line {line}; remove it"
+        what = "character that is not UTF-8" if _HALVES.match(chr(error.character)) else "control character"
+        sentence += f": a {what} in line {line}; remove it"
+    except (ValueError, OverflowError):
+        sentence += ": an escape stands for no character; look for \\U and write the character itself"
     raise UnreadableError(sentence)
 
 
@@ -80,11 +85,19 @@ class _Reading:
         if node.tag not in _PLAIN_TAGS:
             self.faults.append(f"a tag (!) is not allowed (line {node.start_mark.line + 1}); remove it")
         if isinstance(node, yaml.ScalarNode):
+            self.whole(node)
             return scalar(node, loc)
         self.open.add(id(node))
         read = self.mapping(node, loc) if isinstance(node, yaml.MappingNode) else self.sequence(node, loc)
         self.open.discard(id(node))
         return read
+
+    def whole(self, node: yaml.ScalarNode) -> None:
+        """Puts whole characters in the place of halves, which only escapes can write, and notes that there were any."""
+        node.value, halves = _HALVES.subn("\ufffd", node.value)
+        if halves:
+            line = node.start_mark.line + 1
+            self.faults.append(f"an escape such as \\ud800 stands for half a character (line {line}); write the character itself")
 
     def sequence(self, node: yaml.Node, loc: Loc) -> list[object]:
         """Returns the entries of a sequence."""
@@ -98,7 +111,9 @@ class _Reading:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
                 self.faults.append(f"{place(loc)}: a key must be a single word (line {line})")
-            elif key.value in read:
+                continue
+            self.whole(key)
+            if key.value in read:
                 where = f"{place(loc)}: a key is" if in_qid(loc) else f"{place((*loc, key.value))}:"
                 self.faults.append(f"{where} given twice (lines {lines[key.value]} and {line}); keep one")
             else:

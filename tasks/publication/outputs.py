@@ -15,6 +15,7 @@ import pyarrow.types as pt
 
 from core.columns.column_types import working, working_type
 from core.formats.spreadsheets import header, set_apart_sql
+from core.hierarchies.spelling import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job
@@ -37,13 +38,18 @@ def check_output(job: Job, source: Source) -> None:
     """Refuses columns that the format cannot hold, before anything is counted.
 
     Raises:
-        SourceError: bytes in CSV, or nanoseconds with a zone in DuckDB, which keeps microseconds.
+        SourceError: bytes in CSV, nanoseconds with a zone in DuckDB, which keeps microseconds, or lengths of time in either, which would
+            be numbers of an unknown unit.
     """
     types = {qid.name: source.columns.field(qid.name).type for qid in job.columns.quasi_identifiers}
     for name, given in (types | dict(zip(source.payload, source.published, strict=True))).items():
         dtype = working_type(given)
         if job.output.format == "csv" and (pt.is_binary(dtype) or pt.is_large_binary(dtype) or pt.is_fixed_size_binary(dtype)):
             raise SourceError.wrong_type(name, str(dtype), "written as CSV", "turn it into text, or choose output.format: parquet")
+        if job.output.format != "parquet" and pt.is_duration(dtype):
+            kind = "CSV" if job.output.format == "csv" else "a table of DuckDB"
+            remedy = "turn it into a number of a unit that its name tells, or choose output.format: parquet"
+            raise SourceError.wrong_type(name, str(dtype), f"written as {kind}", remedy)
         if job.output.format == "duckdb" and pt.is_timestamp(dtype) and dtype.unit == "ns" and dtype.tz:
             raise SourceError.wrong_type(
                 name, str(dtype), "kept exactly by DuckDB", "round it to microseconds, or choose output.format: parquet"
@@ -186,7 +192,9 @@ def _coded(column: pa.Array) -> pa.Array:
 
 def _spelled(column: pa.Array) -> pa.Array:
     """Returns the values of a column as text; those that have none, or one that means null, cannot name a folder."""
-    texts = column.cast(pa.string())
+    # With its zone as columns of text have it: Arrow writes +0100, which readers take for no zone at all.
+    zoned = pt.is_timestamp(column.type) and column.type.tz is not None
+    texts = as_text(column) if zoned else column.cast(pa.string())
     if unfit := pc.sum(pc.or_(pc.equal(texts, ""), pc.equal(texts, NULL))).as_py():
         raise OutputError.no_folder(unfit)
     return texts

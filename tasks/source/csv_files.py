@@ -177,7 +177,7 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
     """Reads the names in the first line of a file, plain or compressed.
 
     Raises:
-        SourceError: the file cannot be read as text, or its first line does not name every column, each once.
+        SourceError: the file cannot be read as text, or its first line does not name every column, each once whatever its case.
     """
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
@@ -191,6 +191,9 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
         raise FileError.one_column(name, _spelt(job.source.delimiter), names[0].count(other) + 1, _spelt(other))
     if not names or not all(names) or len(set(names)) < len(names):
         raise SourceError.bad_rows(name, ["the first line does not name every column, each once"])
+    # DuckDB's names know no case. Not shown: without a header these are values.
+    if len({column.lower() for column in names}) < len(names):
+        raise SourceError.bad_rows(name, ["the first line has names that differ in case only, and databases take these for one"])
     return names
 
 

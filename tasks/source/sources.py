@@ -141,7 +141,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
         raise SourceError.unknown_columns(faults + listed_rest)
     # DuckDB's names know no case, and it would count the first of the two twice.
     if repeated := sorted({name for name in names if [other.lower() for other in names].count(name.lower()) > 1}):
-        raise SourceError.wrong_type(repeated[0], "a repeated name", "read", "two columns of the source have this name; rename one")
+        raise ValuesError.same_names([name for name in names if name.lower() == repeated[0].lower()])
     rest = [name for name in names if name not in roles]
     if rest and job.columns.insensitive != REST:
         raise SourceError.unlisted_columns(rest)

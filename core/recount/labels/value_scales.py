@@ -23,6 +23,9 @@ Edge: TypeAlias = Literal["from", "to", "before"]
 """Where a range begins with its end, ends with it, or ends before it."""
 
 _OFFSET = re.compile(r"[+-][0-9]{2}:[0-9]{2}$")
+_UTC = re.compile(r"(?<=[0-9])Z$")
+# Beside these NumPy knows words such as ``now``, and other ways to name a zone, of which it warns.
+_MOMENT = re.compile(r"[+-]?[0-9]+(-[0-9]+)*([T ][0-9:.]+)?")
 _DAY = np.timedelta64(1, "D")
 _NO_VALUE = ("[", "{", "<", ">")
 """With which no number, date or time begins, and most labels do."""
@@ -130,7 +133,13 @@ def value_scale(values: pa.Array) -> Scale | None:
     positions = np.empty(len(order), np.int64)
     positions[order] = natural
     moments = local[order]
-    return Scale(positions, moments, lambda text: _moment(text, moments.dtype), moments.astype("datetime64[D]"))
+    # A clock that shows universal time is written with a Z by some.
+    universal = bool(getattr(kind, "tz", None)) and np.array_equal(local, np.asarray(values.cast(pa.timestamp(kind.unit))))
+
+    def ends(text: str) -> Ends:
+        return _moment(_UTC.sub("", text) if universal else text, moments.dtype)
+
+    return Scale(positions, moments, ends, moments.astype("datetime64[D]"))
 
 
 def _whole(text: str, kind: type[np.integer[Any]], least: int, most: int) -> Ends:
@@ -154,7 +163,10 @@ def _rounded(text: str, dtype: np.dtype[Any]) -> Ends:
 
 
 def _moment(text: str, dtype: np.dtype[Any]) -> Ends:
-    moment = np.datetime64(_OFFSET.sub("", text).replace(" ", "T"))
+    local = _OFFSET.sub("", text)
+    if not _MOMENT.fullmatch(local):
+        raise ValueError
+    moment = np.datetime64(local.replace(" ", "T"))
     if np.datetime_data(moment.dtype)[0] in ("Y", "M"):
         raise ValueError
     exact = moment.astype(dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from core.columns.domains import Domain
 from core.hierarchies.hierarchy import check_static
 from core.hierarchies.table import checked_table
 from schemas.errors.hierarchies import HierarchyError
+from schemas.job.source import TYPES
 from tests.oracles.hierarchies import built, domain_of, quasi_identifier
 
 CANARY = "Kanarienvogel-4711"
@@ -111,6 +113,12 @@ def test_a_column_of_the_wrong_type_is_told_what_to_do(spec: dict[str, Any], val
     message = refusal(spec, domain=domain_of(values, dtype))
     assert says in message
     assert "source" in message
+
+
+@pytest.mark.parametrize(("spec", "value"), [({"prefix": [3]}, True), ({"prefix": [3], "sparse": ["036"]}, 4711)])
+def test_a_type_that_a_message_asks_for_is_one_that_the_job_takes(spec: dict[str, Any], value: Any) -> None:
+    [asked] = re.findall(r"the type (\w+) in source\.types", refusal(spec, domain=domain_of([value])))
+    assert asked in TYPES
 
 
 def test_records_without_a_finite_number_are_counted() -> None:

@@ -160,6 +160,20 @@ def test_units_of_moments(zone: str | None, values: list[datetime], units: list[
             assert held <= set(covered(spans, label)) if zone else held == set(covered(spans, label))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("zone", "place"), [(None, None), ("UTC", (1, 2)), ("Europe/Zurich", None)])
+def test_a_moment_is_read_in_the_forms_that_releases_have_and_no_word_is_one(zone: str | None, place: tuple[int, int] | None) -> None:
+    hours = [datetime(2020, 1, 1, hour) for hour in (1, 2, 3)]
+    scale = value_scale(pa.array(hours, pa.timestamp("us")).cast(pa.timestamp("us", "UTC")).cast(pa.timestamp("us", zone)))
+    assert scale is not None
+    two = "03:00:00+01:00" if zone == "Europe/Zurich" else "02:00:00+00:00" if zone else "02:00:00"
+    assert scale.exact(f"2020-01-01 {two}") == (1, 2)
+    # Only where clocks show universal time can what is so called be told.
+    assert scale.exact("2020-01-01 02:00:00.000Z") == place
+    for word in ("now", "today", "NaT", "2020-01-01T02:00Z+1", "2020-01-01 02:00:00 UTC", "Z", ""):
+        assert scale.exact(word) is None
+
+
 @pytest.mark.parametrize("kind", LISTED)
 @given(data=st.data())
 def test_listed_groups(kind: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:

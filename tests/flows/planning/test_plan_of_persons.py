@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from io import StringIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from rich.console import Console
 
+from flows.terminal.plans import plan_summary
+from schemas.errors.base import PrivacyError
 from schemas.job.job import load_job
 from tasks.counting import drivers
 from tasks.planning.plan import make_plan
@@ -67,6 +72,23 @@ def test_a_plan_speaks_of_persons_and_of_records_where_it_means_them(direct: Com
     assert f"in classes below k {below} ({below / people:.2%}), with {records} records ({records / len(TABLE):.2%})" in said
     assert f"k-anonymity ≥ {K} persons" in said
     assert "unique records" not in said
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
+def test_a_plan_says_that_no_record_names_a_person_and_a_run_is_refused(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
+    nobody = TABLE.set_column(TABLE.schema.get_field_index("person"), "person", pa.nulls(len(TABLE), TABLE["person"].type))
+    path = job(tmp_path, nobody, method={"name": method})
+    plan = make_plan(load_job(path))
+    assert plan.persons is not None
+    assert plan.persons.persons == 0
+    written = StringIO()
+    Console(file=written, width=300).print(plan_summary(plan))
+    said = " ".join(written.getvalue().split())
+    assert "No record names a person, and k counts persons: a run is refused." in said
+    assert "Every combination" not in said
+    with pytest.raises(PrivacyError, match=f"k = {K} cannot be met by 0 persons"):
+        anonymise(path)
 
 
 def test_a_plan_warns_of_identifiers_that_repeat(direct: CommandLine) -> None:

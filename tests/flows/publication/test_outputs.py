@@ -8,6 +8,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import duckdb
 import polars as pl
@@ -224,6 +225,35 @@ def test_bytes_are_refused_for_csv_before_anything_is_counted(anonymise: Anonymi
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
     with pytest.raises(SourceError, match="Column 's' is of type binary, which cannot be written as CSV"):
         anonymise(people_job(tmp_path, table, columns=columns, output={"format": "csv"}))
+
+
+@pytest.mark.parametrize(("output", "kind"), [("csv", "CSV"), ("duckdb", "a table of DuckDB")])
+def test_lengths_of_time_are_not_written_as_numbers_of_an_unknown_unit(
+    anonymise: Anonymise, tmp_path: Path, output: str, kind: str
+) -> None:
+    table = pa.table({"q": ["a"] * 8, "s": pa.array([515] * 8, pa.duration("s"))})
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "sensitive": ["s"]}
+    with pytest.raises(SourceError, match=rf"Column 's' is of type duration\[s\], which cannot be written as {kind}"):
+        anonymise(people_job(tmp_path, table, columns=columns, output={"format": output}))
+
+
+def test_folders_of_moments_with_a_zone_are_read_back(direct: CommandLine) -> None:
+    moments = [datetime(2020, month, 1, 23, 30, tzinfo=UTC) for month in (1, 7)]
+    table = pa.table({"q": [1] * 8, "utc": pa.array(moments * 4, pa.timestamp("us", "UTC"))})
+    table = table.append_column("berlin", table["utc"].cast(pa.timestamp("us", "Europe/Berlin")))
+    days = [{"name": name, "hierarchy": {"date": ["day"]}} for name in ("utc", "berlin")]
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [1]}}, *days], "sensitive": [], "identifiers": []}
+    parts = {"columns": columns, "privacy": {"k": 2}, "output": {"partition_by": ["utc", "berlin"]}, "method": {"name": "skald"}}
+    job = people_job(direct.folder, table, **parts)
+    done = direct("run", job)
+    assert done.returncode == 0, done.stderr
+    [release] = direct.folder.glob("releases/*/manifest.json")
+    folders = {unquote(path.parent.name) + " " + unquote(path.parent.parent.name) for path in release.parent.rglob("part-*")}
+    assert folders == {
+        "berlin=2020-01-02 00:30:00+01:00 utc=2020-01-01 23:30:00+00:00",
+        "berlin=2020-07-02 01:30:00+02:00 utc=2020-07-01 23:30:00+00:00",
+    }
+    assert direct("verify", str(release.parent), "--job", job).returncode == 0
 
 
 @pytest.mark.few(3)

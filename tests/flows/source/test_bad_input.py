@@ -74,6 +74,27 @@ def test_unlisted_columns_are_named(refuse: Refuse, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("names", "sentence"),
+    [
+        (
+            ["q", "s", "Q"],
+            "The names 'q' and 'Q' of columns of the source differ in case only, and databases take them for one. Rename one.",
+        ),
+        (
+            ["q", "S", "s"],
+            "The names 'S' and 's' of columns of the source differ in case only, and databases take them for one. Rename one.",
+        ),
+        (["q", "s", "q"], "Several columns of the source are called 'q'. Rename all but one."),
+        (["q", "Q", "s", "q"], "Several columns of the source are called 'q'. Rename all but one."),
+    ],
+    ids=str,
+)
+def test_columns_of_one_name_and_of_names_that_differ_in_case(refuse: Refuse, tmp_path: Path, names: list[str], sentence: str) -> None:
+    table = pa.Table.from_arrays([pa.array(["a"] * 6)] * len(names), names=names)
+    assert refuse(two_column_job(tmp_path, table, TREE)) == sentence
+
+
+@pytest.mark.parametrize(
     ("name", "hierarchy", "sentence"),
     [
         (

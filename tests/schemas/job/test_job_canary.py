@@ -151,6 +151,8 @@ TEXTS = {
     "key twice in a tree": CONTRACT.replace("Crafts: [Baking]", f"{CANARY}: [a], {CANARY}: [b]"),
     "key twice in a tree without its key": CONTRACT.replace("{tree: {", "{" + f"{CANARY}: [a], {CANARY}: [b], X: " + "{"),
     "control character": CONTRACT.replace("Teaching", f"{CANARY}\x07"),
+    "half a character": CONTRACT.replace("Teaching", f'"{CANARY}\\ud800"'),
+    "no character": CONTRACT.replace("Teaching", f'"{CANARY}\\UFFFFFFFF"'),
     "only a word": CANARY,
     "directive": f"%{CANARY} 1\n---\n{CONTRACT}x: 1\n",
 }  # fmt: skip

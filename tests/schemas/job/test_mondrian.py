@@ -51,6 +51,22 @@ def test_what_does_not_fit_is_told(tmp_path: Path, parts: dict[str, Any], job: d
     assert said in str(error.value)
 
 
+@pytest.mark.parametrize("ways", [["interval"], {"age": ["set"]}, {"age": {"set": 1}}, {"zip": "prefix", "age": [["set"]]}, 3], ids=str)
+@pytest.mark.parametrize("name", ["mondrian", "kmember"])
+def test_ways_that_are_no_text_are_told_alike_whatever_else_the_job_says(tmp_path: Path, name: str, ways: Any) -> None:
+    def told(**parts: Any) -> tuple[str, ...]:
+        with pytest.raises(JobError) as error:
+            load_job(write_job(tmp_path, job_of(method={"name": name, "generalisation": ways}, **parts)))
+        return error.value.faults
+
+    columns = job_of()["columns"]
+    [age] = [qid for qid in columns["quasi_identifiers"] if qid["name"] == "age"]
+    age["hierarchy"]["top"] = 90
+    [fault] = told()
+    assert fault.startswith("method.generalisation: must be 'hierarchy', 'prefix', 'set' or 'interval'")
+    assert told(columns=columns) == told(intervals="bounds") == (fault,)
+
+
 def test_settings_that_change_classes_change_the_digest(tmp_path: Path) -> None:
     jobs = [{}, {"score": "ncp"}, {"mode": "relaxed"}, {"fragments": {"seed": 1}}, {"generalisation": {"zip": "prefix"}}]
     loaded = [load_job(write_job(tmp_path, job_of(method={"name": "mondrian"} | parts))) for parts in jobs]

@@ -128,6 +128,7 @@ SINGLE_FAULTS = {
     "key twice": (SHORT + "memory: 1GB\n", "memory: given twice (lines 9 and 11); keep one"),
     "key of a tree twice": (with_hierarchy("{tree: {a: [b], a: [c]}}"), "hierarchy.tree: a key is given twice (lines 6"),
     "list as a key": (SHORT + "? [a, b]\n: 3\n", "a key must be a single word (line 11)"),
+    "half a character": (with_source('"people\\ud800.csv"'), "stands for half a character (line 3)"),
     "tag": (SHORT.replace("name: short", "name: !!python/name:os.system short"), "a tag (!) is not allowed (line 2)"),
 }  # fmt: skip
 
@@ -151,6 +152,9 @@ UNREADABLE = {
     "two documents": ("version: 1\n---\nversion: 1\n", "not valid YAML at line 2"),
     "unknown alias": ("version: *one\n", "not valid YAML at line 1"),
     "control character": ("version: 1\nname: a\x07b\n", "a control character in line 2"),
+    "half a character in a key": (SHORT.replace("{k: 2}", '{k: 2, l: {"\\udc00": {distinct: 2}}}'), "half a character (line 7)"),
+    "no character": ('version: 1\nname: "\\U00110000"\n', "an escape stands for no character"),
+    "no number of a character": ('version: 1\nname: "\\UFFFFFFFF"\n', "an escape stands for no character"),
     "deep": ("[" * 5000, "nested too deeply"),
     "endless alias": ("version: &a [*a]\n", "an alias makes the job endless or too large (line 1)"),
     "exploding alias": (_BOMB, "an alias makes the job endless or too large"),

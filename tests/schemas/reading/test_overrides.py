@@ -73,6 +73,28 @@ def test_a_wrong_override_is_told(tmp_path: Path, override: str, expected: str) 
     assert any(expected in told for told in faults_of(tmp_path, SHORT, override))
 
 
+PATHS = [
+    "source.path={}",
+    "source.path=[a.csv, {}]",
+    "source.connection={{file: {}}}",
+    "target={}",
+    "work={}",
+    "replay={}",
+    "population={{path: {}}}",
+    "columns.quasi_identifiers.0.hierarchy={{csv: {}}}",
+    "columns.identifiers=[{{name: id, treatment: {{hmac: {{key: {{file: {}}}}}}}}}]",
+]
+
+
+@pytest.mark.parametrize("path", ['"a\\ud800"', '"\\udcff/b"', '"s3://bucket/\\udfff"', "a\udcff"], ids=ascii)
+@pytest.mark.parametrize("setting", PATHS)
+def test_no_path_of_a_job_holds_half_a_character(tmp_path: Path, setting: str, path: str) -> None:
+    told = faults_of(tmp_path, SHORT, setting.format(path))
+    says = "not valid YAML: a character that is not UTF-8 in line 1" if path == "a\udcff" else "stands for half a character (line 1)"
+    assert sum(says in fault for fault in told) == 1
+    assert "".join(told).encode()
+
+
 def test_faults_of_overrides_are_told_with_those_of_the_file(tmp_path: Path) -> None:
     told = faults_of(tmp_path, SHORT.replace("{k: 2}", "{k: 0}"), "memory=1", "nonsense")
     assert [line.split(":")[0] for line in told] == [
