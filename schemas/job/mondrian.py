@@ -55,7 +55,8 @@ class Generalising(MethodSpec):
     """How a method publishes the values of a class, quasi-identifier by quasi-identifier."""
 
     generalisation: Ways | None = None
-    """How the values of a class are published. If left out: numbers with widths as intervals, everything else by its hierarchy."""
+    """How the values of a class are published. If left out: numbers and dates as intervals, all else, and what may not be published
+    exactly, by its hierarchy."""
 
     def way_of(self, qid: str) -> Generalisation | None:
         """Returns how a quasi-identifier is published; None if the job leaves it open."""

@@ -97,8 +97,9 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         return Search(first, axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits, still_wanted).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
+        # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
+        give_back()
         for artifact, root in zip(chunks.roots(coding, roots, cells), roots, strict=True):
-            # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
             give_back()
             yield load_histogram(artifact, coding, root, chunks.store)
 
