@@ -11,7 +11,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any
@@ -34,6 +34,8 @@ SHORT = 18
 """Digits of numbers that are surely as many as decimals keep."""
 BLOCK = 1 << 16
 """Values that are written down at a time."""
+EXACT = Context(prec=1_000)
+"""Python works with 28 digits unless told otherwise: fewer than a decimal of a source may have, and than a float does, written out."""
 _RANGE = re.compile(r"\[(.+?) - (.+)\]")
 _OPEN = re.compile(r"(>=|<=) (.+)")
 _BESIDE_NULL = re.compile(rf"\{{(.+), {NULL_MEMBER}\}}")
@@ -185,13 +187,13 @@ def _numbers(values: pa.Array, spec: HierarchySpec) -> Axis:
         if floating:
             return float(values.type.to_pandas_dtype()(text))
         # A whole number and a decimal that are equal are one key, and the first takes less room.
-        return int(text) if text.isdecimal() and len(text) <= SHORT else Decimal(text).normalize()
+        return int(text) if text.isdecimal() and len(text) <= SHORT else Decimal(text).normalize(EXACT)
 
     def at(line: int, moved: int) -> Key:
         whole = line * cut + start + moved
         if not used and not floating and abs(whole) < 10**SHORT:
             return whole
-        return key(format(Decimal(whole).scaleb(-used), "f"))
+        return key(format(Decimal(whole).scaleb(-used, EXACT), "f"))
 
     return Axis(places, _chain([1, *bins], places, 2 if bins else 10), key, lambda line: at(line, 0), lambda line: at(line, -1))
 
@@ -200,7 +202,7 @@ def _exact(values: pa.Array) -> Iterator[Decimal]:
     """Yields numbers as decimals, without holding all of them."""
     for first in range(0, len(values), BLOCK):
         for spelt in written(values.slice(first, BLOCK)):
-            yield Decimal(spelt[0]).normalize()
+            yield Decimal(spelt[0]).normalize(EXACT)
 
 
 def _shifted(number: Decimal, used: int) -> int:
@@ -211,7 +213,7 @@ def _shifted(number: Decimal, used: int) -> int:
 
 def _whole(number: Decimal, used: int) -> int | None:
     """Returns a number in units of its last place in use; None where it needs more places."""
-    sign, digits, exponent = Decimal(number).normalize().as_tuple()
+    sign, digits, exponent = Decimal(number).normalize(EXACT).as_tuple()
     moved = int(exponent) + used
     whole = int("".join(map(str, digits))) * (-1 if sign else 1)
     return whole * 10**moved if moved >= 0 else None

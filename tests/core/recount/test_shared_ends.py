@@ -18,6 +18,12 @@ from core.recoding.ends import Ends, shared_ends
 from core.recount.shared_ends import strange_ends
 from schemas.job.columns import QuasiIdentifier
 
+
+def digits(number: int, places: int) -> Decimal:
+    """Returns a decimal of so many places with all its digits, of which arithmetic keeps 28 only."""
+    return Decimal((number < 0, tuple(map(int, str(abs(number)))), -places))
+
+
 SPECS: dict[str, dict[str, Any]] = {
     "bins": {"widths": [1, 2, 4, 8]},
     "wide bins": {"widths": [0.5, 5], "origin": 2},
@@ -32,6 +38,9 @@ KINDS: list[tuple[pa.DataType, st.SearchStrategy[Any], tuple[str, ...]]] = [
     (pa.float64(), st.integers(-900, 900).map(lambda number: number / 10), ("bins", "wide bins", "ranks")),
     (pa.float32(), st.floats(width=32, allow_nan=False, allow_infinity=False), ("bins",)),
     (pa.decimal128(7, 2), st.decimals(-9999, 9999, places=2), ("bins", "wide bins")),
+    (pa.decimal128(38, 2), st.integers(1 - 10**38, 10**38 - 1).map(lambda number: digits(number, 2)), ("bins", "wide bins")),
+    (pa.decimal128(38, 0), st.integers(-(10**30), 10**30).map(lambda number: digits(number, 0)), ("bins", "wide bins", "ranks")),
+    (pa.decimal128(38, 30), st.integers(1 - 10**38, 10**38 - 1).map(lambda number: digits(number, 30)), ("bins", "wide bins")),
     (pa.date32(), st.dates(date(1, 1, 1), date(9999, 12, 31)), ("days",)),
     (pa.timestamp("s"), st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)).map(lambda one: one.replace(microsecond=0)), ("days",)),
     (pa.timestamp("us", "Europe/Zurich"), st.datetimes(datetime(1900, 1, 1), datetime(2030, 1, 1)), ("days",)),
@@ -72,6 +81,19 @@ def test_a_value_of_few_people_is_no_end(people: dict[int, int]) -> None:
     for value in values:
         assert strange_ends(pa.array(values), counts, spec, k, [f">= {value}"]) == int(value not in lows or None not in highs)
         assert strange_ends(pa.array(values), counts, spec, k, [f"<= {value}"]) == int(value not in highs or None not in lows)
+
+
+def test_ends_have_all_digits_of_long_decimals() -> None:
+    values = pa.array(
+        [digits(number, 2) for number in (-93174494411892312331944018349, -51038350013699529112303881347, -14210174398667636759904313812)],
+        pa.decimal128(38, 2),
+    )
+    spec = QuasiIdentifier.model_validate({"name": "x", "hierarchy": {"widths": [0.1, 0.4, 1.6]}}).hierarchy
+    people, found = [3, 2, 20], ("-931744944118923123319440183.49", "-500000000000000000000000000.01")
+    assert found in texts_of(shared_ends(Domain("x", values, np.array(people), 0), spec, 3))
+    assert strange_ends(values, people, spec, 3, [label(*found)]) == 0
+    assert strange_ends(values, people, spec, 3, [label(found[0], "-500000000000000000000000000.00")]) == 1
+    assert strange_ends(values, people, spec, 3, [label(found[0][:-1] + "8", found[1])]) == 1
 
 
 def test_what_is_no_number_is_no_end() -> None:
