@@ -5,10 +5,11 @@
     python -m benchmarks.kmember runs [--rows 1000000 2000000] [--k 10 50] [--efforts 2]
 
 The first prints GCP as published and as held for every k: Mondrian by NCP, k-member clustering at effort 1 and, at the first k, at other
-efforts, and the bound by pairs, under the labels that are published: a record's class is at least as dear as the record with its (k - 1)th
-nearest one. Ranges end at the values of a class. DIR holds adult.csv and hierarchy_<qid>.csv. CPU is of cuts and clusters alone, compiled
-before. ``exact`` compares with the best of all partitions of a few records, found by branch and bound (``tests.oracles.clustering``).
-``runs`` measures whole ones, from the source to the verified release, of files of a million patients, whose ranges end where k people are.
+efforts and with sets of text, and the bound by pairs, under the labels that are published: a record's class is at least as dear as the
+record with its (k - 1)th nearest one. Ranges end at the values of a class. DIR holds adult.csv and hierarchy_<qid>.csv. CPU is of cuts and
+clusters alone, compiled before. ``exact`` compares with the best of all partitions of a few records, found by branch and bound
+(``tests.oracles.clustering``). ``runs`` measures whole ones, from the source to the verified release, of files of a million patients,
+whose ranges end where k people are.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def main() -> None:
         return exact(given.tables)
     if given.what == "runs":
         return runs(given)
-    print(f"{'':<18}{'k':>5}  {'method':<20}{'published':>10}{'held':>8}{'of ncp':>8}{'CPU s':>8}{'× ncp':>7}")
+    print(f"{'':<18}{'k':>5}  {'method':<26}{'published':>10}{'held':>8}{'of ncp':>8}{'CPU s':>8}{'× ncp':>7}")
     for name, table in tables(given):
         for k in given.k:
             for line in lines(table, k, given.efforts if k == given.k[0] else []):
@@ -76,10 +77,10 @@ def runs(given: argparse.Namespace) -> None:
             for name, method in ways.items():
                 settings: dict[str, int | str] = {"method": method, "suppression.limit": 0, "privacy.k": k}
                 cost, manifest = anonymised(files[: max(rows // PER_FILE, 1)], "1GB", ["--direct"], **settings)
-                gcp = manifest["loss"]["gcp"]
+                gcp, records = manifest["loss"]["gcp"], manifest["records"]
                 base = base or (gcp, cost.cpu)
                 print(
-                    f"{rows:>12,}{k:>5}  {name:<20}{gcp:>10.4f}{gcp / base[0]:>8.2f}{cost.cpu:>8.1f}{cost.cpu / base[1]:>7.1f}"
+                    f"{records:>12,}{k:>5}  {name:<20}{gcp:>10.4f}{gcp / base[0]:>8.2f}{cost.cpu:>8.1f}{cost.cpu / base[1]:>7.1f}"
                     f"{cost.wall:>8.1f}{cost.peak / 1e6:>9.0f}",
                     flush=True,
                 )
@@ -87,6 +88,16 @@ def runs(given: argparse.Namespace) -> None:
 
 def lines(table: Table, k: int, efforts: list[int]) -> Iterator[str]:
     """Yields what each way loses and takes."""
+    yield from told(table, k, (1, *efforts))
+    yield f"{'no partition below':<26}{bound(table, k):>10.4f}"
+    if efforts:
+        # What is published of numbers is a range in any case.
+        sets = tuple(None if axis.numbers is not None else "set" for axis in table.cutting.axes)
+        yield from told(asked(table, k, ways=sets), k, (1, *efforts), "sets: ")
+
+
+def told(table: Table, k: int, efforts: Sequence[int], named: str = "") -> Iterator[str]:
+    """Yields what cuts lose and take, and clusters at some efforts."""
     mondrian = asked(table, k, score="ncp")
     # Compiled before the clock runs.
     whole(replace(mondrian, codes=mondrian.codes[: 4 * k]), [np.arange(4 * k)])
@@ -95,15 +106,15 @@ def lines(table: Table, k: int, efforts: list[int]) -> Iterator[str]:
     cut = mondrian.cutting.cut(table.codes, table.ones)
     first = time.process_time() - start
     base = losses(table, cut, k)
-    yield f"{'mondrian ncp':<20}{base[0]:>10.4f}{base[1]:>8.4f}{1:>8.2f}{first:>8.2f}{1:>7.1f}"
-    for effort in (1, *efforts):
+    yield f"{f'{named}mondrian ncp':<26}{base[0]:>10.4f}{base[1]:>8.4f}{1:>8.2f}{first:>8.2f}{1:>7.1f}"
+    for effort in efforts:
         start = time.process_time()
         classes = clustered(table, k, effort)
         cpu = time.process_time() - start
         order, ends = members(classes)
         found = losses(table, Partition(order.astype(np.int32), ends), k)
-        yield f"{f'kmember, effort {effort}':<20}{found[0]:>10.4f}{found[1]:>8.4f}{found[0] / base[0]:>8.2f}{cpu:>8.2f}{cpu / first:>7.1f}"
-    yield f"{'no partition below':<20}{bound(table, k):>10.4f}"
+        name = f"{named}kmember, effort {effort}"
+        yield f"{name:<26}{found[0]:>10.4f}{found[1]:>8.4f}{found[0] / base[0]:>8.2f}{cpu:>8.2f}{cpu / first:>7.1f}"
 
 
 def losses(table: Table, partition: Partition, k: int) -> tuple[float, float]:

@@ -21,8 +21,8 @@ from core.recoding.nulls import can_name_nulls
 from core.recoding.price_kernels import ALONE, FIRST, LEVELS, RANGE, SECOND, SET, TABLE, UNIT, Numbers, Places, Prices
 from schemas.job.mondrian import Generalisation
 
-PUBLISHED, HELD = 8, 1
-"""What the penalty of a label weighs beside that of the values held, which decides among equal labels."""
+PUBLISHED, HELD = 4, 1
+"""What the penalty of a label weighs beside that of the values held. With 8 parts up to 1 % less is published, and up to 3 % more held."""
 MOST_IN_TABLE = 512
 """Values of a column whose pairs are priced one by one; 1 MB."""
 

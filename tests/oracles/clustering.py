@@ -72,7 +72,7 @@ def is_number(domain: Any) -> bool:
 
 
 def cost_of(records: Records, ways: Sequence[str | None], members: Sequence[int]) -> int:
-    """What a record of a class pays: eight parts for the label of each column, one for the values that are held."""
+    """What a record of a class pays: four parts for the label of each column, one for the values that are held."""
     total = 0
     for qid, given in enumerate(ways):
         values = {records.rows[member][qid] for member in members}
@@ -80,11 +80,11 @@ def cost_of(records: Records, ways: Sequence[str | None], members: Sequence[int]
         way = given or ("interval" if numerical and not records.hierarchies[qid].least else "hierarchy")
         held = round(UNIT / size) * len(values) if len(values) > 1 else 0
         if way == "set":
-            total += 9 * held
+            total += 5 * held
             continue
         published = label_price(records, qid, way, members)
         counted = way == "prefix" or not (numerical or way == "interval")
-        total += 8 * published + held if counted else 9 * published
+        total += 4 * published + held if counted else 5 * published
     return total
 
 

@@ -154,7 +154,7 @@ def test_a_class_costs_what_its_labels_do(drawn: tuple[Table, tuple[str | None, 
     for qid, (way, domain, hierarchy) in enumerate(zip(ways, table.domains, table.hierarchies, strict=True)):
         label = generalise(way, table.codes[:, qid], sets, domain, hierarchy, "text")
         counted = way == "prefix" or not table.numerical[qid]
-        expected += 9 * label.penalties if way == "set" or not counted else 8 * label.penalties + label.covered
+        expected += 5 * label.penalties if way == "set" or not counted else 4 * label.penalties + label.covered
     assert made.prices[: len(expected)] / UNIT == pytest.approx(expected, abs=1e-3)
     assert made.prices[: len(expected)].tolist() == [
         oracle.cost_of(table, ways, np.flatnonzero(made.owners == number).tolist()) for number in range(len(expected))
