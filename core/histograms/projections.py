@@ -86,8 +86,8 @@ def worth_of_groups(fine: Node, node: Node, packing: Packing, hierarchies: Seque
 
     Args:
         fine: The finer node.
-        node: The coarser one, whose cells are one word.
-        packing: Of its cells.
+        node: The coarser one.
+        packing: Of its cells, to a word of which a QID adds.
         hierarchies: One per QID.
     """
     maps = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(hierarchies, fine, node, strict=True)]
@@ -156,18 +156,20 @@ class SparseProjection:
 
     Args:
         fine: Node of what is added.
-        node: Node of what comes out; its groups must combine to no more than one word.
+        node: Node of what comes out.
         hierarchies: One per QID in job order.
     """
 
     def __init__(self, fine: Node, node: Node, hierarchies: Sequence[Hierarchy]) -> None:
         self._node, self._packing = node, packing_of(node, hierarchies)
-        self._worth = Worth.at(fine, node, self._packing, hierarchies)
+        worth = worth_of_groups(fine, node, self._packing, hierarchies)
+        self._worths = [Worth([each if qid in word else 0 * each for qid, each in enumerate(worth)]) for word in self._packing.words]
         self._parts: list[tuple[Words, NDArray[np.int64]]] = []
 
     def add(self, bundles: Bundles, codes: NDArray[np.unsignedinteger[Any]], counts: NDArray[np.int64]) -> None:
         """Adds cells given by the codes that ``bundles`` made of them, and counts, shape (cells,)."""
-        self._parts.append(count_cells((number_cells(codes, *self._worth.tables(bundles)),), self._packing.product, counts))
+        words = tuple(number_cells(codes, *worth.tables(bundles)) for worth in self._worths)
+        self._parts.append(count_cells(words, self._packing.product, counts))
         # Chunks share cells: merged now and then, what waits takes no more room than the sum and a few million rows.
         if sum(len(part) for _, part in self._parts) > COMPACT_KEYS and len(self._parts) > 1:
             self._parts = [merge_parts(self._parts, self._packing.product)]
@@ -180,7 +182,7 @@ class SparseProjection:
     def result(self) -> Histogram:
         """Returns the sum."""
         # A source without chunks has a histogram too.
-        empty = ((np.empty(0, np.int64),), np.empty(0, np.int64))
+        empty = (tuple(np.empty(0, np.int64) for _ in self._packing.words), np.empty(0, np.int64))
         return Histogram(self._node, self._packing, *merge_parts([*self._parts, empty], self._packing.product))
 
 

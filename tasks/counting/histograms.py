@@ -15,7 +15,7 @@ from core.columns.node import Node
 from core.histograms.cells import packing_of
 from core.histograms.histogram import Histogram, add_parts, merge_parts, merge_sql, merge_way
 from core.histograms.projections import Bundles, Crowd, Projection, SparseProjection
-from core.lattice.roots import BYTES_PER_CELL
+from core.lattice.roots import BYTES_PER_BIN, BYTES_PER_CELL
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.tables import histogram_schema
@@ -69,8 +69,8 @@ def add_histograms(
     """
     coding = load_coding(job, domain, store)
     if root != coding.finest and (bundles or parts)[0].step == OF_CHUNK:
-        # A root was chosen because it fits; a node that is replayed, or that the job names, need not.
-        most = job.memory // BYTES_PER_CELL if is_taken(job) else packing_of(root, coding.axes).product
+        # A root was chosen because what can be occupied fits, which is no more than there are records. A node that is taken need not fit.
+        most = job.memory // (BYTES_PER_CELL if is_taken(job) else BYTES_PER_BIN)
         return count_roots(coding, [root], parts, store, most, beside)[0]
     key = histogram_key(coding, root, parts)
     return store.make("histogram", key, ".parquet", lambda path: _write_sum(job, coding, root, bundles or parts, store, spill, path))

@@ -32,6 +32,23 @@ def test_chunks_that_are_each_coded_by_their_own_values_add_up(kind: type) -> No
     assert projection.result().counts.tolist() == whole.counts.tolist() == [3, 2]
 
 
+def test_cells_of_more_than_one_word_add_up() -> None:
+    rows = [tuple(int(value) for value in row) for row in np.random.default_rng(0).integers(0, 999, (1_000, 8))]
+    # Some cells come more than once, in both chunks.
+    example = table([*rows, *rows[:300]])
+    fine, node = (0,) * 8, (1,) * 8
+    finest, whole = example.histogram(fine), example.histogram(node)
+    assert len(whole.words) > 1
+    projection, bundles = SparseProjection(fine, node, example.hierarchies), Bundles(finest.packing)
+    for part in (slice(0, 700), slice(700, None)):
+        projection.add(bundles, bundles.codes(tuple(word[part] for word in finest.words)), finest.counts[part])
+    made = projection.result()
+    assert made.counts.tolist() == whole.counts.tolist()
+    assert all(mine.tolist() == theirs.tolist() for mine, theirs in zip(made.words, whole.words, strict=True))
+    nothing = SparseProjection(fine, node, example.hierarchies).result()
+    assert (len(nothing.words), nothing.cells) == (len(whole.words), 0)
+
+
 def test_more_records_than_32_bits_count_are_counted() -> None:
     example, many = table([(0,), (1,)]), 1 << 31
     projection, bundles = Projection((0,), (1,), example.hierarchies, 4 * many), Bundles(Packing((2,)))
