@@ -70,7 +70,7 @@ def owners_sql(combinations: str, classes: str, people: str, labels: int, places
 def linked_sql(
     source: str, qids: Sequence[str], combinations: str, links: Sequence[str], k: int, owners: str = "", *, records: bool = True
 ) -> str:
-    """Returns the statement that counts people by their sets of combinations, in the order of the fields of ``LinkCount``.
+    """Returns two statements; the second counts people by their sets of combinations, in the order of the fields of ``LinkCount``.
 
     It is right because a set is known by its size and by a 128-bit digest of its members in any order: no list of members is held, and
     two sets that differ are taken for one with a chance of 1 in 2^128. A record without a pseudonym is linked to no other: whose it is
@@ -91,9 +91,9 @@ def linked_sql(
     there = " AND ".join(f"link_{number} IS NOT NULL" for number in range(len(links)))
     person, whose, loose, strange = _owned(keys, there, owners) if owners else _alone(keys, there, records)
     return f"""
-        WITH records AS (
-            SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL
-        ),
+        CREATE OR REPLACE TEMP TABLE linked_records AS
+            SELECT c.combination, {named}, count(*) AS records FROM {source} AS s JOIN {combinations} AS c ON {same} GROUP BY ALL;
+        WITH records AS (FROM linked_records),
         members AS (FROM records WHERE {there}),
         sets AS (SELECT {keys}, count(*) AS size, bit_xor({DIGEST}) AS digest FROM members GROUP BY ALL),
         shared AS (

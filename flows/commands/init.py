@@ -60,5 +60,5 @@ def init(
         console.print(f"\n{drafted.ladders[0].parent}: {counted(len(drafted.ladders), 'hierarchy file')}, which you alone can read.")
     undecided = sum(one.role == "open" for one in drafted.proposals)
     decide = f" Decide on {counted(undecided, 'column')} in it." if undecided else " Read it."
-    lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample)." if drafted.gcp is not None else ""
+    lost = f" It would lose {drafted.gcp:.0%} (GCP, on a sample, by k alone)." if drafted.gcp is not None else ""
     console.print(f"\n{out}: drafted from {counted(drafted.records, 'record')}.{lost}{decide} Then: skald plan {out}, skald run {out}")

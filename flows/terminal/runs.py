@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
@@ -171,7 +172,7 @@ def verification_summary(
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} (k = {k:,})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
-    unit = Unit("person" if recount.persons else "record", manifest.repeats if manifest else {})
+    unit = replace(Unit.of_release(manifest) if manifest else Unit(), one="person" if recount.persons else "record")
     # Where persons could not be counted, the sizes of classes say nothing of a risk.
     risk = before | {"after": risk_after(recount, suppressed, masked)} if not manifest or manifest.unit == unit.one else {}
     for name, text in risk_rows(risk, unit, unclaimed_because(manifest.passthrough) if manifest else UNKNOWN):

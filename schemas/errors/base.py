@@ -87,9 +87,8 @@ class SourceError(SkaldError):
     @classmethod
     def unreadable(cls, file: str, kind: str) -> SourceError:
         """A file is truncated, not of its format, or not ours to read."""
-        return cls(
-            f"'{told_path(file)}' cannot be read as {kind}: it is truncated, damaged, of another format or not yours to read. Replace it."
-        )
+        reasons = f"truncated, damaged, {'not text in UTF-8, ' if kind == 'csv' else ''}of another format or not yours to read"
+        return cls(f"'{told_path(file)}' cannot be read as {kind}: it is {reasons}. Replace it.")
 
     @classmethod
     def schemas_differ(cls, file: str, first: str, columns: Sequence[str]) -> SourceError:

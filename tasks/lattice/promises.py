@@ -70,7 +70,11 @@ def check_promise(job: Job, coding: Coding) -> None:
     model = privacy_model(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
     if (relaxed(model) if job.columns.person else model).fails(np.array([coding.records]), spreads)[0]:
-        raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
+        raise PrivacyError.whole_fails(_models(job))
+
+
+def _models(job: Job) -> list[str]:
+    return [f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)]
 
 
 def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
@@ -97,4 +101,7 @@ def nothing_left(job: Job, coding: Coding) -> PrivacyError:
         return error
     if full_domain(job.method).levels:
         return LevelsError.none_within()
+    if (models := _models(job)) and most_suppressed(job, coding.records) < coding.records:
+        # Not all may be suppressed, so that the coarsest choice was looked at, and by persons it fails.
+        return PrivacyError.whole_fails(models)
     return PrivacyError.nothing_left(coding.records)

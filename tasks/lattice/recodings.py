@@ -17,7 +17,8 @@ from core.lattice.roots import dense_root, occupied_root
 from core.lattice.search import Found
 from core.local_suppression.recoding import stages_table
 from core.recoding.recoding import recoding_tables
-from schemas.errors.base import PrivacyError
+from schemas.errors.base import JobError, PrivacyError
+from schemas.errors.hierarchies import HierarchyError
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -93,12 +94,21 @@ def check_hierarchies(job: Job) -> None:
 
     Raises:
         HierarchyError: a file that cannot be read, ragged rows, labels that do not nest.
+        JobError: several of that, all at once.
     """
-    for qid in job.columns.quasi_identifiers:
-        check_static(qid, job.folder)
+    qids, faults = list(job.columns.quasi_identifiers), []
     for column, closeness in job.privacy.t.items():
         if closeness.hierarchy is not None:
-            check_static(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy), job.folder)
+            qids.append(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy))
+    for qid in qids:
+        try:
+            check_static(qid, job.folder)
+        except HierarchyError as fault:
+            faults.append(fault)
+    if len(faults) > 1:
+        raise JobError(str(job.folder), [str(fault) for fault in faults])
+    if faults:
+        raise faults[0]
 
 
 def choose_root(job: Job, coding: Coding) -> Node:

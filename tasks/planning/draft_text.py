@@ -186,7 +186,7 @@ def _rest(decided: Decided, method: str, gcp: float | None) -> list[str]:
     unit, risk = "person" if decided.person else "record", 1 / decided.k
     models = ", ".join(f"{yaml_name(name)}: {{distinct: {kept}}}" for name, kept in decided.kept.items())
     least = "; and at least so many different values of a sensitive column" if models else ""
-    lost = f"  # GCP {gcp:.2f} of a sample: 0 loses nothing, 1 everything" if gcp is not None else ""
+    lost = f"  # GCP {gcp:.2f} of a sample, by k alone: 0 loses nothing, 1 everything" if gcp is not None else ""
     return [
         f"# Every published combination is shared by at least k {unit}s, so that the risk of each is at most {risk:.2f}{least}.",
         f"privacy: {{k: {decided.k}, l: {{{models}}}}}" if models else f"privacy: {{k: {decided.k}}}",

@@ -108,6 +108,8 @@ def complete_file(job: Job, column: str) -> Completed:
     rows = list(zip(*(level.to_pylist() for level in table.columns), strict=True))
     found = placed(missing, rows)
     path = job.folder / spec.csv
+    if missing and len(table.columns) == 1:
+        raise HierarchyError.no_groups(column, str(spec.csv))
     if missing:
         checked_table(column, f"'{spec.csv}'", [*rows, *found.rows])
         before = spec.content(job.folder).decode("utf-8")

@@ -34,10 +34,12 @@ def _singling_out(manifest: Manifest) -> Criterion:
         f"k = {manifest.privacy['k']:,} was asked."
     ]
     if "unique" in before:
-        told.append(
-            f"In the source {counted(int(before['unique']), unit.one)} of {int(before['records']):,} were alone with their combination; "
-            f"in the release {int(manifest.risk.get('after', {}).get('unique', 0)):,}."
-        )
+        now, later = int(before["unique"]), int(manifest.risk.get("after", {}).get("unique", 0))
+        # Who is in several classes counts in each: persons are no share of those that there are.
+        whose = f"of {counted(now, 'combination')} all records were one person's"
+        if not unit.of_persons:
+            whose = f"{counted(now, unit.one)} of {int(before['records']):,} were alone with their combination"
+        told.append(f"In the source {whose}; in the release {later:,}.")
     told += population_sentences(manifest.population)
     alone = {name: one.unique_records for name, one in manifest.passthrough.items() if one.unique_records}
     told += [
@@ -47,7 +49,10 @@ def _singling_out(manifest: Manifest) -> Criterion:
     ]
     if manifest.repeats:
         told.append("Records were counted and not people: identifiers repeat, so that a class may be fewer people than records.")
-    weak = bool(alone or telling(manifest.passthrough) or manifest.repeats)
+    linked = any(one.below_k for one in manifest.linked or ())
+    if linked:
+        told += linked_sentences(manifest)
+    weak = bool(alone or telling(manifest.passthrough) or manifest.repeats or linked)
     answer = f"No closer than to {counted(manifest.min_class, unit.one)} that look alike."
     if weak:
         answer = "By the quasi-identifiers no closer than to the smallest class; but something else speaks against it."

@@ -23,10 +23,12 @@ class Unit:
     Attributes:
         one: Its name, in the singular.
         repeats: Identifiers that repeat, where it counts records.
+        linked: Whether pseudonyms show sets of records that fewer than k share.
     """
 
     one: Literal["person", "record"] = "record"
     repeats: Mapping[str, RepeatedColumn] = field(default_factory=dict)
+    linked: bool = False
 
     @classmethod
     def of_job(cls, job: Job, repeats: Mapping[str, RepeatedColumn] | None = None) -> Unit:
@@ -36,7 +38,8 @@ class Unit:
     @classmethod
     def of_release(cls, manifest: Manifest) -> Unit:
         """Returns what the k of a release counts."""
-        return cls("person" if manifest.persons else "record", manifest.repeats)
+        linked = any(one.below_k for one in manifest.linked or ())
+        return cls("person" if manifest.persons else "record", manifest.repeats, linked)
 
     @property
     def several(self) -> str:
@@ -65,6 +68,8 @@ class Unit:
         """Returns the strictest published maximum risk that classes of so many keep, in a sentence."""
         if self.repeats:
             return "Identifiers repeat and no person is named, so that no maximum risk is claimed."
+        if self.linked:
+            return "Pseudonyms show sets of records that fewer than k share, so that no maximum risk is claimed."
         if preset := kept_preset(least):
             return f"No {self.one}'s risk is above {preset[0]} ({preset[1]})."
         return "No published maximum risk (0.2 or 0.09) is kept; these need k = 5 and k = 12."
@@ -73,6 +78,8 @@ class Unit:
         """Returns the same as the command line says it."""
         if self.repeats:
             return "none claimed: identifiers repeat and columns.person names nobody"
+        if self.linked:
+            return "none claimed: pseudonyms show sets of records that fewer than k share"
         preset = kept_preset(least)
         return f"keeps {preset[0]} ({preset[1]})" if preset else f"keeps no preset; {THRESHOLD} needs k = {least_class(THRESHOLD)}"
 

@@ -104,6 +104,7 @@ def test_groups_of_one_name_under_two_parents_are_refused() -> None:
     [
         ({"widths": [1, 2]}, [CANARY], pa.string(), "widths needs integers, floats or decimals, but the column is of type string"),
         ({"widths": [1, 2]}, [True], pa.bool_(), "is of type bool"),
+        ({"widths": [1, 2]}, [0], pa.date32(), "a hierarchy of another kind (date, CSV file or tree)"),
         ({"prefix": [3]}, [4711.5], pa.float64(), "prefixes needs text or integers, but the column is of type double"),
         ({"date": ["day"]}, [CANARY], pa.large_string(), "dates needs dates or timestamps, but the column is of type large_string"),
         ({"tree": {"a": ["b"]}}, [CANARY.encode()], pa.binary(), "listed values needs text, numbers, booleans or dates"),

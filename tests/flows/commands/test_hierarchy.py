@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.conftest import CommandLine
-from tests.jobs import two_column_job, write_csv, write_parquet
+from tests.jobs import people_job, two_column_job, write_csv, write_parquet
 
 CANARY = "canary-7f3"
 TABLE = pa.table({"q": ["Cook", "Cook", "Nurse", "Nurse", CANARY] * 40, "s": ["x", "y"] * 100})
@@ -69,6 +69,25 @@ def test_what_is_missing_is_added_at_the_end_and_the_job_runs_then(direct: Comma
     assert direct("run", "job.yaml").returncode == 0
     again = direct("hierarchy", "complete", "job.yaml", "--column", "q")
     assert "Nothing was changed" in again.stdout
+
+
+def test_a_file_that_is_read_without_groups_is_not_completed(direct: CommandLine) -> None:
+    two_column_job(direct.folder, TABLE, {"csv": "q.csv"})
+    before = "Cook,Food,*\nNurse,Health,*\n"
+    (direct.folder / "q.csv").write_text(before)
+    done = direct("hierarchy", "complete", "job.yaml", "--column", "q")
+    assert done.returncode == 2
+    assert "check the delimiter that the job gives" in done.stderr
+    assert (direct.folder / "q.csv").read_text() == before
+
+
+def test_all_files_that_cannot_be_read_are_told_at_once(direct: CommandLine) -> None:
+    qids = [{"name": name, "hierarchy": {"csv": f"{name}.csv"}} for name in "qs"]
+    people_job(direct.folder, TABLE, columns={"quasi_identifiers": qids})
+    for command in ("run", "plan"):
+        done = direct(command, "job.yaml")
+        assert done.returncode == 2
+        assert all(f"hierarchy file '{name}.csv' does not exist" in done.stderr.replace("\n", " ") for name in "qs"), done.stderr
 
 
 def test_a_picture_is_private_and_writes_no_value(direct: CommandLine) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from core.privacy.risk import PRESETS
-from schemas.errors.base import VerificationError
+from schemas.errors.base import VerificationError, counted
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
@@ -86,6 +86,9 @@ def test_risk_before_and_after_is_that_of_persons(
     assert manifest.node is not None
     check(manifest.risk["before"], before)
     banded(before, manifest.source_sizes)
+    alone = before.count(1)
+    sentence = f"In the source of {counted(alone, 'combination')} all records were one person's; in the release 0."
+    assert sentence in report_of(made.folder).criteria[0].figures
     known = people_of_release(manifest.release, Store(load_job(tmp_path / "job.yaml", settings).work_path / "artifacts"))
     recount, _ = verify_release(load_job(tmp_path / "job.yaml", settings), made.folder, known)
     assert recount.persons is not None

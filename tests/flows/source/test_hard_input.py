@@ -136,6 +136,15 @@ def test_a_table_that_breaks_l_as_one_class_is_told_so_by_every_method(
     assert said == "All records in one class would not keep 'privacy.l'. Ask for less, or add data; nothing was published."
 
 
+@pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "kmember"])
+def test_so_is_one_that_breaks_l_by_persons_alone(run: Anonymise, tmp_path: Path, method: str) -> None:
+    data = table(pa.array(range(20)), MODELS[1][1]).append_column("person", pa.array(range(20)))
+    columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"widths": [2, 10]}}], "sensitive": ["s"], "person": "person"}
+    parts: dict[str, Any] = {"columns": columns, "privacy": {"k": 2, **MODELS[1][0]}, "suppression": {"limit": 0}}
+    said = refused(run, people_job(tmp_path, data, method={"name": method}, **parts), 3, method)
+    assert said == "All records in one class would not keep 'privacy.l'. Ask for less, or add data; nothing was published."
+
+
 @pytest.mark.parametrize("treatment", ["drop", "mask"])
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "clustering"])
 def test_a_moment_has_one_text_whatever_the_method(run: Anonymise, tmp_path: Path, method: str, treatment: str) -> None:

@@ -40,9 +40,10 @@ def test_every_unit_tells_of_the_same_risks_but_for_claims() -> None:
     assert shares == {name: share for name, (_, share, _) in PERSONS.risks().items()}
 
 
+@pytest.mark.parametrize("unit", [REPEATING, Unit("person", linked=True)], ids=["repeating", "linked"])
 @pytest.mark.parametrize("least", [1, 5, 12, 1000])
-def test_no_threshold_is_claimed_where_identifiers_repeat(least: int) -> None:
-    for text in (REPEATING.maximum_risk(least), REPEATING.maximum_risk_in_short(least)):
+def test_no_threshold_is_claimed_where_identifiers_repeat_or_few_share_what_is_linked(unit: Unit, least: int) -> None:
+    for text in (unit.maximum_risk(least), unit.maximum_risk_in_short(least)):
         assert not any(source in text or str(threshold) in text for threshold, source in PRESETS.items())
 
 
