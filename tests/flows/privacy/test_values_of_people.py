@@ -120,7 +120,7 @@ def test_a_value_that_nobody_has_is_none_of_the_class(anonymise: Anonymise, tmp_
     data = pa.table(
         {"age": [3] * 4, "zip": ["000"] * 4, "disease": ["flu", "flu", "flu", "cold"], "pay": [100] * 4, "who": [1.0, 2.0, 3.0, None]}
     )
-    with pytest.raises(PrivacyError, match="suppress all 4 records"):
+    with pytest.raises(PrivacyError, match="All records in one class would not keep"):
         anonymise(people_job(tmp_path, data, {"l": {"disease": {"distinct": 2}}}, 0))
 
 
