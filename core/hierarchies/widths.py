@@ -68,13 +68,8 @@ def widths_ladder(qid: str, domain: Domain, spec: WidthsHierarchy, _folder: Path
 def _numbers(qid: str, domain: Domain) -> pa.Array:
     kind = domain.values.type
     if not (pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind)):
-        other = (
-            "prefix, CSV file or tree"
-            if is_text(kind)
-            else "date, CSV file or tree"
-            if pt.is_date(kind) or pt.is_timestamp(kind)
-            else "CSV file or tree"
-        )
+        fitting = "prefix, " if is_text(kind) else "date, " if pt.is_date(kind) or pt.is_timestamp(kind) else ""
+        other = f"{fitting}CSV file or tree"
         remedy = f"give it a numerical type in source.types where the source is CSV, or use a hierarchy of another kind ({other})"
         raise HierarchyError.wrong_type(qid, "widths", "integers, floats or decimals", str(kind), remedy)
     if pt.is_floating(kind):

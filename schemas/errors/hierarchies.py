@@ -19,14 +19,6 @@ class HierarchyError(SkaldError):
         return cls(f"Column '{qid}': the hierarchy file '{path}' {reason}.")
 
     @classmethod
-    def no_groups(cls, qid: str, path: str) -> Self:
-        """The CSV file has one column as the job reads it: there is no group that a missing value could go to."""
-        return cls(
-            f"Column '{qid}': the hierarchy file '{path}' has one column, values without groups, as the job reads it; "
-            "check the delimiter that the job gives. Nothing was changed."
-        )
-
-    @classmethod
     def changed(cls, path: str) -> Self:
         """The CSV file is not what it was when the run began."""
         return cls(f"The hierarchy file '{path}' changed while it was being read. Let it rest and start again; nothing was published.")

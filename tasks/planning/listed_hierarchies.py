@@ -105,11 +105,12 @@ def complete_file(job: Job, column: str) -> Completed:
     table = read_table(column, spec, job.folder)
     domain = domain_of(job, column)
     missing, records = _missing(domain, table.columns[0])
+    if missing and len(table.columns) == 1:
+        reason = "has one column as the job reads it, values without groups; check the delimiter that the job gives. Nothing was changed"
+        raise HierarchyError.unreadable(column, str(spec.csv), reason)
     rows = list(zip(*(level.to_pylist() for level in table.columns), strict=True))
     found = placed(missing, rows)
     path = job.folder / spec.csv
-    if missing and len(table.columns) == 1:
-        raise HierarchyError.no_groups(column, str(spec.csv))
     if missing:
         checked_table(column, f"'{spec.csv}'", [*rows, *found.rows])
         before = spec.content(job.folder).decode("utf-8")

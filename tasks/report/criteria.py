@@ -36,8 +36,9 @@ def _singling_out(manifest: Manifest) -> Criterion:
     if "unique" in before:
         now, later = int(before["unique"]), int(manifest.risk.get("after", {}).get("unique", 0))
         # Who is in several classes counts in each: persons are no share of those that there are.
-        whose = f"of {counted(now, 'combination')} all records were one person's"
-        if not unit.of_persons:
+        if unit.of_persons:
+            whose = f"of {counted(now, 'combination')} all records were one person's"
+        else:
             whose = f"{counted(now, unit.one)} of {int(before['records']):,} were alone with their combination"
         told.append(f"In the source {whose}; in the release {later:,}.")
     told += population_sentences(manifest.population)
@@ -49,10 +50,9 @@ def _singling_out(manifest: Manifest) -> Criterion:
     ]
     if manifest.repeats:
         told.append("Records were counted and not people: identifiers repeat, so that a class may be fewer people than records.")
-    linked = any(one.below_k for one in manifest.linked or ())
-    if linked:
+    if unit.linked:
         told += linked_sentences(manifest)
-    weak = bool(alone or telling(manifest.passthrough) or manifest.repeats or linked)
+    weak = bool(alone or telling(manifest.passthrough) or manifest.repeats or unit.linked)
     answer = f"No closer than to {counted(manifest.min_class, unit.one)} that look alike."
     if weak:
         answer = "By the quasi-identifiers no closer than to the smallest class; but something else speaks against it."
