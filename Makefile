@@ -7,24 +7,30 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test slow check docs format clean
 
-INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable
-
-# Once for all runs: our modules, also for those whose environment forbids Python to keep what it compiles, and the loops of all methods.
-COMPILE := $(BIN)/python -m compileall -q core schemas tasks flows data skald.py && $(BIN)/python -m flows.compilation
+# What is installed, and in which versions, is said by pyproject.toml and constraints.txt. uv takes seconds where pip takes minutes.
+PINNED := --constraint constraints.txt
+define install
+	$(PYTHON) -m venv $(VENV)
+	@if $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PINNED) uv && \
+	    $(BIN)/uv pip install --quiet --python $(BIN)/python $(PINNED) --editable $(1); then :; \
+	else \
+	    echo "uv cannot install from this package index. pip does it: this takes some minutes."; \
+	    $(BIN)/python -m pip install --quiet --disable-pip-version-check $(PINNED) --editable $(1); \
+	fi
+	$(BIN)/python -m compileall -q core schemas tasks flows data skald.py
+endef
 
 # What running needs, and what developing needs besides; the first is there wherever the second is.
 $(VENV)/running: pyproject.toml constraints.txt
-	@echo "Making $(VENV) with what running needs, about a gigabyte from the package index; a minute or two, pip says how far it is."
-	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) .
-	$(COMPILE)
+	@echo "Installing what SKALD needs into $(VENV): about a gigabyte from the package index."
+	$(call install,.)
 	@touch $@
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	@echo "Making $(VENV) with what developing needs, about two gigabytes from the package index; some minutes, without a word."
-	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[dev]' --quiet
-	$(COMPILE)
+	@echo "Installing what SKALD and its tests need into $(VENV): about two gigabytes from the package index."
+	$(call install,'.[dev]')
+	@# Tests measure the memory of runs, in which nothing must be compiled.
+	$(BIN)/python -m flows.compilation
 	@touch $(VENV)/running $@
 
 demo: $(VENV)/running
