@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow.parquet as pq
 
-from benchmarks.compare import chunks_of_patients
-from benchmarks.measure import skald
-from benchmarks.papers.page import ROOT, Block, picture, table
+from benchmarks.compare import Case, chunks_of_patients, compared, node_of, spelt
+from benchmarks.papers.page import Block, picture, table
 
 CHUNKS, KS = (1, 5, 25, 125), (10, 50, 250, 1000)
 PAPER_NODES = {5: "(3, 1), (1, 24, 128)", 25: "(3, 1), (1, 24, 32)", 125: "(2, 1), (1, 24, 32)"}
@@ -25,18 +19,12 @@ LEAST = {1: None, 5: None, 25: 4.0, 125: 9.0}
 
 
 def chapter(given: argparse.Namespace) -> Iterator[Block]:
-    """Runs ``skald compare`` on chunks of patients and yields what is measured."""
+    """Anonymises chunks of patients, alone and together, and yields what is measured."""
     folder = chunks_of_patients(max(CHUNKS), given.chunk_rows)
-    for old in (".skald", "papers", "releases"):
-        shutil.rmtree(folder / old, ignore_errors=True)
-    asked = ["--direct", "--chunks", ",".join(map(str, CHUNKS)), "--k", ",".join(map(str, KS)), "--to", "papers"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT)}
-    subprocess.run(skald("compare", "medical.yaml", *asked), cwd=folder, env=environment, check=True, stdout=sys.stderr)
-    found = json.loads((folder / "papers" / "comparison.json").read_text())
-    cases = {(case["k"], case["chunks"]): case for case in found["cases"]}
+    cases = {(case.k, case.chunks): case for case in compared(folder, CHUNKS, KS, "0.01")}
     yield Block("skald-table1", _sample(folder))
-    yield Block("skald-table2", _released(cases[50, max(CHUNKS)], found))
-    yield Block("skald-table3", f"Chunks of {given.chunk_rows:,} patients.\n\n{_nodes(cases, found)}")
+    yield Block("skald-table2", _released(cases[50, max(CHUNKS)]))
+    yield Block("skald-table3", f"Chunks of {given.chunk_rows:,} patients.\n\n{_nodes(cases)}")
     yield Block("skald-fig3", f"Chunks of {given.chunk_rows:,} patients.\n\n{_ratios(cases)}\n\n{_picture(cases)}")
 
 
@@ -46,33 +34,28 @@ def _sample(folder: Any) -> str:
     return table(names, [[str(row[name]) for name in names] for row in first.to_pylist()])
 
 
-def _spelt(found: dict[str, Any], node: list[int] | None) -> str:
-    return "nothing" if node is None else ", ".join(qid["levels"][level] for qid, level in zip(found["qids"], node, strict=True))
+def _released(case: Case) -> str:
+    levels = case.together["levels"] if case.together else {}
+    return table(["column", "level"], [[name, str(level)] for name, level in levels.items()])
 
 
-def _released(case: dict[str, Any], found: dict[str, Any]) -> str:
-    rows = [[qid["name"], qid["levels"][level]] for qid, level in zip(found["qids"], case["skald"]["node"], strict=True)]
-    return table(["column", "published by"], rows)
-
-
-def _nodes(cases: dict[tuple[int, int], Any], found: dict[str, Any]) -> str:
+def _nodes(cases: dict[tuple[int, int], Case]) -> str:
     rows = []
     for chunks, paper in PAPER_NODES.items():
         case = cases[50, chunks]
-        alone = case["alone"]["nodes"][0]["node"] if case["alone"]["nodes"] else None
-        rows.append([str(chunks), paper, ARX_NODE, _spelt(found, case["skald"]["node"]), _spelt(found, alone)])
+        rows.append([str(chunks), paper, ARX_NODE, spelt(node_of(case.together)), spelt(case.nodes[0][0])])
     return table(["chunks", "the paper's SKALD", "the paper's ARX", "here", "here, most chunks alone"], rows)
 
 
-def _ratios(cases: dict[tuple[int, int], Any]) -> str:
+def _ratios(cases: dict[tuple[int, int], Case]) -> str:
     rows = []
     for chunks in CHUNKS:
         paper = f"at least {LEAST[chunks]:g}" if LEAST[chunks] else "no figure"
-        rows.append([str(chunks), paper, *(f"{cases[k, chunks]['ratio']:.2f}" for k in KS)])
+        rows.append([str(chunks), paper, *(f"{cases[k, chunks].ratio:.2f}" for k in KS)])
     return table(["chunks", "the paper, any k", *(f"here, k = {k:,}" for k in KS)], rows)
 
 
-def _picture(cases: dict[tuple[int, int], Any]) -> str:
-    series = {f"{chunks} chunks": [cases[k, chunks]["ratio"] for k in KS] for chunks in CHUNKS}
+def _picture(cases: dict[tuple[int, int], Case]) -> str:
+    series = {f"{chunks} chunks": [cases[k, chunks].ratio for k in KS] for chunks in CHUNKS}
     note = "chunks alone over one node for all; 1 is no difference"
     return picture("skald-fig3", "DM* ratio", note, series, [f"{k:,}" for k in KS], "k")

@@ -37,7 +37,7 @@ def lattice(
     from core.lattice.picture import lattice_picture
     from flows.terminal.runs import progress_bars
     from schemas.job.job import load_job
-    from tasks.comparison.chunk_results import write_figure
+    from tasks.comparison.figure_files import write_figure
     from tasks.lattice.lattice_maps import map_json
     from tasks.lattice.lattice_search import lattice_of
 
@@ -57,7 +57,7 @@ def lattice(
 
 def _write_front(job: Job, to: Path | None, *, as_json: bool) -> None:
     from flows.terminal.runs import progress_bars
-    from tasks.comparison.chunk_results import write_figure
+    from tasks.comparison.figure_files import write_figure
     from tasks.planning.front_page import measure_front, render_front
 
     with progress_bars(Console(stderr=True)):

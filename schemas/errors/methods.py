@@ -131,17 +131,3 @@ class UtilityError(SkaldError):
     def not_installed(cls) -> UtilityError:
         """The optional extra is missing."""
         return cls("--target needs the optional extra 'utility': install it with pip install 'skald[utility]', or leave the option out.")
-
-
-class ComparisonError(SkaldError):
-    """The experiment that was asked for cannot be made of this source."""
-
-    @classmethod
-    def too_many_chunks(cls, chunks: int, records: int) -> ComparisonError:
-        """A chunk would have no record."""
-        return cls(f"{counted(records, 'record')} cannot be cut into {counted(chunks, 'chunk')}. Ask for fewer, or add data.")
-
-    @classmethod
-    def not_dividing(cls, chunks: int, most: int) -> ComparisonError:
-        """With ``--cut`` all chunks of an experiment must be of one size."""
-        return cls(f"With --cut every number of chunks must divide the largest; {chunks:,} does not divide {most:,}. Choose others.")

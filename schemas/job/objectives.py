@@ -17,7 +17,6 @@ class Objective:
         measure: What it measures, for plan, report and certificate; it follows "a smaller loss by".
         loss: Title and meaning of a loss that releases tell only where it is minimised, for the report.
         weighed: Whether it adds up what each QID loses, so that these can have weights.
-        of_classes: Whether it is a sum over classes, so that what chunks lose alone can be compared with what they lose together.
     """
 
     name: str
@@ -25,13 +24,12 @@ class Objective:
     measure: str
     loss: tuple[str, str] | None = None
     weighed: bool = False
-    of_classes: bool = False
 
 
 OBJECTIVES = Registry(
     "objective",
-    Objective("dm_star", Code("core.lattice.objectives:DM_STAR"), "DM* (eq. 4 of the SKALD paper)", of_classes=True),
-    Objective("dm_all", Code("core.lattice.objectives:DM_ALL"), "DM over all cells (El Emam; ARX)", of_classes=True),
+    Objective("dm_star", Code("core.lattice.objectives:DM_STAR"), "DM* (eq. 4 of the SKALD paper)"),
+    Objective("dm_all", Code("core.lattice.objectives:DM_ALL"), "DM over all cells (El Emam; ARX)"),
     Objective("c_avg", Code("core.lattice.objectives:C_AVG"), "mean class size (C_avg)"),
     Objective("precision", Code("core.lattice.objectives:PRECISION"), "lack of precision (Sweeney's 1 - Prec)", weighed=True),
     Objective("gcp", Code("core.lattice.objectives:GCP"), "certainty penalty (GCP, range over range)", weighed=True),

@@ -12,7 +12,7 @@ from schemas.job.job import Job
 from schemas.reading.model import plain
 from schemas.release.method_comparison import Figures, MethodComparison, MethodRun
 from schemas.release.repeats import RepeatedColumn
-from tasks.comparison.chunk_results import write_figure
+from tasks.comparison.figure_files import write_figure
 from tasks.comparison.method_page import render_methods
 from tasks.engine.versions import versions
 from tasks.report.sentences import promises

@@ -166,7 +166,7 @@ def test_several_k_are_drawn_as_lines_and_text_of_others_is_escaped(compared: Co
 
 
 def test_what_an_interrupted_comparison_measured_is_not_measured_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from flows import compare_methods as module
+    from flows import compare as module
 
     flow: Any = module.compare_methods
     figures = Figures(

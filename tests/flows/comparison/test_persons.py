@@ -1,10 +1,9 @@
-"""Comparisons count persons wherever the job names them: in each chunk alone, and in every method's release."""
+"""A comparison of methods counts persons wherever the job names them."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from io import StringIO
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ from schemas.job.method import METHODS
 from schemas.release.method_comparison import MethodComparison
 from tasks.comparison.method_page import render_methods
 from tests.conftest import CommandLine
-from tests.flows.comparison.test_chunks import Compare, compare  # noqa: F401 - a fixture
 from tests.flows.lattice.test_persons import TABLE, WHOSE, K, columns, job, ladders, people_in, rows
 from tests.oracles.persons import best_node, losses
 
@@ -23,33 +21,6 @@ pytestmark = pytest.mark.slow
 
 LIMIT = Fraction(1, 5)
 COUNTING = [name for name, method in METHODS.items() if method.counts_persons]
-
-
-@pytest.mark.parametrize("fine", [True, False], ids=["finest root", "several roots"])
-def test_every_chunk_alone_keeps_k_persons_and_is_the_best_that_does(
-    compare: Compare,  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    fine: bool,
-) -> None:
-    if not fine:
-        monkeypatch.setattr("core.lattice.roots.BYTES_PER_CELL", 1 << 20)
-    path = job(tmp_path, files=3, row_group=30, suppression={"limit": float(LIMIT)})
-    found = compare(path, [1, 4], [K], cut=True).comparison
-    whole, cut = found.cases
-    assert found.unit == "person"
-    best = best_node(rows(), WHOSE, ladders(), K, LIMIT, "dm_star")
-    assert (whole.skald.node, whole.skald.dm_star) == (best, losses(rows(), WHOSE, ladders(), best, K).dm_star if best else 0)
-    suppressed, summed, nodes = 0, 0, []
-    for first in range(0, len(TABLE), len(TABLE) // 4):
-        mine = slice(first, first + len(TABLE) // 4)
-        node = best_node(rows()[mine], WHOSE[mine], ladders(), K, LIMIT, "dm_star")
-        loss = losses(rows()[mine], WHOSE[mine], ladders(), node, K) if node else None
-        suppressed += loss.suppressed if loss else len(TABLE) // 4
-        summed += loss.dm_star if loss else (len(TABLE) // 4) ** 2
-        nodes.append(node)
-    assert (cut.alone.suppressed, cut.alone.dm_star_summed) == (suppressed, summed)
-    assert {share.node for share in cut.alone.nodes} == {node for node in nodes if node}
 
 
 @pytest.fixture(scope="module")

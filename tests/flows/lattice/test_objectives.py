@@ -125,12 +125,3 @@ def test_the_bound_of_a_node_is_monotone_and_no_higher_than_its_cost_whatever_is
         cells = Cells(node, histogram.codes[lost], histogram.counts[lost])
         added = surcharge_at(node, Surcharges(prices, example.hierarchies).of(cells, node))
         assert floors[node] <= prices.cost(node) + added
-
-
-def test_a_comparison_refuses_what_it_does_not_compare(tmp_path: Path) -> None:
-    from schemas.errors.base import JobError
-    from schemas.job.job import load_job
-    from tasks.comparison.chunks import check_objective
-
-    with pytest.raises(JobError, match="skald compare takes dm_star or dm_all, not gcp"):
-        check_objective(tmp_path / "job.yaml", load_job(job(tmp_path), ["method.objective=gcp"]))

@@ -211,7 +211,7 @@ def test_keys_are_the_same_from_a_checkout_a_copy_and_an_archive(copied: Path) -
 @pytest.mark.parametrize(
     ("edited", "changes", "stays"),
     [
-        ("core/lattice/search.py", {"tasks.lattice.recodings", "tasks.comparison.chunks"}, {*COUNTING, "tasks.writing.classes"}),
+        ("core/lattice/search.py", {"tasks.lattice.recodings"}, {*COUNTING, "tasks.writing.classes"}),
         ("core/columns/domains.py", {"tasks.counting.domains", "tasks.lattice.recodings"}, {"tasks.source.csv_files"}),
         ("schemas/errors/base.py", set(), {step.module for _, step in STEPS}),
         ("tasks/report/words.py", set(), {step.module for _, step in STEPS}),

@@ -1,0 +1,25 @@
+"""Where the figures of a comparison are written."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from schemas.job.job import Job
+from tasks.store.files import USER_UMASK, open_folder, write_whole
+
+
+def comparison_folder(job: Job, to: Path | None) -> Path:
+    """Return the folder of the figures: the one asked for, or ``<target>-comparison``, beside the releases and never among them."""
+    # An object store has no folder beside its releases: figures stay on this machine.
+    beside = job.resolve(Path(job.name)) if job.target_address else job.target_path
+    return to or beside.with_name(f"{beside.name}-comparison")
+
+
+def write_figure(path: Path, write: Callable[[Path], int]) -> Path:
+    """Write one file of figures, whole. Unlike an artefact it may be read by whom the user's umask lets.
+
+    Raises:
+        StorageError: a folder, the disk or another run stands in the way.
+    """
+    open_folder(path.parent)
+    write_whole(path, write, 0o666 & ~USER_UMASK)
+    return path
