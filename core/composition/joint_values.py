@@ -38,7 +38,7 @@ def sizes_sql(columns: Sequence[int]) -> str:
     return f"SELECT size{''.join(f', has_{number}' for number in columns)} FROM {NUMBERED} ORDER BY number"
 
 
-def values_sql(column: int, *, persons: bool) -> str:
+def joint_values_sql(column: int, *, persons: bool) -> str:
     """Returns the statement of ``number``, ``value`` and ``times``: how many of a joint class have each value of a column.
 
     It is right because ``GROUP BY`` brings the records of a class and a value together once, and a person counts once for each of its

@@ -55,7 +55,7 @@ def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], other
     """
 
 
-def owners_sql(people: str, link: Sequence[str]) -> str:
+def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
     """Returns the statement of ``key`` and ``owner``: whose the pseudonyms are that one person alone has.
 
     Args:

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from core.columns.domains import Domain
 from core.composition.joint_classes import MINE, THEIRS
-from core.composition.joint_values import FAILING, numbered_sql, sizes_sql, values_at_risk_sql, values_sql, whole_sql
+from core.composition.joint_values import FAILING, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql, whole_sql
 from core.persons.digests import NOBODY, Digests, digests_of
 from core.privacy.models import PrivacyModel, Spread
 from schemas.errors.signals import UnmeasuredError
@@ -97,7 +97,7 @@ def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: s
     Raises:
         UnmeasuredError: they do not fit the memory.
     """
-    values = database.sql(values_sql(number, persons=persons)).to_arrow_table()
+    values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
     if values.num_rows * BYTES_PER_VALUE > job.memory:
         raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
     whole = database.sql(whole_sql(whose, number, persons=persons)).to_arrow_table()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from core.composition.pseudonym_sets import disclosed_sql, owners_sql
+from core.composition.pseudonym_sets import disclosed_sql, pseudonym_owners_sql
 from core.recount.linked import tells_people
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
@@ -90,7 +90,7 @@ def _owners(job: Job, columns: Sequence[str], kept: Kept, store: Store) -> str:
     assert people is not None
     listed = ", ".join(literal(str(path)) for path in people[0])
     places = [f"link_{job.columns.linking.index(name)}" for name in columns]
-    return owners_sql(f"read_parquet([{listed}])", _expressions(job, columns, places))
+    return pseudonym_owners_sql(f"read_parquet([{listed}])", _expressions(job, columns, places))
 
 
 def _expressions(job: Job, columns: Sequence[str], read_as: Sequence[str] | None = None) -> list[str]:

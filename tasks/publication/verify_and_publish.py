@@ -147,9 +147,7 @@ def _verified_and_published(
         # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
     check_linked(job, counted)
-    with run.phase("overlaps"):
-        written = Written(release, tuple(staged), layout, None if job.target_address else staging)
-        disclosed = [] if job.is_scratch else disclosed_by(run, written, source.payload, Kept(people.people, people.classes))
+    written = Written(release, tuple(staged), layout, None if job.target_address else staging)
     own = {
         "sources": source_digests(job, source, run.secret),
         "hierarchies": keyed_hierarchies(job, run.secret),
@@ -164,7 +162,7 @@ def _verified_and_published(
     # Until the release is there, so that of two runs at once one knows of the other.
     with open_registry(job) as registry:
         with run.phase("overlaps"):
-            joining = join_releases(run, source, release, registry, disclosed) if registry else Joining()
+            joining = _joined(run, source, written, registry, Kept(people.people, people.classes)) if registry else Joining()
             with _withdrawn_if_refused(joining):
                 related = overlaps_of(known, release, registry, joining.joined)
         manifest = describe(staged, counted).model_copy(update=own | related)
@@ -234,6 +232,11 @@ def _finished(
         return whole
 
     return step_here("publish", "publish", finish, lineage_of(job, manifest))
+
+
+def _joined(run: Run, source: Source, written: Written, registry: Registry, kept: Kept) -> Joining:
+    """Returns what the pseudonyms of a release join it to."""
+    return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from core.composition.contents import Likeness
 from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joined_sql, joint_classes_sql, likeness_sql
-from core.composition.joint_values import FAILING, numbered_sql, sizes_sql, values_at_risk_sql, values_sql
+from core.composition.joint_values import FAILING, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql
 from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 
 
@@ -95,7 +95,7 @@ def test_joint_classes_with_too_few_values_are_those_that_a_look_at_every_record
         database.execute(joined_sql(identity))
         database.execute(numbered_sql([0], persons=persons))
         classes = database.execute(sizes_sql([0])).fetchall()
-        values = Counter(number for number, value, _ in database.execute(values_sql(0, persons=persons)).fetchall() if value)
+        values = Counter(number for number, value, _ in database.execute(joint_values_sql(0, persons=persons)).fetchall() if value)
         failing = pa.table({"number": pa.array([number for number in range(len(classes)) if values[number] < least], pa.int64())})
         database.register(FAILING, failing)
         [(found,)] = database.execute(values_at_risk_sql(persons=persons)).fetchall()
