@@ -111,11 +111,19 @@ def _joined(folder: Path, jobs: Sequence[Mapping[str, Any]], key: str = "person"
 
 def _two_roles(folder: Path) -> str:
     random = np.random.default_rng(2)
-    table = {"person": [f"p{number}" for number in range(4000)], "age": random.integers(18, 90, 4000), "area": random.integers(0, 40, 4000)}
-    pl.DataFrame(table).write_parquet(folder / "people.parquet")
+    table = pl.DataFrame(
+        {
+            "person": [f"p{number}" for number in range(4000)],
+            "age": random.integers(18, 90, 4000),
+            "area": random.integers(0, 40, 4000),
+            "income": random.integers(10, 90, 4000),
+        }
+    )
+    table.select("person", "age", "income").write_parquet(folder / "people.parquet")
+    table.select("person", "area", "age").write_parquet(folder / "places.parquet")
     named = {"identifiers": [{"name": "person", "treatment": HASHED}]}
-    first = _job("people.parquet", {"age": (1, 10, 40)}, named | {"insensitive": ["area"]})
-    second = _job("people.parquet", {"area": (1, 5, 20)}, named | {"insensitive": ["age"]})
+    first = _job("people.parquet", {"age": (1, 10, 40), "income": (1, 20, 80)}, named)
+    second = _job("places.parquet", {"area": (1, 5, 20)}, named | {"insensitive": ["age"]})
     return _joined(folder, [first, second])
 
 
@@ -150,9 +158,9 @@ def _visits_beside_persons(folder: Path) -> str:
 
 
 ATTACKS = [
-    Attack(PART, "takes one night out of the next, after one diagnosis changed", "BEFORE_1", _changed_value),
-    Attack(PART, "crosses two releases that each keep l = 2", "BEFORE_2", _crossing),
+    Attack(PART, "takes one night out of the next, after one diagnosis changed", "1 line gone, 1 new: one patient's old and new diagnosis", _changed_value),
+    Attack(PART, "crosses two releases that each keep l = 2", "the diagnosis of 200 of 200", _crossing),
     Attack(PART, "joins a release that generalises a column to one that publishes it", "BEFORE_3", _two_roles),
-    Attack(PART, "joins a job that counts visits to one that counts patients", "BEFORE_4", _two_units),
-    Attack(PART, "joins visits to persons", "BEFORE_5", _visits_beside_persons),
+    Attack(PART, "joins a job that counts visits to one that counts patients", "2,633 of 3,584 people below k, 1,352 alone", _two_units),
+    Attack(PART, "joins visits to persons", "3,584 of 3,584 people below k, 3,070 alone", _visits_beside_persons),
 ]

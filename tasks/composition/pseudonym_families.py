@@ -164,7 +164,9 @@ def _joined(
         figures, path = _folded(run, release, registry, one, head if not lost else None)
     except UnmeasuredError as reason:
         return Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured=str(reason)), None
-    if not releases:
+    strangers = not (reasons or figures["people"] or figures["below_k"])
+    if not releases or strangers:
+        # New pseudonyms of the same key join nothing.
         return None, path
     found = Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured="; ".join(reasons))
     return (found.model_copy(update=figures) if known and not lost else found), path

@@ -46,6 +46,7 @@ def job_in(folder: Path, name: str = "job", *, qids: tuple[str, ...] = ("a",), p
     return path
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("column", ["dx", "note"])
 @pytest.mark.parametrize("person", [True, False])
 def test_one_published_value_that_changed_is_one_who_left_and_one_who_came(

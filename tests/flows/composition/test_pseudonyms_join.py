@@ -18,7 +18,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from flows.verification import NOT_AGAIN, verified_release
 from schemas.errors.overlaps import OverlapError
+from schemas.job.job import load_job
 from tasks.publication.verify_and_publish import Published
 from tasks.store.sealed import seal, unsealed
 from tests.conftest import Anonymise, CommandLine
@@ -194,6 +196,7 @@ def test_a_safe_pair_is_said_to_be_compared_and_is_published_under_refuse(anonym
     assert "each set of labels and values is that of at least k = 4 people" in joined.sentence()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("hashed", "joins"),
     [
@@ -243,7 +246,7 @@ def older_entry(folder: Path) -> None:
     record.write_text(seal(kept))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("damage", [lose_index, older_entry, damage_index, damage_head, lose_head])
 def test_what_cannot_be_joined_is_said_not_to_have_been_compared(anonymise: Anonymise, tmp_path: Path, damage: Any) -> None:
     anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
@@ -289,9 +292,27 @@ def test_the_same_release_made_again_is_counted_once(anonymise: Anonymise, tmp_p
     assert again.manifest.joined == done.manifest.joined
 
 
+@pytest.mark.slow
 def test_the_command_line_warns_of_whom_pseudonyms_join(direct: CommandLine, tmp_path: Path) -> None:
     for name, qids in (("first", BIRTHS), ("second", AREAS)):
         job_in(tmp_path, name, PEOPLE, qids, hashed={"person": HASH})
         done = direct("run", f"{name}.yaml", "--json")
         assert done.returncode == 0
     assert "The pseudonyms of 'person' join this release to 1 earlier release" in done.stderr
+
+
+def test_verify_repeats_what_releases_disclose_together_and_refuses_it_where_the_job_does(anonymise: Anonymise, tmp_path: Path) -> None:
+    anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
+    path = job_in(tmp_path, "second", PEOPLE, AREAS, hashed={"person": HASH})
+    done = anonymise(path)
+    verified = verified_release(load_job(path), str(done.folder), None)
+    assert NOT_AGAIN in verified.notes
+    with pytest.raises(OverlapError, match="under which this release would not have been"):
+        verified_release(load_job(path, ("overlaps=refuse",)), str(done.folder), None)
+
+
+def test_new_people_under_the_same_key_are_joined_to_nobody(anonymise: Anonymise, tmp_path: Path) -> None:
+    anonymise(job_in(tmp_path, "first", PEOPLE, BIRTHS, hashed={"person": HASH}))
+    others = PEOPLE.set_column(0, "person", pa.array([f"q{number}" for number in range(240)]))
+    done = anonymise(job_in(tmp_path, "second", others, AREAS, hashed={"person": HASH}))
+    assert done.manifest.joined == ()
