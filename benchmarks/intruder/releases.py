@@ -158,7 +158,12 @@ def _visits_beside_persons(folder: Path) -> str:
 
 
 ATTACKS = [
-    Attack(PART, "takes one night out of the next, after one diagnosis changed", "1 line gone, 1 new: one patient's old and new diagnosis", _changed_value),
+    Attack(
+        PART,
+        "takes one night out of the next, after one diagnosis changed",
+        "1 line gone, 1 new: one patient's old and new diagnosis",
+        _changed_value,
+    ),
     Attack(PART, "crosses two releases that each keep l = 2", "the diagnosis of 200 of 200", _crossing),
     Attack(PART, "joins a release that generalises a column to one that publishes it", "BEFORE_3", _two_roles),
     Attack(PART, "joins a job that counts visits to one that counts patients", "2,633 of 3,584 people below k, 1,352 alone", _two_units),

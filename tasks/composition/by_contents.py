@@ -138,6 +138,7 @@ def compare_by_contents(job: Job, compared: Compared, mine: Store, theirs: Store
 
     Raises:
         UnmeasuredError: as there.
+        HierarchyError: the hierarchy of a distance does not fit the column.
         StorageError: what is kept of this release is gone, or the disk is full.
     """
     sides = compared.mine.parts, compared.theirs.parts

@@ -72,6 +72,8 @@ def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Prom
 
     Raises:
         UnmeasuredError: it cannot be told.
+        HierarchyError: the hierarchy of a distance does not fit the column.
+        StorageError: an artefact is not what its step promises.
     """
     asked = promises.asked
     if not asked:
@@ -112,7 +114,8 @@ def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: s
 
 def _codes(digests: Digests, values: Digests) -> NDArray[np.int64]:
     order = np.argsort(digests)
-    return order[np.searchsorted(digests, values.astype(np.uint64), sorter=order)]
+    found: NDArray[np.int64] = order[np.searchsorted(digests, values.astype(np.uint64), sorter=order)]
+    return found
 
 
 def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, Any, str], digests: Digests, store: Store) -> PrivacyModel:
