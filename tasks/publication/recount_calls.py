@@ -233,6 +233,7 @@ def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[
     """Yields a folder to spill into, and the data files, read back from the target if they are in a store.
 
     Raises:
+        StorageError: a folder cannot be made.
         ObjectStoreError: the store cannot be read, or reads back otherwise.
     """
     if written.staging is None:
