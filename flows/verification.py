@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from core.recount.risk import risk_in
+from schemas.errors.base import counted
+from schemas.errors.overlaps import OverlapError
 from schemas.job.job import Job
+from schemas.release.manifest import Manifest
 from tasks.composition.ledger import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.publication.remote_target import at_hand
@@ -15,6 +19,8 @@ from tasks.release.signatures import read_public_key
 from tasks.store.bucket_work import looked_at
 from tasks.store.store import Store
 from tasks.verification.release import Known, Verified, verify_published
+
+NOT_AGAIN = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
 
 
 def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
@@ -26,11 +32,24 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
         key: File of the public key that must have signed it.
 
     Raises:
+        OverlapError: it puts somebody at risk together with an earlier one, or was not compared, and the job says to refuse that.
         SkaldError: anything is not as it was published, or cannot be read.
     """
     trusted = read_public_key(key) if key else None
     with at_hand(release) as folder, looked_at(job) if job else nullcontext() as store:
-        return verify_published(job, folder, _known(store, release, folder, trusted))
+        verified = verify_published(job, folder, _known(store, release, folder, trusted))
+    told = _together(verified.manifest) if verified.manifest else ()
+    if job is not None and job.overlaps == "refuse" and told:
+        raise OverlapError.published(told)
+    return replace(verified, notes=(*verified.notes, *([NOT_AGAIN] if told else [])))
+
+
+def _together(manifest: Manifest) -> tuple[str, ...]:
+    """Returns what a manifest says that other releases disclose together with this one, a sentence each, where that is not safe."""
+    unsafe = [one.sentence() for one in (*(manifest.overlaps or ()), *(manifest.joined or ())) if not one.is_safe]
+    if manifest.unmeasured_overlaps:
+        unsafe.append(f"Together with {counted(manifest.unmeasured_overlaps, 'older release')} it was not compared.")
+    return tuple(unsafe)
 
 
 def _known(store: Store | None, place: str, folder: Path, key: bytes | None) -> Known:

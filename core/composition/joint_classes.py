@@ -1,18 +1,25 @@
-"""What two releases tell together, as statements over their records: each table has ``content``, ``class``, ``shared`` and ``person``.
+"""What two releases reveal together, as statements over their records.
+
+Each table has ``content``, ``class``, ``shared``, ``person``, ``untreated`` and ``value_0`` …: digests, with 0 for nobody and for a null.
 
 Both releases keep every class at k or more. Who looks for somebody in both looks in one class of each, and so among the records that the
 two have in common; who takes the records of one release out of the other is left with those that came, or that left. Either may be fewer
 than k (Ganta, Kasiviswanathan and Smith, KDD 2008; Byun, Sohn, Bertino and Li, SDM 2006).
 
 The class of a record that is not released is -1, and it is a class as others are: that somebody is missing tells something too.
+
+Somebody in both of whom another value is published than before is told apart from the others by the two files alone: one line is gone and
+one is new. So such a record counts among those that left and those that came. Where a sensitive value is another one, nothing but a
+pseudonym links the two lines, and it counts nowhere else; where only an untreated value is, the sensitive one still links the classes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-MINE, THEIRS = "mine", "theirs"
-"""Tables of the records of this release and of the other one."""
+MINE, THEIRS, JOINED = "mine", "theirs", "joined"
+"""Tables of the records of this release, of the other one, and of both with their joint classes."""
 ABSENT = -2
 """The class of a record that a source does not hold."""
 
@@ -39,70 +46,131 @@ def common_persons_sql() -> str:
 
 
 class Identity(NamedTuple):
-    """By what a record of one source is taken for one of the other, beyond those of files that both have.
+    """By what a record of one source is taken for one of the other, beyond those of files that both have, and what is compared then.
 
     Attributes:
-        contents: Whether records are the same ones that are alike in all that they are known by.
+        contents: Whether records are the same ones that are alike in all that they are linked by.
         persons: Whether, of what is then left, two records of one person are: its other values may have changed.
+        untreated: Whether it is compared what both publish as it is.
+        values: How many sensitive columns there are; of those among ``same`` both releases have the values.
+        same: Which of them.
     """
 
     contents: bool
     persons: bool
+    untreated: bool = False
+    values: int = 0
+    same: tuple[int, ...] = ()
 
 
-def joint_classes_sql(k: int, identity: Identity, *, persons: bool) -> str:
+def joined_sql(identity: Identity) -> str:
+    """Returns the statement that makes the table ``joined``: ``a`` and ``b``, a record's classes, ``person``, ``changed``, ``value_0`` ….
+
+    A record in both whose published values changed has a row for each release that is ``changed``.
+
+    It is right because a record stands in just one row of ``pairs``: records that are alike are numbered on either side, and the first of
+    one is the first of the other, so that as many are in both as the smaller of the two counts. Those come first that are alike in more:
+    which of them, nobody can tell who knows no more than what they hold.
+
+    Args:
+        identity: Which records are the same ones.
+    """
+    levels = _levels(identity)
+    steps, mine, theirs = [_kept(identity)], "kept_mine", "kept_theirs"
+    for level, by in enumerate(levels):
+        steps += [_numbered(side, by) for side in (mine, theirs)]
+        steps.append(_paired(identity, f"pairs_{level}", f"{mine}_numbered", f"{theirs}_numbered", by))
+        mine, theirs = f"left_{level}_mine", f"left_{level}_theirs"
+        steps += [_left(identity, f"pairs_{level}", *sides) for sides in (("m", "t", mine), ("t", "m", theirs))]
+    alone = f"FROM pairs_{len(levels) - 1} WHERE NOT is_pair"
+    pairs = " UNION ALL ".join([*(f"FROM pairs_{level} WHERE is_pair" for level in range(len(levels))), alone])
+    return f"CREATE OR REPLACE TEMP TABLE {JOINED} AS WITH {', '.join(steps)}, pairs AS ({pairs}) {_rows(identity)}"
+
+
+def _levels(identity: Identity) -> list[tuple[str, ...]]:
+    """Returns by what records are paired, what pairs more of them later; records of nobody are never paired by their person."""
+    untreated = ("untreated",) if identity.untreated else ()
+    values = tuple(f"value_{number}" for number in identity.same)
+    levels = [("content", "kept", *untreated), ("content", "kept")]
+    if identity.persons:
+        levels += [("person", *values, *untreated), ("person", *values), ("person",)]
+    return list(dict.fromkeys(levels))
+
+
+def _kept(identity: Identity) -> str:
+    """Returns both tables with ``kept``: records of shared files are held against those alone, for elsewhere the same is another."""
+    kept = {MINE: "1", THEIRS: "1" if identity.contents else "2"}
+    return ", ".join(f"kept_{name} AS (SELECT *, CASE WHEN shared THEN 0 ELSE {one} END AS kept FROM {name})" for name, one in kept.items())
+
+
+def _numbered(side: str, by: Sequence[str]) -> str:
+    order = "class" if by[0] == "person" else "class, person"
+    return f"{side}_numbered AS (SELECT *, row_number() OVER (PARTITION BY {', '.join(by)} ORDER BY {order}) AS place FROM {side})"
+
+
+def _carried(identity: Identity) -> list[str]:
+    return ["class", "content", "kept", "person", "untreated", *(f"value_{number}" for number in range(identity.values))]
+
+
+def _paired(identity: Identity, name: str, mine: str, theirs: str, by: Sequence[str]) -> str:
+    """Returns the step that puts records of both sides beside each other, each column once for either side."""
+    sides = ", ".join(f"{side}.{column} AS {side}_{column}" for side in ("m", "t") for column in _carried(identity))
+    same = " AND ".join(f"m.{column} = t.{column}" for column in (*by, "place"))
+    somebody = " AND m.person <> 0" if by[0] == "person" else ""
+    both = "m.class IS NOT NULL AND t.class IS NOT NULL AS is_pair"
+    return f"{name} AS MATERIALIZED (SELECT {sides}, {both} FROM {mine} m FULL JOIN {theirs} t ON {same}{somebody})"
+
+
+def _left(identity: Identity, pairs: str, side: str, other: str, name: str) -> str:
+    """Returns the step that takes what is left of one side without a partner."""
+    columns = ", ".join(f"{side}_{column} AS {column}" for column in _carried(identity))
+    return f"{name} AS (SELECT {columns} FROM {pairs} WHERE {other}_class IS NULL)"
+
+
+def _rows(identity: Identity) -> str:
+    """Returns the rows of the table: of pairs one, or one for each side, or all three."""
+    differs = " OR ".join(f"m_value_{number} IS DISTINCT FROM t_value_{number}" for number in identity.same) or "false"
+    changed = "m_untreated IS DISTINCT FROM t_untreated" if identity.untreated else "false"
+    both, mine, theirs = (
+        "".join(f", {value.format(number)} AS value_{number}" for number in range(identity.values))
+        for value in ("coalesce(m_value_{0}, t_value_{0})", "m_value_{0}", "t_value_{0}")
+    )
+    joint = f"coalesce(m_class, {ABSENT}) AS a, coalesce(t_class, {ABSENT}) AS b, coalesce(m_person, t_person) AS person, false AS changed"
+    # Whose a record of either release is, both say alike, or one of them says nothing of it.
+    whose, of_changed = "coalesce(m_person, t_person)", f"FROM pairs WHERE is_pair AND ({differs} OR {changed})"
+    return f"""
+        SELECT {joint}{both} FROM pairs WHERE NOT is_pair OR NOT ({differs})
+        UNION ALL SELECT m_class, {ABSENT}, {whose}, true{mine} {of_changed}
+        UNION ALL SELECT {ABSENT}, t_class, {whose}, true{theirs} {of_changed}
+    """
+
+
+def joint_classes_sql(k: int, *, persons: bool) -> str:
     """Returns the statement that counts, for records in both, in this alone and in the other alone, how many there are and are at risk.
 
-    Rows of ``part`` ('shared', 'added', 'removed'), ``records`` and ``at_risk``.
-
-    It is right because a record stands in just one row of ``joined``: records that are alike are numbered on either side, and the first of
-    one is the first of the other, so that as many are in both as the smaller of the two counts. Which of them, nobody can tell who
-    knows no more than what they hold. A joint class is what ``GROUP BY`` makes of the two classes of each; one that neither release
-    publishes tells nothing.
+    Rows of ``part`` ('shared', 'added', 'removed'), ``records``, ``at_risk`` and ``changed``, those of the records that are in both. A
+    joint class is what ``GROUP BY`` makes of the two classes of each; one that neither release publishes tells nothing.
 
     Args:
         k: Fewest records or persons that are safe.
-        identity: Which records are the same ones.
         persons: Whether persons are counted. Whoever is nobody adds nothing to a class, and is at risk in one that fails.
     """
-    # Records of shared files are held against those alone: the same content elsewhere is another record.
-    theirs = 1 if identity.contents else 2
     unit = "persons" if persons else "records"
-    again = "mine <> 0" if identity.persons else "false", "theirs <> 0" if identity.persons else "false"
     return f"""
-        WITH numbered_mine AS (SELECT *, {_place("1")} FROM {MINE}),
-        numbered_theirs AS (SELECT *, {_place(str(theirs))} FROM {THEIRS}),
-        first AS (
-            SELECT m.class AS a, t.class AS b, m.person AS mine, t.person AS theirs
-            FROM numbered_mine m FULL JOIN numbered_theirs t USING (content, kept, place)),
-        left_mine AS (
-            SELECT a, mine AS person, row_number() OVER (PARTITION BY mine ORDER BY a) AS place
-            FROM first WHERE b IS NULL AND {again[0]}),
-        left_theirs AS (
-            SELECT b, theirs AS person, row_number() OVER (PARTITION BY theirs ORDER BY b) AS place
-            FROM first WHERE a IS NULL AND {again[1]}),
-        joined AS (
-            SELECT coalesce(a, {ABSENT}) AS a, coalesce(b, {ABSENT}) AS b, coalesce(mine, theirs) AS person FROM first
-            WHERE a IS NOT NULL AND (b IS NOT NULL OR NOT {again[0]}) OR a IS NULL AND NOT {again[1]}
-            UNION ALL
-            SELECT coalesce(a, {ABSENT}), coalesce(b, {ABSENT}), person FROM left_mine FULL JOIN left_theirs USING (person, place)),
-        people AS (SELECT a, b, {"person" if persons else "NULL AS person"}, count(*) AS records FROM joined GROUP BY ALL),
+        WITH people AS (
+            SELECT a, b, {"person" if persons else "NULL AS person"}, count(*) AS records, count(*) FILTER (changed) AS changed
+            FROM {JOINED} GROUP BY ALL),
         sized AS (
             SELECT *, {"count(nullif(person, 0)) OVER (PARTITION BY a, b) AS persons" if persons else "0 AS persons"},
                    CASE WHEN a = {ABSENT} THEN 'removed' WHEN b = {ABSENT} THEN 'added' ELSE 'shared' END AS part
             FROM people),
         told AS (SELECT *, {unit} < {k} AND (a >= 0 OR b >= 0) AS fails FROM sized)
-        SELECT part, sum(records)::BIGINT, ({_AT_RISK[persons]})::BIGINT FROM told GROUP BY part
+        SELECT part, sum(records)::BIGINT, ({_at_risk("fails", persons=persons)})::BIGINT, sum(changed)::BIGINT FROM told GROUP BY part
     """
 
 
-_AT_RISK = {
-    False: "coalesce(sum(records) FILTER (fails), 0)",
-    True: "count(DISTINCT person) FILTER (fails AND person <> 0) + coalesce(sum(records) FILTER (fails AND person = 0), 0)",
-}
-
-
-def _place(kept: str) -> str:
-    return (
-        f"CASE WHEN shared THEN 0 ELSE {kept} END AS kept, row_number() OVER (PARTITION BY content, shared ORDER BY class, person) AS place"
-    )
+def _at_risk(fails: str, *, persons: bool) -> str:
+    nobody = f"coalesce(sum(records) FILTER ({fails} AND person = 0), 0)"
+    if persons:
+        return f"count(DISTINCT person) FILTER ({fails} AND person <> 0) + {nobody}"
+    return f"coalesce(sum(records) FILTER ({fails}), 0)"

@@ -22,7 +22,7 @@ from tasks.engine.progress import STEPS, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.advice import advice_sentences
 from tasks.report.linked import linked_sentences
-from tasks.report.sentences import increment_sentences, warning_sentences
+from tasks.report.sentences import increment_sentences, overlap_sentences, warning_sentences
 from tasks.report.units import Unit
 
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
@@ -179,6 +179,8 @@ def verification_summary(
         table.add_row(name, text)
     for sentence in linked_sentences(manifest) if manifest else ():
         table.add_row("linked", sentence)
+    for sentence in overlap_sentences(manifest) if manifest else ():
+        table.add_row("releases", sentence)
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     if manifest:
         table.add_row("signature", _signature_words(manifest, trusted=trusted))

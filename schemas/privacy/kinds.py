@@ -49,6 +49,7 @@ class PrivacyKind:
         words: Says of a column and of what was promised, as a manifest holds it, what that is.
         compiled: Whether the compiled kernels of Mondrian's cuts know the model; `core.privacy.kernels` holds them.
         least: Whether the worst class has the least of what is measured, and not the most.
+        of_order: Whether it matters where values stand in the domain, and not only which of them are equal.
         of_presence: Whether it only matters which values occur, and not how often, so that records tell as much as persons.
     """
 
@@ -62,6 +63,7 @@ class PrivacyKind:
     words: Callable[[str, Mapping[str, Any]], Promise]
     compiled: bool = False
     least: bool = False
+    of_order: bool = False
     of_presence: bool = False
 
     def broken(self, column: str, spec: Any) -> str:
@@ -176,6 +178,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         schema=OrderedSpec,
         model=Code("core.privacy.promised:ordered_closeness"),
         statement=Code("core.recount.spreads:ordered_sql"),
+        of_order=True,
         words=_closeness_words,
         compiled=True,
     ),
@@ -184,6 +187,7 @@ DISTANCES: Registry[DistanceKind] = Registry(
         schema=HierarchicalSpec,
         model=Code("core.privacy.promised:hierarchical_closeness"),
         statement=Code("core.recount.spreads:hierarchical_sql"),
+        of_order=True,
         words=_closeness_words,
         compiled=True,
     ),

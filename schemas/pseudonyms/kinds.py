@@ -43,6 +43,7 @@ class TreatmentKind:
         types: DuckDB's types of which its column is, with ``%`` for anything; empty if the form says all.
         links: Whether equal values get equal pseudonyms, which then show which records belong together.
         tells_apart: Whether different values get different pseudonyms.
+        stable: How many of their first characters are the same with the same key, whatever its settings; 0 where that is not so.
     """
 
     name: str
@@ -60,6 +61,7 @@ class TreatmentKind:
     # Unless an entry says otherwise: one that is wrongly taken to link is asked about, one that wrongly is not would be published.
     links: bool = True
     tells_apart: bool = False
+    stable: int = 0
 
 
 def _mask_form(spec: MaskTreatment) -> str:
@@ -97,6 +99,8 @@ TREATMENTS = Registry(
         fitting=_TEXT,
         pseudonyms=Code("core.pseudonyms.kinds:hashes"),
         tells_apart=True,
+        # Its least length: a longer one begins with a shorter one.
+        stable=16,
         meets="never",
     ),
     TreatmentKind(

@@ -76,6 +76,8 @@ class Overlap(BaseModel):
         shared: Records in both, of which ``shared_at_risk`` share both their published combinations with fewer than k.
         added: Records that only this one was made of, of which ``added_at_risk`` have fewer than k of these in their class.
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
+        changed: Records in both of which another value is published here: they count among ``added`` and among ``removed``.
+        values_at_risk: Records or persons in joint classes that break the l or t of either job; None where neither promises any.
         unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
             is None.
     """
@@ -92,24 +94,26 @@ class Overlap(BaseModel):
     added_at_risk: int | None = None
     removed: int | None = None
     removed_at_risk: int | None = None
+    changed: int | None = None
+    values_at_risk: int | None = None
     unmeasured: str = ""
 
     @property
     def at_risk(self) -> int:
         """All records or persons that were found to be at risk."""
-        return (self.shared_at_risk or 0) + (self.added_at_risk or 0) + (self.removed_at_risk or 0)
+        return (self.shared_at_risk or 0) + (self.added_at_risk or 0) + (self.removed_at_risk or 0) + (self.values_at_risk or 0)
 
     @property
     def is_safe(self) -> bool:
         """Whether all was measured, and nobody found to be at risk: 0 was measured and None was not."""
-        return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.unmeasured)
+        return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.values_at_risk or self.unmeasured)
 
     def sentence(self) -> str:
         """Returns the warning: what both together tell, why, and of how many."""
         if self.is_safe:
             return (
                 f"Release {self.release} is made of the same source, which was measured: whoever has both finds no {self.unit} that shares "
-                f"its published combinations with fewer than k = {self.k:,}."
+                f"its published combinations with fewer than k = {self.k:,}{self._kept()}."
             )
         if self.shared is None:
             return (
@@ -126,9 +130,21 @@ class Overlap(BaseModel):
         told.append(f"Fewer than k = {self.k:,} share them for {counted(self.shared_at_risk, self.unit)}.")
         told += self._differing(self.added or 0, self.added_at_risk, "came since", "gained")
         told += self._differing(self.removed or 0, self.removed_at_risk, "left since", "lost")
+        if self.changed:
+            told.append(
+                f"Those that came and those that left include {counted(self.changed, 'record')} of which a published value changed."
+            )
+        if self.values_at_risk:
+            told.append(
+                f"For {counted(self.values_at_risk, self.unit)} what is left in both breaks the l-diversity or t-closeness that one of "
+                "both promises."
+            )
         if self.unmeasured:
             told.append(f"The {counted(self.removed or 0, 'record')} that left since were not measured: {self.unmeasured}.")
         return " ".join(told)
+
+    def _kept(self) -> str:
+        return "" if self.values_at_risk is None else ", and what they share keeps the l and t that both promise"
 
     def _differing(self, records: int, at_risk: int | None, which: str, how: str) -> list[str]:
         if not records or at_risk is None:

@@ -11,6 +11,7 @@ from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.increments import Increment, Overlap, SourceDigest
+from schemas.release.joined import Joined
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import PopulationRisk
 from schemas.release.repeats import RepeatedColumn
@@ -164,12 +165,12 @@ class Manifest(BaseModel):
         source_sizes: Classes of the source as it is, by size in the unit of k, where they were counted.
         columns: DuckDB's types of the columns, where the files do not tell them (CSV).
         lattice: What the search found out about the lattice, where it kept that.
-        pseudonyms: What stands for identifiers, by column. A release with any is pseudonymous: its records can be linked to those of every
-            release with the same key or vault, and whoever holds that can undo them.
+        pseudonyms: What stands for identifiers, by column. Releases with one key or vault are linked by them; who holds it undoes them.
         sources: The source's files by digest, keyed.
         hierarchies: Digest of each QID's hierarchy, keyed, in job order.
         increment: What became of the source since the last release, and what of it had been counted before.
-        overlaps: Releases of some of the same records, newest first (null: not looked for); ``unmeasured_overlaps`` counts others.
+        overlaps: Releases of some of the same records, newest first (null: not looked for); ``unmeasured_overlaps`` counts others, and
+            ``joined`` says what releases with the same pseudonyms disclose together (null: not looked for).
         evolved: By column that files of the source write differently, what was made of it.
         remainder: What became of the records that fail at ``node``, with rounds or ``treatment: cell``; else null: they are suppressed.
         persons: Of jobs that name them; null where every record counts as a person of its own.
@@ -185,10 +186,8 @@ class Manifest(BaseModel):
         unread: Quasi-identifiers whose labels the recount cannot read, so that they were not held against the source; left out where none.
         one_value: By sensitive column, the classes of the data files in which nobody has another value than the others, as recounted.
         population: Risk in the population that the job names; null where it names none.
-        policy: SHA-256 of the policy that the job was held against; null where the run had none.
-        created: When it was made, UTC.
-        source_name: What the job calls its source, if it says so.
-        run_by: Who ran it, if the job says so.
+        policy: SHA-256 of the policy that the job was held against; null where the run had none. ``created``: when it was made, UTC.
+        source_name, run_by: What the job calls its source, and who ran it, if the job says so.
         documents: The other files of the release, signature and manifest excepted: they are made of all of the manifest that comes before.
         signed_by: The key of the signature beside the manifest, ``ed25519:`` and the public key in hex; null where there is none.
         seal: SHA-256 of the manifest's own file without these digits.
@@ -235,6 +234,7 @@ class Manifest(BaseModel):
     increment: Increment | None = None
     overlaps: tuple[Overlap, ...] | None = ()
     unmeasured_overlaps: int = 0
+    joined: tuple[Joined, ...] | None = None
     evolved: dict[str, str] = {}
     replay_of: str | None = None
     remainder: Remainder | None = None

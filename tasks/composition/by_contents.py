@@ -13,36 +13,55 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from core.composition.contents import Likeness
-from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joint_classes_sql, likeness_sql
+from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joined_sql, joint_classes_sql, likeness_sql
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from tasks.composition.answers import Figures, answered, as_answer
 from tasks.composition.earlier import Earlier
+from tasks.composition.joint_values import Promises, values_at_risk
 from tasks.composition.known import KnownRecords
-from tasks.composition.ledger import read_entry
+from tasks.composition.ledger import Entry, promised_of, read_entry
+from tasks.counting.contents import Digested
 from tasks.store.database import connect
 from tasks.store.store import Store
 from tasks.writing.members import Part
 
 _PERSONS = np.uint64(1) << np.uint64(63)
+OLDER = "another version of this program made it, which kept less of its records"
+
+
+class Side(NamedTuple):
+    """The records of one release.
+
+    Attributes:
+        parts: Their classes and digests, in parts.
+        untreated: Whether the digest of its untreated columns is of the columns that the other's is of.
+        values: By sensitive column that is compared, the number of its digest among those that are kept; None where none is.
+    """
+
+    parts: tuple[Part, ...]
+    untreated: bool
+    values: tuple[int | None, ...]
 
 
 class Compared(NamedTuple):
     """Two releases by what is kept of their records.
 
     Attributes:
-        mine: The records of this release with their classes, in parts.
-        theirs: Those of the other.
-        by_contents: Whether records are known by what they hold.
+        mine: This release.
+        theirs: The other one.
+        by_contents: Whether records are linked by what they hold.
         by_persons: Whether both name persons by the same columns.
         k: Fewest records, or persons where the job names them, that are safe.
+        promises: What both promise of sensitive values.
     """
 
-    mine: tuple[Part, ...]
-    theirs: tuple[Part, ...]
+    mine: Side
+    theirs: Side
     by_contents: bool
     by_persons: bool
     k: int
+    promises: Promises
 
 
 def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figures | None:
@@ -63,12 +82,44 @@ def figures_by_contents(known: KnownRecords, earlier: Earlier, k: int) -> Figure
     run = known.run
     apart = bool(earlier.work) and earlier.work != Path(run.job.work_place)
     store = Store(Path(earlier.work or "", "artifacts")) if apart else run.store
-    theirs = _kept(earlier, store)
-    mine = known.parts(earlier.known_by or known.columns)
-    if not mine:
-        raise UnmeasuredError("the classes here were made fragment by fragment, and its records are known by other columns")
-    compared = Compared(tuple(mine), tuple(theirs), bool(earlier.known_by), earlier.persons, k)
+    compared = _compared(known, earlier, _kept(earlier, store), k)
     return answered(run, compare_by_contents, run.job, compared, run.store, store, run.spill, here=apart)
+
+
+def _compared(known: KnownRecords, earlier: Earlier, entry: Entry, k: int) -> Compared:
+    """Returns both releases with the same digests of either.
+
+    Raises:
+        UnmeasuredError: what was kept of either is not enough.
+        SkaldError: whatever a step raises.
+    """
+    assert entry.digested is not None
+    names, untreated, kept = entry.digested
+    own, job = known.digested, known.run.job
+    here = {(name, kind) for name, kind in known.kinds.items()}
+    # What only one of both publishes as it is shows no change; and where this source lacks some, the digest of the others is not known.
+    common = {name for name, _ in untreated} & {*own.untreated}
+    if common and not here.issuperset(untreated):
+        raise UnmeasuredError(
+            "both publish columns as they are, and its others are not in this source, so that changes would be overlooked"
+        )
+    alike = {name: number for number, (name, kind) in enumerate(kept) if (name, kind) in here}
+    mine = sorted({*alike, *job.privacy.columns})
+    by = Digested(_names(names) if earlier.known_by else own.names, _names(untreated) if common else (), tuple(mine))
+    parts = known.parts(by)
+    if not parts:
+        raise UnmeasuredError("the classes here were made fragment by fragment, and its records are linked by other columns")
+    others = [name for name, _ in kept if name not in mine]
+    columns = (*mine, *others)
+    places = alike | {name: number for number, (name, _) in enumerate(kept) if name in others}
+    ours = Side(tuple(parts), bool(common), (*range(len(mine)), *(None for _ in others)))
+    theirs = Side(tuple(entry.parts), bool(common), tuple(map(places.get, columns)))
+    promises = Promises(promised_of(job), entry.promised or {}, columns, known.run.domain)
+    return Compared(ours, theirs, bool(earlier.known_by), earlier.persons, k, promises)
+
+
+def _names(columns: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    return tuple(name for name, _ in columns)
 
 
 @as_answer
@@ -87,28 +138,33 @@ def compare_by_contents(job: Job, compared: Compared, mine: Store, theirs: Store
 
     Raises:
         UnmeasuredError: as there.
+        HierarchyError: the hierarchy of a distance does not fit the column.
         StorageError: what is kept of this release is gone, or the disk is full.
     """
-    by_file = compared.by_contents and not any(part.in_fragment for part in (*compared.mine, *compared.theirs))
-    files = _digests(compared.mine) & _digests(compared.theirs) if by_file else set()
+    sides = compared.mine.parts, compared.theirs.parts
+    by_file = compared.by_contents and not any(part.in_fragment for side in sides for part in side)
+    files = _digests(sides[0]) & _digests(sides[1]) if by_file else set()
     persons = bool(job.columns.person)
     with connect(job, spill, last=True) as database:
         try:
             _load(database, MINE, compared.mine, files, mine, persons=persons)
             _load_theirs(database, compared.theirs, files, theirs, persons=persons)
             identity = _identity(database, compared)
-            if not files and not any(identity):
+            if not files and not any(identity[:2]):
                 return None
-            found = database.execute(joint_classes_sql(compared.k, identity, persons=persons)).fetchall()
+            database.execute(joined_sql(identity))
+            found = database.execute(joint_classes_sql(compared.k, persons=persons)).fetchall()
+            broken = values_at_risk(database, job, compared.promises, mine, persons=persons)
         except duckdb.OutOfMemoryException:
             # The release itself is sound; only what it tells together with another one is not known then.
             raise UnmeasuredError("both side by side take more than the job's memory") from None
-    by_part = {part: (records, at_risk) for part, records, at_risk in found}
+    by_part = {part: counts for part, *counts in found}
     by = "persons" if identity.persons else "contents" if identity.contents else "files"
     figures: dict[str, int | str] = {"by": by, "unit": "person" if persons else "record"}
     for part in ("shared", "added", "removed"):
-        figures[part], figures[f"{part}_at_risk"] = by_part.get(part, (0, 0))
-    return figures
+        figures[part], figures[f"{part}_at_risk"], _ = by_part.get(part, (0, 0, 0))
+    figures["changed"] = by_part.get("removed", (0, 0, 0))[2]
+    return figures if broken is None else figures | {"values_at_risk": broken}
 
 
 def _digests(parts: Sequence[Part]) -> set[str]:
@@ -123,36 +179,42 @@ def _shared(part: Part, files: set[str]) -> NDArray[np.bool_]:
 GONE = "its artefacts are gone"
 
 
-def _kept(earlier: Earlier, store: Store) -> Sequence[Part]:
+def _kept(earlier: Earlier, store: Store) -> Entry:
     entry = read_entry(earlier.release, store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because its artefacts were removed")
     if not entry.parts:
         raise UnmeasuredError("another version of this program made it, which kept nothing of its classes")
+    if entry.digested is None or entry.promised is None:
+        raise UnmeasuredError(OLDER)
     if not all(store.whole(artifact) for part in entry.parts for artifact in (part.members, part.contents) if artifact):
         raise UnmeasuredError(GONE)
-    return entry.parts
+    return entry
 
 
-def _load(database: duckdb.DuckDBPyConnection, name: str, parts: Sequence[Part], files: set[str], store: Store, *, persons: bool) -> None:
+def _load(database: duckdb.DuckDBPyConnection, name: str, side: Side, files: set[str], store: Store, *, persons: bool) -> None:
     """Fills a table with the records of a release, part after part."""
-    database.execute(f"CREATE TABLE {name} (content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT)")
-    records = 0
-    for part in parts:
+    values = [f"value_{number}" for number in range(len(side.values))]
+    columns = ", ".join(f"{value} UBIGINT" for value in values)
+    fixed = "content UBIGINT, class BIGINT, shared BOOLEAN, person UBIGINT, untreated UBIGINT"
+    database.execute(f"CREATE TABLE {name} ({fixed}{columns and ', ' + columns})")
+    names, records = ["content", "class", "shared", "person", "untreated", *values], 0
+    for part in side.parts:
         for table in _tables(part, store):
             # Of a fragment, which may come in several tables, no record is known by its file.
             shared = _shared(part, files) if part.files else np.zeros(len(table), np.bool_)
-            columns = [table["content"], table["class"].cast(pa.int64()), pa.array(shared)]
-            columns.append(_persons(table, records, named=persons))
-            database.register("part", pa.table(columns, names=["content", "class", "shared", "person"]))
+            loaded = [table["content"], table["class"].cast(pa.int64()), pa.array(shared), _persons(table, records, named=persons)]
+            loaded.append(table["untreated"] if side.untreated else pa.array(np.zeros(len(table), np.uint64)))
+            loaded += [pa.nulls(len(table), pa.uint64()) if place is None else table[f"value_{place}"] for place in side.values]
+            database.register("part", pa.table(loaded, names=names))
             database.execute(f"INSERT INTO {name} SELECT * FROM part")
             database.unregister("part")
             records += len(table)
 
 
-def _load_theirs(database: duckdb.DuckDBPyConnection, parts: Sequence[Part], files: set[str], store: Store, *, persons: bool) -> None:
+def _load_theirs(database: duckdb.DuckDBPyConnection, side: Side, files: set[str], store: Store, *, persons: bool) -> None:
     try:
-        _load(database, THEIRS, parts, files, store, persons=persons)
+        _load(database, THEIRS, side, files, store, persons=persons)
     except (OSError, pa.ArrowException):
         # Another job keeps it, and may forget it at any time.
         raise UnmeasuredError(GONE) from None
@@ -176,7 +238,15 @@ def _tables(part: Part, store: Store) -> Iterator[pa.Table]:
 
 
 def _identity(database: duckdb.DuckDBPyConnection, compared: Compared) -> Identity:
-    """Tells by what records of the two are the same ones, beyond those of files that both have."""
+    """Tells by what records of the two are the same ones, beyond those of files that both have, and what is compared of them."""
     [alike] = database.execute(likeness_sql()).fetchall()
     [[common]] = database.execute(common_persons_sql()).fetchall()
-    return Identity(contents=compared.by_contents and Likeness(*alike).is_shared, persons=compared.by_persons and common > 0)
+    both = zip(compared.mine.values, compared.theirs.values, strict=True)
+    same = tuple(number for number, places in enumerate(both) if None not in places)
+    return Identity(
+        contents=compared.by_contents and Likeness(*alike).is_shared,
+        persons=compared.by_persons and common > 0,
+        untreated=compared.mine.untreated,
+        values=len(compared.theirs.values),
+        same=same,
+    )

@@ -128,9 +128,13 @@ def _comparable(run: Run, release: str) -> Entry:
         raise UnmeasuredError("equal records may come to different classes here, and classes are compared by combinations")
     if run.recoded[1].withheld:
         raise UnmeasuredError("records of a combination are published or not by whose they are, and classes are compared by combinations")
+    if run.job.privacy.columns:
+        raise UnmeasuredError("l or t is promised here, and cells are added up without sensitive values")
     entry = read_entry(release, run.store)
     if entry is None:
         raise UnmeasuredError("nothing is kept of it here, because another job made it or its artefacts were removed")
+    if entry.promised != {}:
+        raise UnmeasuredError("l or t is promised there, and cells are added up without sensitive values")
     if not entry.is_readable:
         raise UnmeasuredError("another version of this program made it, and might have meant something else by what is kept")
     if entry.recoded is None or entry.recoded.recoding.withheld:

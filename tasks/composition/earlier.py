@@ -16,6 +16,7 @@ from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 from tasks.composition.known import Columns, KnownRecords
 from tasks.composition.registry import Registered, Registry
+from tasks.counting.contents import Sketches
 from tasks.release.keyed import files_in
 from tasks.release.manifest import read_manifest
 from tasks.source.chunks import Source
@@ -39,6 +40,7 @@ class Earlier(NamedTuple):
         work: The work folder of its job; None where that is the one of this job, as far as is known.
         untold: Why it cannot be compared, as the end of a sentence; empty if it can, as far as is known.
         doubtful: Whether the sketches tell of nothing in common, which so few records as are not in them may have all the same.
+        unread: Whether its sketch was not read, so that it is only known to have the same columns.
     """
 
     release: str
@@ -51,15 +53,18 @@ class Earlier(NamedTuple):
     work: Path | None = None
     untold: str = ""
     doubtful: bool = False
+    unread: bool = False
 
 
-def earlier_releases(known: KnownRecords, release: str, registry: Registry) -> Iterator[Earlier]:
+def earlier_releases(known: KnownRecords, release: str, registry: Registry, most: int | None = None) -> Iterator[Earlier]:
     """Yields other releases that are made of some of the same records, or may be, the newest first of each kind.
 
     Args:
         known: The records of the source.
         release: The id of the release that is being made.
         registry: Where the releases of the folder's jobs are known.
+        most: After so many that share records, sketches of further ones are not read, so that a run costs no more however many there were:
+            what has the columns is then yielded as ``unread``. None reads all.
 
     Raises:
         SecretError: that of the environment is weak, or the file holds none.
@@ -67,9 +72,13 @@ def earlier_releases(known: KnownRecords, release: str, registry: Registry) -> I
     """
     job = known.run.job
     entries, damaged = registry.entries()
-    others = [entry for entry in entries if entry.release != release]
+    replayed = job.replay.name if job.replay else None
+    # What was replayed comes first: it is what readers will lay beside this one.
+    others = sorted((entry for entry in entries if entry.release != release), key=lambda entry: entry.release != replayed)
+    keyed, read = KeyedSketches(known, registry), 0
     for entry in others:
-        if found := _related(known, entry, registry):
+        if found := _related(known, entry, registry, keyed if most is None or read < most else None):
+            read += not found.doubtful
             yield found
     for name in damaged:
         # What cannot be read may be of any records.
@@ -79,8 +88,27 @@ def earlier_releases(known: KnownRecords, release: str, registry: Registry) -> I
     yield from _of_manifests(job, known.source, known.kinds, seen)
 
 
-def _related(known: KnownRecords, entry: Registered, registry: Registry) -> Earlier | None:
-    """Returns what a release has in common with the source; None where it has nothing."""
+class KeyedSketches:
+    """The sketches of a source as the registry keys them, made once for the same columns."""
+
+    def __init__(self, known: KnownRecords, registry: Registry) -> None:
+        self._known, self._registry = known, registry
+        self._made: dict[Columns, tuple[Sketches, Sketches]] = {}
+
+    def of(self, columns: Columns) -> tuple[Sketches, Sketches]:
+        """Returns the sketches, keyed and as they are.
+
+        Raises:
+            SkaldError: whatever a step raises.
+        """
+        if columns not in self._made:
+            mine = self._known.sketches(columns)
+            self._made[columns] = self._registry.keyed_sketches(mine), mine
+        return self._made[columns]
+
+
+def _related(known: KnownRecords, entry: Registered, registry: Registry, keyed: KeyedSketches | None) -> Earlier | None:
+    """Returns what a release has in common with the source; None where it has nothing. Without sketches it may have something."""
     persons = bool(entry.person) and entry.person == known.person
     found = Earlier(entry.release, entry.k, entry.records, known_by=entry.known_by, persons=persons, work=Path(entry.work))
     if entry.key != registry.key:
@@ -95,12 +123,17 @@ def _related(known: KnownRecords, entry: Registered, registry: Registry) -> Earl
     here = registry.keyed_files(known.source)
     if files := frozenset(digest for keyed, digest in here.items() if keyed in entry.files):
         return found._replace(files=files, told=_told(Counter(registry.keyed_names(known.source)), Counter(entry.files)))
+    return found._replace(unread=True) if keyed is None else _by_sketches(known, entry, registry, keyed, found)
+
+
+def _by_sketches(known: KnownRecords, entry: Registered, registry: Registry, keyed: KeyedSketches, found: Earlier) -> Earlier | None:
+    """Returns what the sketches tell that a release has in common with the source; None where it has nothing."""
     theirs = registry.sketches_of(entry)
     if theirs is None:
         return found._replace(untold="the sketch of its records is gone or damaged")
-    mine = known.sketches(found.known_by or known.columns)
-    pairs = list(zip(registry.keyed_sketches(mine), mine, theirs, entry.reach, strict=True))
+    pairs = list(zip(*keyed.of(found.known_by or known.columns), theirs, entry.reach, strict=True))
     records, whose = (likeness(*pair) for pair in pairs)
+    persons = found.persons
     if (found.known_by and records.is_shared) or (persons and whose.mine_found):
         return found
     unsure = [not (one.whole and other.whole) for _, one, other, _ in pairs]

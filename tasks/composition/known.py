@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from core.composition.contents import kind_of
-from tasks.counting.contents import NOTHING_KNOWN, Sketches, known_by, read_sketches
+from tasks.counting.contents import NOTHING_KNOWN, Digested, Sketches, digested_by, read_sketches
 from tasks.counting.phases import sketch_contents, tell_contents
 from tasks.engine.runs import Run
 from tasks.source.chunks import Source
@@ -28,20 +28,26 @@ class KnownRecords:
 
     run: Run
     source: Source
-    _contents: dict[Columns, list[Artifact]] = field(default_factory=dict)
+    _contents: dict[Digested, list[Artifact]] = field(default_factory=dict)
     _sketches: dict[Columns, Sketches] = field(default_factory=dict)
 
     @property
     def columns(self) -> Columns:
         """By what they are known where this release is the earlier one."""
-        return self._with_kinds(known_by(self.run.job))
+        return self.with_kinds(self.digested.names)
+
+    @property
+    def digested(self) -> Digested:
+        """The columns of which digests are kept where this release is the earlier one."""
+        return digested_by(self.run.job, self.source.payload)
 
     @property
     def person(self) -> Columns:
         """The columns that name persons."""
-        return self._with_kinds(self.run.job.columns.person)
+        return self.with_kinds(self.run.job.columns.person)
 
-    def _with_kinds(self, names: Sequence[str]) -> Columns:
+    def with_kinds(self, names: Sequence[str]) -> Columns:
+        """Returns columns of the source with the kinds of their values."""
         kinds = self.kinds
         return tuple((name, kinds[name]) for name in names)
 
@@ -59,15 +65,15 @@ class KnownRecords:
         if not self.run.job.is_scratch:
             self.sketches(self.columns)
 
-    def contents(self, columns: Columns) -> list[Artifact]:
-        """Returns what the records of each chunk hold in some columns.
+    def contents(self, by: Digested) -> list[Artifact]:
+        """Returns the digests of the records of each chunk in some columns.
 
         Raises:
             SkaldError: whatever a step raises.
         """
-        if columns not in self._contents:
-            self._contents[columns] = tell_contents(self.run, self.source, [name for name, _ in columns])
-        return self._contents[columns]
+        if by not in self._contents:
+            self._contents[by] = tell_contents(self.run, self.source, by)
+        return self._contents[by]
 
     def sketches(self, columns: Columns) -> Sketches:
         """Returns the sketch of what the records hold in some columns, and that of their persons.
@@ -77,18 +83,19 @@ class KnownRecords:
         """
         if columns not in self._sketches:
             found = NOTHING_KNOWN
-            for part in sketch_contents(self.run, self.contents(columns)):
+            by = self.digested if columns == self.columns else Digested(tuple(name for name, _ in columns))
+            for part in sketch_contents(self.run, self.contents(by)):
                 found = Sketches.of_all([found, read_sketches(part, self.run.store, found)])
             self._sketches[columns] = found
         return self._sketches[columns]
 
-    def parts(self, columns: Columns) -> Sequence[Part]:
-        """Returns the records with their classes, known by some columns; none where classes are kept by fragment, and by other columns.
+    def parts(self, by: Digested) -> Sequence[Part]:
+        """Returns the records with their classes and digests; none where these are kept by fragment, and in other columns.
 
         Raises:
             SkaldError: whatever a step raises.
         """
         members: Sequence[Part] = self.run.members
         if any(part.in_fragment for part in members):
-            return members if columns == self.columns else ()
-        return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(columns), strict=True)]
+            return members if by == self.digested else ()
+        return [part.model_copy(update={"contents": one}) for part, one in zip(members, self.contents(by), strict=True)]

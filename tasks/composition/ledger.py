@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -28,6 +28,10 @@ MOST_KEPT = 10
 """Releases that something is kept of, the newest: each costs as much as its recoding, and three at most are compared with."""
 # Of the code that reads recodings and not of this module: only by that could an old one be misread.
 STEP = Step("release", "tasks.lattice.kept_recodings")
+
+
+Kinds = tuple[tuple[str, str], ...]
+"""Names of columns, each with the kind of its values."""
 
 
 class Recoded(BaseModel):
@@ -55,6 +59,8 @@ class Entry(BaseModel):
         people: Who is in which class; nothing where the job named no person.
         classes: What these classes publish.
         parts: The records of its source with their classes; what other releases are held against.
+        digested: Columns whose digests ``parts`` hold, as ``Digested`` has them, each with the kind of its values; None in older entries.
+        promised: What its job promises of sensitive values, by section (``l``, ``t``) and column; None in older entries.
         seal: Seal of its manifest: while it is kept, nobody makes a release anew without being noticed here.
     """
 
@@ -71,6 +77,8 @@ class Entry(BaseModel):
     people: tuple[Artifact, ...] = ()
     classes: tuple[Artifact, ...] = ()
     parts: tuple[Part, ...] = ()
+    digested: tuple[Kinds, Kinds, Kinds] | None = None
+    promised: dict[str, dict[str, Any]] | None = None
     seal: str = ""
 
     @property
@@ -88,8 +96,28 @@ def settings_of(job: Job) -> str:
     return fingerprint_of(privacy_content(job), job.method.canonical(), *([job.columns.person] if job.columns.person else []))
 
 
-def write_entry(run: Run, manifest: Manifest, source: Source, kept: KeptPeople, parts: Sequence[Part]) -> None:
+def promised_of(job: Job) -> dict[str, dict[str, Any]]:
+    """Returns what a job promises of sensitive values, by section and column, as JSON can say it.
+
+    Raises:
+        JobError: hierarchy files that cannot be read, all at once.
+    """
+    content = privacy_content(job)
+    return {section: content[section] for section in ("l", "t") if content.get(section)}
+
+
+def write_entry(
+    run: Run, manifest: Manifest, source: Source, kept: KeptPeople, parts: Sequence[Part], digested: Sequence[Kinds] | None = None
+) -> None:
     """Keeps what a later run needs to know of a release; written before it is published, and not believed unless it is.
+
+    Args:
+        run: The run that made it.
+        manifest: Its manifest.
+        source: What it was made of.
+        kept: Who is in which class.
+        parts: Its records with their classes and digests.
+        digested: The columns of these digests.
 
     Raises:
         JobError: hierarchy files that cannot be read, all at once.
@@ -99,6 +127,8 @@ def write_entry(run: Run, manifest: Manifest, source: Source, kept: KeptPeople, 
     entry = Entry(
         release=manifest.release,
         parts=tuple(parts),
+        digested=(digested[0], digested[1], digested[2]) if digested else None,
+        promised=promised_of(job),
         seal=manifest.seal,
         files=tuple((file.name, file.digest, file.rows) for file in source.files),
         chunks=tuple(chunk.key for chunk in source.chunks),

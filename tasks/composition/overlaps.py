@@ -6,11 +6,13 @@ target. What both share is told by files of equal content where these tell it; e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from schemas.errors.overlaps import OverlapError
 from schemas.errors.signals import UnmeasuredError
 from schemas.release.increments import Overlap
+from schemas.release.joined import Joined
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
 from tasks.composition.earlier import Earlier, earlier_releases
@@ -23,13 +25,14 @@ MOST_RECORDS = 100_000_000
 """Records, counted once per earlier release, beyond which only one is measured: each costs about 0.03 to 1 CPU s per million."""
 
 
-def overlaps_of(known: KnownRecords, release: str, registry: Registry | None) -> dict[str, Any]:
+def overlaps_of(known: KnownRecords, release: str, registry: Registry | None, joined: Sequence[Joined] = ()) -> dict[str, Any]:
     """Returns what the manifest says of other releases, by field.
 
     Args:
         known: The records of the source.
         release: The id of the release.
         registry: Where the releases of the folder's jobs are known; None where none is open, so that none is looked for.
+        joined: What its pseudonyms join it to.
 
     Raises:
         OverlapError: one tells more together with this one, or cannot be compared, and the job says to refuse that.
@@ -39,16 +42,18 @@ def overlaps_of(known: KnownRecords, release: str, registry: Registry | None) ->
     if registry is None:
         if job.overlaps == "refuse":
             raise OverlapError.not_looked_for()
-        return {"overlaps": None}
+        return {"overlaps": None, "joined": None}
     refuse, replayed = job.overlaps == "refuse", job.replay.name if job.replay else None
-    # What was replayed comes first: it is what readers will lay beside this one.
-    earlier = sorted(earlier_releases(known, release, registry), key=lambda one: one.release != replayed)
+    limit = max(1, min(MOST, MOST_RECORDS // source.records))
+    # One that the registry does not know may have been replayed too.
+    earlier = sorted(earlier_releases(known, release, registry, None if refuse else limit), key=lambda one: one.release != replayed)
     related, doubtful = [one for one in earlier if not one.doubtful], [one for one in earlier if one.doubtful]
-    most = len(earlier) if refuse else max(1, min(MOST, MOST_RECORDS // source.records))
+    most = len(earlier) if refuse else limit
     overlaps = [found for one in (*related[:most], *doubtful[:most]) if (found := _measured(known, one))]
-    if refuse and (telling := [one for one in overlaps if not one.is_safe]):
-        raise OverlapError.refused(len(telling), [one.sentence() for one in telling])
-    return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:])}
+    joins = [one for one in joined if not one.is_safe]
+    if refuse and (telling := [*(one for one in overlaps if not one.is_safe), *joins]):
+        raise OverlapError.refused(max(len(telling) - len(joins), *(one.releases for one in joins), 0), [one.sentence() for one in telling])
+    return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 
 
 def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
@@ -76,7 +81,7 @@ def _measured(known: KnownRecords, earlier: Earlier) -> Overlap | None:
     return None if figures is None else overlap.model_copy(update=figures)
 
 
-def registered(known: KnownRecords, release: str, registry: Registry) -> Registered:
+def registered(known: KnownRecords, release: str, registry: Registry, families: Sequence[str]) -> Registered:
     """Enters a release in the registry before it is published.
 
     Raises:
@@ -101,5 +106,6 @@ def registered(known: KnownRecords, release: str, registry: Registry) -> Registe
         reach=(sketches.records.reach, sketches.persons.reach),
         key="",
         made=0.0,
+        families=tuple(families),
     )
     return registry.enter(entry, registry.keyed_sketches(sketches))

@@ -26,6 +26,7 @@ from schemas.errors.folders import FolderError
 from schemas.errors.secret import SecretError
 from schemas.job.job import Job
 from tasks.counting.contents import Sketches
+from tasks.release.manifest import read_manifest
 from tasks.source.chunks import Source
 from tasks.store.files import file_digest, locked, private_folder, write_whole
 from tasks.store.sealed import seal, unsealed
@@ -59,6 +60,7 @@ class Registered(BaseModel):
         key: Tells whether the registry's secret is the one that its digests were keyed with.
         made: When, in seconds.
         published: Whether it is known to have been published.
+        families: Families of its pseudonyms; None in older entries.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -79,6 +81,19 @@ class Registered(BaseModel):
     key: str
     made: float
     published: bool = False
+    families: tuple[str, ...] | None = None
+
+    @property
+    def pseudonyms_may_be_there(self) -> bool:
+        """Whether it may publish pseudonyms, as far as its manifest says, where it is in its target."""
+        folder = Path(self.place, self.release)
+        if not self.place or not folder.is_dir():
+            return True
+        try:
+            manifest = read_manifest(folder)
+        except StorageError:
+            return True
+        return manifest is None or bool(manifest.pseudonyms)
 
     @property
     def is_there(self) -> bool:

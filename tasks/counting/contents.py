@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from core.composition.contents import Sketch, contents_of
-from core.persons.digests import NOBODY, digests_of
+from core.persons.digests import NOBODY, Digests, digests_of
 from schemas.job.job import Job
 from tasks.counting.chunk_people import person_key
 from tasks.source.chunks import Chunk
@@ -40,29 +40,55 @@ _NONE = np.empty(0, np.uint64)
 NOTHING_KNOWN = Sketches(Sketch.of(_NONE), Sketch.of(_NONE))
 
 
-def known_by(job: Job) -> list[str]:
-    """Returns the columns by which records are known again, in an order that does not depend on the job's: what a release is about.
+class Digested(NamedTuple):
+    """The columns of which a digest of each record is kept.
 
-    That is the quasi-identifiers and the sensitive columns. Identifiers are renamed and other columns change from one extract to the next,
-    and somebody who was looked for would be overlooked.
+    Attributes:
+        names: By which records are linked, in an order that does not depend on the job's.
+        untreated: Columns that are published as they are besides sensitive ones; one digest of all of them shows whose have changed.
+        values: Sensitive columns, each with a digest of its own: l and t are counted from these.
     """
-    return sorted({*(qid.name for qid in job.columns.quasi_identifiers), *job.columns.sensitive})
+
+    names: tuple[str, ...]
+    untreated: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+
+    @property
+    def read(self) -> list[str]:
+        """All of them, each once."""
+        return list(dict.fromkeys([*self.names, *self.untreated, *self.values]))
 
 
-def contents_key(job: Job, columns: pa.Schema, names: Sequence[str], chunk: Chunk) -> Key:
-    """Returns the key of the contents of a chunk's records in some columns."""
-    return STEP.key(chunk.key, list(names), person_key(job, columns))
+def digested_by(job: Job, payload: Sequence[str] = ()) -> Digested:
+    """Returns the columns of which a release keeps digests, so that later ones can be compared with it.
+
+    Records are linked by what a release is about: the quasi-identifiers and the sensitive columns. Identifiers are renamed and other
+    columns change from one extract to the next, and somebody who was looked for would be overlooked.
+
+    Args:
+        job: The job.
+        payload: The columns of the source that are published besides the quasi-identifiers.
+    """
+    sensitive = sorted(job.columns.sensitive)
+    others = {*sensitive, *(one.name for one in job.columns.pseudonyms)}
+    names = sorted({*(qid.name for qid in job.columns.quasi_identifiers), *sensitive})
+    return Digested(tuple(names), tuple(sorted(name for name in payload if name not in others)), tuple(sensitive))
+
+
+def contents_key(job: Job, columns: pa.Schema, by: Digested, chunk: Chunk) -> Key:
+    """Returns the key of the digests of a chunk's records in some columns."""
+    return STEP.key(chunk.key, [list(part) for part in by], person_key(job, columns))
 
 
 def keep_contents(
-    job: Job, columns: pa.Schema, names: Sequence[str], chunk: Chunk, store: Store, held: Iterable[pa.RecordBatch] | None = None
+    job: Job, columns: pa.Schema, by: Digested, chunk: Chunk, store: Store, held: Iterable[pa.RecordBatch] | None = None
 ) -> Artifact:
-    """Keeps the digest of what each record of a chunk holds in some columns and, where the job names persons, of whose it is.
+    """Keeps the digests of what each record of a chunk holds in some columns and, where the job names persons, of whose it is.
 
     Args:
         job: The job.
         columns: Of the source.
-        names: Which columns.
+        by: Which columns.
         chunk: What is read.
         store: Gets the digests.
         held: Its rows with these columns, where they are at hand and the job names no person.
@@ -73,19 +99,23 @@ def keep_contents(
     """
 
     def write(path: Path) -> int:
-        table = contents_table(job, names, chunk, held)
-        pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)
+        table = contents_table(job, by, chunk, held)
+        # Of values there are few, most digests are all different.
+        packed = [name for name in table.column_names if name.startswith("value_")]
+        pq.write_table(table, path, compression="none", use_dictionary=packed, write_statistics=False)
         return len(table)
 
-    return store.make("contents", contents_key(job, columns, names, chunk), ".parquet", write)
+    return store.make("contents", contents_key(job, columns, by, chunk), ".parquet", write)
 
 
-def contents_table(job: Job, names: Sequence[str], chunk: Chunk, held: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
-    """Returns ``content`` and, where the job names persons, ``person`` of each record of a chunk, in their order.
+def contents_table(job: Job, by: Digested, chunk: Chunk, held: Iterable[pa.RecordBatch] | None = None) -> pa.Table:
+    """Returns ``content``, ``person``, ``untreated`` and ``value_0`` … of each record of a chunk, in their order, all uint64.
+
+    ``person`` is there where the job names persons, ``untreated`` where there are such columns. A null value has the digest 0.
 
     Args:
         job: Names the persons.
-        names: By which columns records are known.
+        by: Which columns.
         chunk: What is read.
         held: As for ``keep_contents``.
 
@@ -94,14 +124,27 @@ def contents_table(job: Job, names: Sequence[str], chunk: Chunk, held: Iterable[
         ObjectStoreError: the source is in a store that cannot be read.
     """
     person = job.columns.person
-    found, whose = [np.empty(0, np.uint64)], [np.empty(0, np.uint64)]
-    read = read_chunk(chunk, [*names, *(name for name in person if name not in names)], plain=person) if held is None else held
-    for batch in read:
-        found.append(contents_of([batch.column(name) for name in names], batch.num_rows))
+    wanted = [*by.read, *(name for name in person if name not in by.read)]
+    found: dict[str, list[Digests]] = {name: [_NONE] for name in contents_columns(job, by)}
+    for batch in read_chunk(chunk, wanted, plain=person) if held is None else held:
+        found["content"].append(_together(batch, by.names))
         if person:
-            whose.append(digests_of([batch.column(name) for name in person], batch.num_rows))
-    columns = {"content": np.concatenate(found)}
-    return pa.table(columns | ({"person": np.concatenate(whose)} if person else {}))
+            found["person"].append(digests_of([batch.column(name) for name in person], batch.num_rows))
+        if by.untreated:
+            found["untreated"].append(_together(batch, by.untreated))
+        for number, name in enumerate(by.values):
+            found[f"value_{number}"].append(digests_of([batch.column(name)], batch.num_rows))
+    return pa.table({name: np.concatenate(parts) for name, parts in found.items()})
+
+
+def contents_columns(job: Job, by: Digested) -> list[str]:
+    """Returns the names of the columns of ``contents_table``."""
+    persons, untreated = ["person"] * bool(job.columns.person), ["untreated"] * bool(by.untreated)
+    return ["content", *persons, *untreated, *(f"value_{number}" for number in range(len(by.values)))]
+
+
+def _together(batch: pa.RecordBatch, names: Sequence[str]) -> Digests:
+    return contents_of([batch.column(name) for name in names], batch.num_rows)
 
 
 def sketches_key(parts: Sequence[Artifact]) -> Key:

@@ -38,10 +38,10 @@ def count_domains(run: Run, source: Source, *, cells: bool = False, known: bool 
     Raises:
         SkaldError: whatever a step raises.
     """
-    names = contents.known_by(run.job) if known and not run.job.is_scratch else []
+    by = contents.digested_by(run.job, source.payload) if known and not run.job.is_scratch else None
     # With persons, cells are counted together with their pairs.
-    most = run.job.task_memory // (SHARE_HELD * run.workers) if (cells or names) and not run.job.columns.person else 0
-    wanted = cells, names
+    most = run.job.task_memory // (SHARE_HELD * run.workers) if (cells or by) and not run.job.columns.person else 0
+    wanted = cells, by
     return map_groups(run, "domains", _count_domains, source.chunks, _key_of(run), run.job, source.columns, run.store, most, *wanted)
 
 
@@ -50,16 +50,16 @@ def _key_of(run: Run) -> Callable[[Chunk], Key]:
 
 
 def _count_domains(
-    job: Job, columns: pa.Schema, store: Store, most: int, cells: bool, known: Sequence[str], chunks: Sequence[Chunk]
+    job: Job, columns: pa.Schema, store: Store, most: int, cells: bool, by: contents.Digested | None, chunks: Sequence[Chunk]
 ) -> Artifacts:
-    made, others = [], [name for name in known if name not in domains.axis_names(job)]
+    made, others = [], [name for name in (by.read if by else ()) if name not in domains.axis_names(job)]
     for chunk in chunks:
         held = domains.Held(most, others if most else ())
         made.append(domains.count_chunk_domains(job, columns, chunk, store, held))
         if held.batches is not None and cells:
             chunk_histograms.count_histogram(job, columns, chunk, store, held.batches)
-        if held.batches is not None and known:
-            contents.keep_contents(job, columns, known, chunk, store, held.batches)
+        if held.batches is not None and by:
+            contents.keep_contents(job, columns, by, chunk, store, held.batches)
     return made
 
 
@@ -71,7 +71,7 @@ def merge_domains(run: Run, source: Source, parts: Artifacts) -> Artifact:
     """
     bundles = bundled_domains(run, source, parts)
     call = Call(domains.merged_key(parts), "merge domains", (run.job, source, parts, run.store, bundles))
-    merged = run_step(run, "domain", domains.merge_chunks, call)
+    merged = run.domain = run_step(run, "domain", domains.merge_chunks, call)
     if not endpoints.needs_persons(run.job):
         return merged
     key, arguments = endpoints.persons_key(run.job, source, merged), (run.job, source, merged, run.store, run.spill)
@@ -135,21 +135,21 @@ def _count_repeats(columns: Sequence[str], store: Store, chunks: Sequence[Chunk]
     return [repeats.count_repeats(columns, chunk, store) for chunk in chunks]
 
 
-def tell_contents(run: Run, source: Source, names: Sequence[str]) -> Artifacts:
-    """Returns what the records of all chunks hold in some columns, and whose they are where the job names persons.
+def tell_contents(run: Run, source: Source, by: contents.Digested) -> Artifacts:
+    """Returns the digests of the records of all chunks in some columns, and of whose they are where the job names persons.
 
     Raises:
         SkaldError: whatever a step raises.
     """
 
     def key(chunk: Chunk) -> Key:
-        return contents.contents_key(run.job, source.columns, names, chunk)
+        return contents.contents_key(run.job, source.columns, by, chunk)
 
-    return map_groups(run, "contents", _keep_contents, source.chunks, key, run.job, source.columns, names, run.store)
+    return map_groups(run, "contents", _keep_contents, source.chunks, key, run.job, source.columns, by, run.store)
 
 
-def _keep_contents(job: Job, columns: pa.Schema, names: Sequence[str], store: Store, chunks: Sequence[Chunk]) -> Artifacts:
-    return [contents.keep_contents(job, columns, names, chunk, store) for chunk in chunks]
+def _keep_contents(job: Job, columns: pa.Schema, by: contents.Digested, store: Store, chunks: Sequence[Chunk]) -> Artifacts:
+    return [contents.keep_contents(job, columns, by, chunk, store) for chunk in chunks]
 
 
 def sketch_contents(run: Run, parts: Artifacts) -> Sequence[Artifact]:

@@ -29,7 +29,7 @@ from tasks.store.work_folder import LOCK, PASSING, FolderWork, Removed, check_ap
 if TYPE_CHECKING:
     from tasks.store.bucket_work import BucketWork
 
-AFTER_PUBLICATION = ("runs", "shelves", "files", "bundles", "values_apart", "recounted", "tallies")
+AFTER_PUBLICATION = ("runs", "shelves", "files", "bundles", "values_apart", "recounted", "tallies", "disclosed")
 OF_ALL_CHUNKS = (
     "domain", "histogram", "sizes", "visits", "drivers", "samples", "census", "losses", "coded",
     "outcome", "cells", "assigned", "classes", "later", "lattice", "people", "members",
@@ -66,6 +66,7 @@ class Run:
     work: FolderWork | BucketWork
     seconds: dict[str, float] = field(default_factory=dict)
     increment: Increment | None = None
+    domain: Artifact | None = None
     recoded: tuple[Artifact, Any] | None = None
     members: Sequence[Any] = ()
     asked: set[str] = field(default_factory=set)

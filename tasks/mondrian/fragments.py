@@ -24,7 +24,7 @@ from schemas.tables import chunk_histogram_types
 from tasks.counting.chunk_histograms import cell_table
 from tasks.counting.chunk_people import person_key, write_pairs
 from tasks.counting.coding import CellCoder, Coding, load_coding
-from tasks.counting.contents import keep_contents, known_by
+from tasks.counting.contents import digested_by, keep_contents
 from tasks.counting.domains import axis_names
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_of, method_of, order_of, write_plain
 from tasks.mondrian.census import census_table
@@ -156,7 +156,7 @@ def plant_elsewhere(
 
 def part_key(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chunk) -> Key:
     """Returns the key of a chunk's records apart by fragment, and of their census."""
-    whose = person_key(job, source.columns), known_by(job)
+    whose = person_key(job, source.columns), [list(part) for part in digested_by(job, source.payload)]
     # Ranks mean what they do in the order of siblings that the cuts were made along.
     cuts = tree.qids, tree.ranks, tree.lefts, order_of(method_of(job))
     return PARTED.key(chunk.key, coding.key, source.payload_key, *cuts, *whose)
@@ -209,10 +209,12 @@ def part_chunk(job: Job, coding: Coding, source: Source, tree: Tree, chunk: Chun
         return Parted(run, census, pairs)
     leaf, cell, codes, payload = _led(job, coding, source, tree, chunk)
     # Kept, because what the source is known again by is told of the same.
-    known = pq.read_table(store.path(keep_contents(job, source.columns, known_by(job), chunk, store))).combine_chunks()
+    kept = keep_contents(job, source.columns, digested_by(job, source.payload), chunk, store)
+    known = pq.read_table(store.path(kept)).combine_chunks()
     digests = known["person"].to_numpy() if person else None
     columns = [*payload.columns, *(column.combine_chunks() for column in known.columns)]
-    payload = pa.RecordBatch.from_arrays(columns, names=[str(position) for position in range(len(columns))])
+    places = map(str, range(payload.num_columns))
+    payload = pa.RecordBatch.from_arrays(columns, names=[*places, *known.column_names])
     counted = census_table(leaf, codes, digests)
     return Parted(
         store.make("runs", key, ".arrow", lambda path: write_run(path, cell, payload, leaf, narrow=False)),

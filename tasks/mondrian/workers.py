@@ -51,15 +51,20 @@ MOSTLY = 0.5
 
 
 class Lot(NamedTuple):
-    """Records of a fragment: their cells, what else they publish, by what they are known again, and the digests of their persons.
+    """Records of a fragment: their cells, what else they publish, and their digests as ``contents_table`` has them.
 
-    The last is None where none is named.
+    Those of their persons are None where none is named.
     """
 
     words: Words
     payload: pa.RecordBatch
-    contents: Digests
-    digests: Digests | None
+    kept: pa.Table
+
+    @property
+    def digests(self) -> Digests | None:
+        """The digests of their persons."""
+        persons: Digests | None = self.kept["person"].to_numpy() if "person" in self.kept.column_names else None
+        return persons
 
 
 Part = tuple[NDArray[np.int32], Lot]
@@ -139,7 +144,7 @@ def anonymise(
     for number, (classes, lot) in enumerate(parts):
         write = partial(apart, classes=classes, payload=lot.payload)
         runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
-        members.append((classes, lot.contents, lot.digests))
+        members.append((classes, lot.kept))
         if lot.digests is not None:
             links = links_of(job, source, published.labels, classes, lot.payload)
             people.append(people_table(classes, lot.digests, _values(coding, lot.words), links))
@@ -179,10 +184,9 @@ def _kept_people(key: Key, group: Group, labels: pa.Table, people: Sequence[pa.T
     }
 
 
-def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int32], Digests, Digests | None]], store: Store) -> Artifact:
-    classes, contents = (np.concatenate([one[place] for one in members]) for place in (0, 1))
-    persons = [one for _, _, one in members if one is not None]
-    return keep_fragment(key, group[0] << OF_FRAGMENT, classes, contents, np.concatenate(persons) if persons else None, store)
+def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int32], pa.Table]], store: Store) -> Artifact:
+    classes, kept = np.concatenate([one for one, _ in members]), pa.concat_tables([one for _, one in members])
+    return keep_fragment(key, group[0] << OF_FRAGMENT, classes, kept, store)
 
 
 def _classified(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[Path]]) -> tuple[Published, Sizes, Iterable[Part]]:
@@ -228,14 +232,13 @@ def _gathered(job: Job, coding: Coding, group: Group, runs: Sequence[Path]) -> L
             batches += [run.get_batch(leaf) for leaf in group if leaf < run.num_record_batches]
             schema = run.schema
     table = pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
-    width, end = len(packing_of(coding.finest, coding.axes).words), table.num_columns - 1 - bool(job.columns.person)
+    width, end = len(packing_of(coding.finest, coding.axes).words), table.column_names.index("content")
     words = tuple(table.column(position).to_numpy() for position in range(width))
-    contents, digests = table.column(end).to_numpy(), table.column(end + 1).to_numpy() if job.columns.person else None
-    others = table.select(list(range(width, end)))
+    kept, others = table.select(list(range(end, table.num_columns))), table.select(list(range(width, end)))
     if not others.num_columns:
-        return Lot(words, pa.RecordBatch.from_arrays([], names=[]), contents, digests)
+        return Lot(words, pa.RecordBatch.from_arrays([], names=[]), kept)
     payload = others.to_batches()[0] if len(others) else pa.RecordBatch.from_pylist([], schema=others.schema)
-    return Lot(words, payload, contents, digests)
+    return Lot(words, payload, kept)
 
 
 def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Published, NDArray[np.int32]]:
@@ -257,10 +260,10 @@ def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Publi
         order = canonical(list(codes.T), packing.sizes, marks(lot.payload.columns, len(codes)), lot.digests)
         rows, weights, cell = codes[order], np.ones(len(codes), np.int64), np.empty(len(codes), np.int64)
         cell[order] = np.arange(len(codes))
-    elif lot.digests is None and sum(before.classes) > MOSTLY * len(lot.contents):
+    elif lot.digests is None and sum(before.classes) > MOSTLY * len(lot.kept):
         # Cells would be hardly fewer than the records, and finding them costs more than cutting some combinations twice: equal records
         # stay together in any case.
-        rows, weights, cell = packing.unpack(lot.words), np.ones(len(lot.contents), np.int64), np.arange(len(lot.contents))
+        rows, weights, cell = packing.unpack(lot.words), np.ones(len(lot.kept), np.int64), np.arange(len(lot.kept))
     else:
         _, firsts, cell, weights = np.unique(single_word(lot.words), return_index=True, return_inverse=True, return_counts=True)
         rows = packing.unpack(tuple(word[firsts] for word in lot.words))

@@ -78,7 +78,7 @@ def recount_whole(job: Job, written: Written, source: Source, kept: Kept, store:
     Raises:
         SkaldError: whatever a recount raises.
     """
-    with _at_hand(job, written, store) as (spill, files):
+    with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(source.relation, source.columns)
         found: Recount = recount(job, files, spill, written.what, original, written.layout, "", kept.files(store))
@@ -93,7 +93,7 @@ def set_written_apart(job: Job, written: Written, shares: int, key: Key, store: 
         StorageError: the disk is full, or more memory is needed than there is.
     """
     with (
-        _at_hand(job, written, store) as (spill, files),
+        written_at_hand(job, written, store) as (spill, files),
         written_rows(job, files, spill, written.what, written.layout, RELEASE) as (connection, faults),
     ):
         if faults:
@@ -215,7 +215,7 @@ def _rows(job: Job, written: Written | None, source: Source | None, store: Store
         largest = max((max(file.groups, default=0) * file.width for file in source.files), default=0) if source else 0
         large = bool(source and takes_much(job, largest, len(source.columns)))
         if written:
-            spill, files = stack.enter_context(_at_hand(job, written, store))
+            spill, files = stack.enter_context(written_at_hand(job, written, store))
             large = large or are_wide(job, files)
             connection, _ = stack.enter_context(written_rows(job, files, spill, written.what, written.layout, RELEASE))
         else:
@@ -229,10 +229,11 @@ def _rows(job: Job, written: Written | None, source: Source | None, store: Store
 
 
 @contextmanager
-def _at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
+def written_at_hand(job: Job, written: Written, store: Store) -> Iterator[tuple[Path, list[Path]]]:
     """Yields a folder to spill into, and the data files, read back from the target if they are in a store.
 
     Raises:
+        StorageError: a folder cannot be made.
         ObjectStoreError: the store cannot be read, or reads back otherwise.
     """
     if written.staging is None:

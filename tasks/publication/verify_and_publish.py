@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
 from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
+from schemas.errors.overlaps import OverlapError
 from schemas.errors.storage import PeopleLostError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest, PublishedFile
@@ -17,6 +19,7 @@ from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import forget_older, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
+from tasks.composition.pseudonym_families import Joining, join_releases
 from tasks.composition.registry import Registry, open_registry
 from tasks.counting.coding import forget_large_coding
 from tasks.counting.phases import find_repeats
@@ -32,6 +35,7 @@ from tasks.publication.afterwards import Publication, true_of
 from tasks.publication.deliveries import deliver_files, examples_delivered
 from tasks.publication.increments import increment_of, source_digests
 from tasks.publication.outputs import check_output, csv_layout, stage_output
+from tasks.publication.pseudonym_digests import disclosed_by
 from tasks.publication.recount_calls import Kept, Written
 from tasks.publication.recounts import recount_written
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
@@ -143,6 +147,7 @@ def _verified_and_published(
         # After the last look at it: what changed while it was being read must not be published as if it had not.
         check_unchanged(source)
     check_linked(job, counted)
+    written = Written(release, tuple(staged), layout, None if job.target_address else staging)
     own = {
         "sources": source_digests(job, source, run.secret),
         "hierarchies": keyed_hierarchies(job, run.secret),
@@ -157,9 +162,11 @@ def _verified_and_published(
     # Until the release is there, so that of two runs at once one knows of the other.
     with open_registry(job) as registry:
         with run.phase("overlaps"):
-            related = overlaps_of(known, release, registry)
+            joining = _joined(run, source, written, registry, Kept(people.people, people.classes)) if registry else Joining()
+            with _withdrawn_if_refused(joining):
+                related = overlaps_of(known, release, registry, joining.joined)
         manifest = describe(staged, counted).model_copy(update=own | related)
-        manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication)
+        manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
     publication.undone = LEFT_OVER
     run.published(forget_older(run.store))
     publication.undone = "Prefect's server could not be told of it"
@@ -193,6 +200,7 @@ def _finished(
     registry: Registry | None,
     staged: Sequence[PublishedFile],
     publication: Publication,
+    joining: Joining,
 ) -> Manifest:
     """Writes report and manifest, and publishes the release with one rename; returns the manifest as it is published."""
     run, source = known.run, known.source
@@ -206,8 +214,9 @@ def _finished(
     def finish() -> Manifest:
         whole = complete(job, staging, manifest, counted, examples)
         # Before the release: the other way round, a kill between the two would leave one that later runs cannot be compared with.
-        write_entry(run, whole, source, people, known.parts(known.columns) if registry else ())
-        entry = registered(known, whole.release, registry) if registry else None
+        parts, digested = (known.parts(known.digested), tuple(map(known.with_kinds, known.digested))) if registry else ((), None)
+        write_entry(run, whole, source, people, parts, digested)
+        entry = registered(known, whole.release, registry, joining.families) if registry else None
         # So that whoever goes on from here on another machine knows of it, and nothing is published by a run that was taken over.
         run.work.keep()
         run.work.check()
@@ -218,10 +227,25 @@ def _finished(
         publication.undone = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
         if registry and entry:
             registry.believe(entry)
+            joining.commit()
         publication.undone = "its run could not be ended"
         return whole
 
     return step_here("publish", "publish", finish, lineage_of(job, manifest))
+
+
+def _joined(run: Run, source: Source, written: Written, registry: Registry, kept: Kept) -> Joining:
+    """Returns what the pseudonyms of a release join it to."""
+    return join_releases(run, source, written.release, registry, disclosed_by(run, written, source.payload, kept))
+
+
+@contextmanager
+def _withdrawn_if_refused(joining: Joining) -> Iterator[None]:
+    try:
+        yield
+    except OverlapError:
+        joining.withdraw()
+        raise
 
 
 def check_linked(job: Job, counted: Recount) -> None:

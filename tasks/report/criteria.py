@@ -81,8 +81,8 @@ def _linkability(manifest: Manifest) -> Criterion:
         told.append(
             f"{listed(names)}: published as in the source, with values that may tell who people are. Other data can be joined by them."
         )
-    told += [*linked, *overlaps]
-    if not overlaps:
+    told += [*linked, *overlaps, *(one.sentence() for one in manifest.joined or ())]
+    if not overlaps and not manifest.joined:
         looked = "No earlier release was found that is made of the same records."
         if manifest.overlaps is None:
             looked = "Earlier releases were not looked for."

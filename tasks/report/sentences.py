@@ -225,7 +225,7 @@ def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
 def overlap_sentences(manifest: Manifest) -> list[str]:
     """Returns the warnings of a manifest, one per release of the same source."""
     overlaps = manifest.overlaps or ()
-    told = [overlap.sentence() for overlap in overlaps]
+    told = [one.sentence() for one in (*overlaps, *(manifest.joined or ()))]
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
         are = "is" if manifest.unmeasured_overlaps == 1 else "are"

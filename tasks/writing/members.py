@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.persons.digests import Digests
 from tasks.source.chunks import Chunk
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -25,8 +24,8 @@ class Part(BaseModel):
     Attributes:
         files: Digests of the files that they stand in, one after the other, and how many stand in each; empty of records that were shared
             out over fragments.
-        members: Table of ``class`` in the order of the chunk; of a fragment with ``content`` and ``person`` beside it.
-        contents: Table of ``content`` and ``person`` in the same order; None of a fragment, or where they are not known yet.
+        members: Table of ``class`` in the order of the chunk; of a fragment with the digests of its records beside it.
+        contents: Table of these digests in the same order; None of a fragment, or where they are not known yet.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -62,29 +61,29 @@ def fragment_members_key(key: Key) -> Key:
     return STEP.key(key, "fragment")
 
 
-def keep_fragment(key: Key, first: int, classes: NDArray[np.int32], contents: Digests, persons: Digests | None, store: Store) -> Artifact:
-    """Keeps what the records of a fragment hold, whose they are, and their classes.
+def keep_fragment(key: Key, first: int, classes: NDArray[np.int32], kept: pa.Table, store: Store) -> Artifact:
+    """Keeps the digests of the records of a fragment, and their classes.
 
     Args:
         key: Of what was made of the fragment, and of which records.
         first: What is added to the number of a class, so that it is that of no other fragment.
         classes: Shape (n,), negative for records that are not released.
-        contents: Shape (n,).
-        persons: Shape (n,); None where the job names none.
+        kept: n rows of digests, as ``contents_table`` of ``tasks.counting.contents`` has them.
         store: Gets them.
 
     Raises:
         StorageError: the disk is full, or more memory is needed than there is.
     """
     numbers = np.where(classes < 0, np.int64(-1), classes.astype(np.int64) + first)
-    others = {"content": contents} | ({} if persons is None else {"person": persons})
+    others = {name: kept[name] for name in kept.column_names}
     return store.make("members", fragment_members_key(key), ".parquet", lambda path: _write(path, numbers, **others))
 
 
-def _write(path: Path, classes: NDArray[np.signedinteger], **others: Digests) -> int:
+def _write(path: Path, classes: NDArray[np.signedinteger], **others: pa.ChunkedArray) -> int:
     table = pa.table({"class": classes, **others})
     # Digests are all different and look like chance: neither a dictionary nor a codec makes them less. Of classes the low bytes do, and the
     # high ones are alike: set apart they take as little as a dictionary would, in a third of the time.
     packed = {name: "none" if name in others else "lz4" for name in table.column_names}
-    pq.write_table(table, path, compression=packed, use_dictionary=False, use_byte_stream_split=["class"], write_statistics=False)
+    values = [name for name in others if name.startswith("value_")]
+    pq.write_table(table, path, compression=packed, use_dictionary=values, use_byte_stream_split=["class"], write_statistics=False)
     return len(table)

@@ -3,35 +3,38 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 ABSENT, HIDDEN = "no record of this source", "not released"
 
 
 class Seen(NamedTuple):
-    """A record as one release has it: what tells it from all others, its class or HIDDEN, and whose it is, None if nobody's."""
+    """A record as one release has it.
+
+    That is what tells it from all others, its class or HIDDEN, whose it is, None if nobody's, its sensitive value and its untreated ones.
+    """
 
     identity: Hashable
     group: Hashable
     person: Hashable | None = None
+    value: Hashable = None
+    untreated: Hashable = None
 
 
 def told_together(
-    mine: Iterable[Seen], theirs: Iterable[Seen], k: int, *, persons: bool = False, again: bool = False
+    mine: Iterable[Seen],
+    theirs: Iterable[Seen],
+    k: int,
+    *,
+    persons: bool = False,
+    again: bool = False,
 ) -> dict[str, tuple[int, int]]:
     """Returns records, and records or persons at risk, of those in both, in the first alone and in the second alone.
 
     Records of one identity are told apart by their order, class by class; ``again``, what is left is identified by its persons.
     """
-    here, there = _numbered(mine), _numbered(theirs)
-    if again:
-        both = here.keys() & there.keys()
-        here, there = ({one: seen for one, seen in side.items() if one in both} | _by_person(side, both) for side in (here, there))
-    groups: Mapping[tuple[Hashable, Hashable], list[Seen]] = defaultdict(list)
-    for one in here.keys() | there.keys():
-        pair = (here[one].group if one in here else ABSENT, there[one].group if one in there else ABSENT)
-        groups[pair].append(here.get(one) or there[one])
+    groups = joint_groups(mine, theirs, again=again)
     found = {}
     for part in ("shared", "added", "removed"):
         records, at_risk, whose = 0, 0, set()
@@ -48,6 +51,58 @@ def told_together(
     return found
 
 
+def without_values(mine: Iterable[Seen], theirs: Iterable[Seen], least: int, *, persons: bool = False, again: bool = False) -> int:
+    """Returns how many records or persons are in joint classes with fewer different values than that; a null is none."""
+    found, whose = 0, set()
+    for group, members in joint_groups(mine, theirs, again=again).items():
+        somebody = [one for one in members if one.person is not None] if persons else members
+        if set(group) <= {ABSENT, HIDDEN} or not somebody or len({one.value for one in somebody} - {None}) >= least:
+            continue
+        whose |= {one.person for one in somebody}
+        found += sum(one.person is None for one in members) if persons else len(members)
+    return found + (len(whose) if persons else 0)
+
+
+def joint_groups(mine: Iterable[Seen], theirs: Iterable[Seen], *, again: bool) -> Mapping[tuple[Hashable, Hashable], list[Seen]]:
+    """Returns records by their two classes; of whom another value is published in the second, those by either class alone too."""
+    here, there = dict[Hashable, Seen](), dict[Hashable, Seen]()
+    left = [_numbered_by(side, lambda one: (one.identity, one.untreated)) for side in (mine, theirs)]
+    # Those first that also publish the same untreated values, then those that are alike in what they are linked by, then persons.
+    left = _taken(left, here, there, "published")
+    left = [_numbered(side.values()) for side in left]
+    left = _taken(left, here, there, "alike")
+    if again:
+        nobody = [{one: seen for one, seen in side.items() if seen.person is None} for side in left]
+        left = [{one: seen for one, seen in side.items() if seen.person is not None} for side in left]
+        for how in (lambda one: one[2:], lambda one: one[2:4], lambda one: one[2]):
+            left = _taken([_numbered_by(side.values(), how) for side in left], here, there, f"person {len(here)}")
+        left = [{("nobody", one): seen for one, seen in none.items()} | some for none, some in zip(nobody, left, strict=True)]
+    groups: Mapping[tuple[Hashable, Hashable], list[Seen]] = defaultdict(list)
+    for one, seen in here.items():
+        other = there[one]
+        same = seen.value == other.value
+        if same:
+            groups[(seen.group, other.group)].append(seen)
+        if not same or seen.untreated != other.untreated:
+            groups[(seen.group, ABSENT)].append(seen)
+            groups[(ABSENT, other.group)].append(other._replace(person=seen.person))
+    for seen in left[0].values():
+        groups[(seen.group, ABSENT)].append(seen)
+    for seen in left[1].values():
+        groups[(ABSENT, seen.group)].append(seen)
+    return groups
+
+
+def _taken(
+    left: Sequence[Mapping[tuple[Hashable, int], Seen]], here: dict[Hashable, Seen], there: dict[Hashable, Seen], how: str
+) -> list[dict[tuple[Hashable, int], Seen]]:
+    """Moves what both sides have to the pairs, and returns what is left of either."""
+    both = left[0].keys() & left[1].keys()
+    here.update({(how, one): left[0][one] for one in both})
+    there.update({(how, one): left[1][one] for one in both})
+    return [{one: seen for one, seen in side.items() if one not in both} for side in left]
+
+
 def _numbered(records: Iterable[Seen]) -> dict[tuple[Hashable, int], Seen]:
     """Returns records by identity and number among those of the same one."""
     return _numbered_by(records, lambda one: one.identity)
@@ -58,12 +113,6 @@ def _numbered_by(records: Iterable[Seen], by: Callable[[Seen], Hashable]) -> dic
     for one in records:
         alike[by(one)].append(one)
     return {(identity, place): one for identity, same in alike.items() for place, one in enumerate(_ordered(same))}
-
-
-def _by_person(side: Mapping[tuple[Hashable, int], Seen], both: Set[tuple[Hashable, int]]) -> dict[tuple[Hashable, int], Seen]:
-    rest = [(one, seen) for one, seen in side.items() if one not in both]
-    nobody = {one: seen for one, seen in rest if seen.person is None}
-    return nobody | _numbered_by([seen for _, seen in rest if seen.person is not None], lambda seen: ("person", seen.person))
 
 
 def _ordered(same: Sequence[Seen]) -> list[Seen]:

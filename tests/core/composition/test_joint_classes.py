@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.composition.contents import Likeness
-from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joint_classes_sql, likeness_sql
-from tests.core.composition.every_record import HIDDEN, Seen, told_together
+from core.composition.joint_classes import MINE, THEIRS, Identity, common_persons_sql, joined_sql, joint_classes_sql, likeness_sql
+from core.composition.joint_values import FAILING, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql
+from tests.core.composition.every_record import HIDDEN, Seen, told_together, without_values
 
 
 class Row(NamedTuple):
@@ -24,42 +25,82 @@ class Row(NamedTuple):
     group: int
     shared: bool
     person: int
+    untreated: int = 0
+    value: int = 0
 
 
-rows = st.builds(Row, st.integers(0, 12), st.integers(-1, 3), st.booleans(), st.integers(0, 5))
+# What records are linked by holds their sensitive value, so that those that are alike have the same.
+rows = st.builds(
+    lambda content, group, shared, person, untreated: Row(content, group, shared, person, untreated, content % 3),
+    st.integers(0, 12), st.integers(-1, 3), st.booleans(), st.integers(0, 5), st.integers(0, 2),
+)  # fmt: skip
 releases = st.tuples(st.lists(rows, max_size=25), st.lists(rows, max_size=25))
 PARTS = ("shared", "added", "removed")
+SCHEMA = pa.schema(
+    [
+        ("content", pa.uint64()),
+        ("class", pa.int64()),
+        ("shared", pa.bool_()),
+        *((name, pa.uint64()) for name in ("person", "untreated", "value_0")),
+    ]
+)
 
 
-def asked(statement: str, mine: list[Row], theirs: list[Row]) -> list[tuple[object, ...]]:
+def loaded(database: duckdb.DuckDBPyConnection, mine: list[Row], theirs: list[Row]) -> None:
+    """Fills the tables of both sides."""
+    for name, side in ((MINE, mine), (THEIRS, theirs)):
+        database.register(f"{name}_rows", pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in side], SCHEMA))
+        database.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_rows")
+
+
+def asked(statement: str, mine: list[Row], theirs: list[Row], identity: Identity | None = None) -> list[tuple[object, ...]]:
     """Returns the rows of a statement over two releases."""
-    schema = pa.schema([("content", pa.uint64()), ("class", pa.int64()), ("shared", pa.bool_()), ("person", pa.uint64())])
     with duckdb.connect() as database:
-        for name, side in ((MINE, mine), (THEIRS, theirs)):
-            database.register(f"{name}_rows", pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in side], schema))
-            database.execute(f"CREATE TABLE {name} AS SELECT * FROM {name}_rows")
+        loaded(database, mine, theirs)
+        if identity:
+            database.execute(joined_sql(identity))
         return database.execute(statement).fetchall()
 
 
-def seen(side: list[Row], private: str, *, known_again: bool) -> list[Seen]:
-    """The same records for the oracle; those of private files are told apart by side unless they are known again."""
-    place = "either" if known_again else private
+def seen(side: list[Row], private: str, identity: Identity) -> list[Seen]:
+    """The same records for the oracle; those of private files are told apart by side unless they are linked by what they hold."""
+    place = "either" if identity.contents else private
     return [
-        Seen((row.content, "both" if row.shared else place), HIDDEN if row.group < 0 else row.group, row.person or None) for row in side
-    ]
+        Seen(
+            (row.content, "both" if row.shared else place), HIDDEN if row.group < 0 else row.group, row.person or None,
+            row.value or None if identity.values else None, row.untreated if identity.untreated else None,
+        )
+        for row in side
+    ]  # fmt: skip
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("persons", [False, True])
-@pytest.mark.parametrize("identity", [Identity(*flags) for flags in product([False, True], repeat=2)])
-@given(both=releases, k=st.integers(1, 5))
+IDENTITIES = [Identity(*flags, 1, (0,)) for flags in product([False, True], repeat=3)]
+
+
+@given(persons=st.booleans(), identity=st.sampled_from(IDENTITIES), both=releases, k=st.integers(1, 5))
 def test_at_risk_is_who_shares_both_classes_with_fewer_than_k(
     persons: bool, identity: Identity, both: tuple[list[Row], list[Row]], k: int
 ) -> None:
-    mine, theirs = both
-    found = {part: (records, risk) for part, records, risk in asked(joint_classes_sql(k, identity, persons=persons), *both)}
-    sides = seen(mine, "mine", known_again=identity.contents), seen(theirs, "theirs", known_again=identity.contents)
+    found = {part: (records, risk) for part, records, risk, _ in asked(joint_classes_sql(k, persons=persons), *both, identity)}
+    sides = seen(both[0], "mine", identity), seen(both[1], "theirs", identity)
     assert {part: found.get(part, (0, 0)) for part in PARTS} == told_together(*sides, k, persons=persons, again=identity.persons)
+
+
+@given(persons=st.booleans(), identity=st.sampled_from(IDENTITIES), both=releases, least=st.integers(1, 3))
+def test_joint_classes_with_too_few_values_are_those_that_a_look_at_every_record_finds(
+    persons: bool, identity: Identity, both: tuple[list[Row], list[Row]], least: int
+) -> None:
+    with duckdb.connect() as database:
+        loaded(database, *both)
+        database.execute(joined_sql(identity))
+        database.execute(numbered_sql([0], persons=persons))
+        classes = database.execute(sizes_sql([0])).fetchall()
+        values = Counter(number for number, value, _ in database.execute(joint_values_sql(0, persons=persons)).fetchall() if value)
+        failing = pa.table({"number": pa.array([number for number in range(len(classes)) if values[number] < least], pa.int64())})
+        database.register(FAILING, failing)
+        [(found,)] = database.execute(values_at_risk_sql(persons=persons)).fetchall()
+    sides = seen(both[0], "mine", identity), seen(both[1], "theirs", identity)
+    assert found == without_values(*sides, least, persons=persons, again=identity.persons)
 
 
 @given(both=releases)
@@ -89,5 +130,14 @@ def test_likeness_counts_records_of_files_that_only_one_has(both: tuple[list[Row
 def test_five_people_who_came_are_left_when_the_others_are_taken_out() -> None:
     before = [Row(number, number // 10, False, 0) for number in range(100)]
     came = [Row(1000 + number, number, False, 0) for number in range(5)]
-    found = asked(joint_classes_sql(10, Identity(contents=True, persons=False), persons=False), [*before, *came], before)
-    assert sorted(found) == [("added", 5, 5), ("shared", 100, 0)]
+    found = asked(joint_classes_sql(10, persons=False), [*before, *came], before, Identity(contents=True, persons=False))
+    assert sorted(found) == [("added", 5, 5, 0), ("shared", 100, 0, 0)]
+
+
+@pytest.mark.parametrize("untreated", [False, True])
+def test_one_person_of_whom_another_value_is_published_left_and_came(untreated: bool) -> None:
+    before = [Row(number, number // 10, False, number + 1, 7, 1) for number in range(100)]
+    after = [*before[1:], before[0]._replace(untreated=8) if untreated else before[0]._replace(content=1000, value=2)]
+    found = asked(joint_classes_sql(10, persons=True), after, before, Identity(True, True, True, 1, (0,)))
+    # A changed untreated value leaves the sensitive one to link both classes by.
+    assert sorted(found) == [("added", 1, 1, 1), ("removed", 1, 1, 1), ("shared", 100, 0, 0) if untreated else ("shared", 99, 9, 0)]

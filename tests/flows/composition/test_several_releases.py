@@ -16,6 +16,8 @@ import pytest
 
 from schemas.errors.overlaps import OverlapError
 from schemas.release.increments import Overlap
+from tasks.composition.registry import Registered, Registry
+from tasks.counting.contents import Sketches
 from tasks.publication.verify_and_publish import Published
 from tests.conftest import Anonymise, CommandLine
 from tests.core.composition.every_record import HIDDEN, Seen, told_together
@@ -213,6 +215,26 @@ def test_refuse_holds_a_release_against_all_earlier_ones(anonymise: Anonymise, t
     last = anonymise(job, "rows_per_file=70").manifest
     assert (len(last.overlaps), last.unmeasured_overlaps) == (3, 2)
     assert len(anonymise(job, "rows_per_file=80", "overlaps=refuse").manifest.overlaps) == 6
+
+
+@pytest.mark.slow
+def test_a_night_reads_no_more_sketches_however_many_came_before(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job, read, plain = job_in(tmp_path), list[str](), Registry.sketches_of
+
+    def counting(registry: Registry, entry: Registered) -> Sketches | None:
+        read.append(entry.release)
+        return plain(registry, entry)
+
+    monkeypatch.setattr(Registry, "sketches_of", counting)
+    nights = []
+    for number in range(7):
+        write_parquet(tmp_path / "people", TABLE.slice(number))
+        read.clear()
+        manifest = anonymise(job).manifest
+        nights.append((len(read), len(manifest.overlaps or ()), manifest.unmeasured_overlaps))
+    assert nights == [(min(night, 3), min(night, 3), max(night - 3, 0)) for night in range(7)]
 
 
 def test_what_cannot_be_compared_is_named_and_refused(anonymise: Anonymise, tmp_path: Path) -> None:

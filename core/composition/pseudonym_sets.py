@@ -1,0 +1,148 @@
+"""What several releases disclose under one pseudonym, as statements: the set of all that they publish of it, with counts.
+
+Releases with the same key publish the same pseudonym of somebody. Whoever has them all joins them, and sees of each pseudonym how often
+which combination of labels and values stands beside it, in which release. As many people as share that set cannot be told apart by it
+(Nergiz, Clifton and Nergiz, Multirelational k-anonymity, TKDE 2009, for tables of one release).
+
+A set is held as one digest of 64 bits: of each release the digest of its members with their counts in any order, keyed with the release,
+and of several releases the bitwise sum (exclusive or) of these. So a further release is added without a look at earlier ones, and what is
+held of a pseudonym is of one size whatever the number of releases. Two sets that differ are taken for one with a chance of 1 in 2^64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+OLD, NEW, FOLDED = "known_before", "published_now", "known_now"
+"""Tables of what earlier releases disclosed, of what this one does, and of all."""
+
+
+def text_sql(columns: Sequence[str]) -> str:
+    """Returns the expression of one text of several columns, which no other values have: every value with its length, a null without.
+
+    Args:
+        columns: Expressions.
+    """
+    texts = [f"coalesce(length({column}::VARCHAR)::VARCHAR || ':' || {column}::VARCHAR, '-')" for column in columns]
+    return " || ".join(texts) or "''"
+
+
+def disclosed_sql(source: str, link: Sequence[str], labels: Sequence[str], others: Sequence[str], salt: str) -> str:
+    """Returns the statement of ``key``, ``everything`` and ``labels``: of each pseudonym of a release the digests of what it publishes.
+
+    It is right because records that publish the same are counted together, and each member of a set enters its digest once, with its
+    count: an exclusive or of equal members would else be nothing. A record without a pseudonym is joined to no other.
+
+    Args:
+        source: What is read.
+        link: Expressions of the columns whose pseudonyms name somebody together.
+        labels: Those of the published quasi-identifiers.
+        others: Those of everything else that is published, but for pseudonyms.
+        salt: Text that enters every digest of labels and values, as an SQL string.
+    """
+    there = " AND ".join(f"{column} IS NOT NULL" for column in link)
+    digests = {"labels": text_sql(labels), "everything": text_sql([*labels, *others])}
+    made = ", ".join(f"md5_number_lower({salt} || {text}) AS {name}" for name, text in digests.items())
+    counted = {
+        name: f"(SELECT key, bit_xor(md5_number_lower({salt} || {name} || ':' || times)) AS {name} FROM ("
+        f"SELECT key, {name}, sum(times)::BIGINT AS times FROM counted GROUP BY ALL) GROUP BY key)"
+        for name in digests
+    }
+    return f"""
+        WITH records AS (SELECT md5_number_lower({text_sql(link)}) AS key, {made} FROM {source} WHERE {there}),
+        counted AS MATERIALIZED (SELECT key, labels, everything, count(*) AS times FROM records GROUP BY ALL)
+        SELECT key, everything, labels FROM {counted["everything"]} JOIN {counted["labels"]} USING (key)
+    """
+
+
+def pseudonym_owners_sql(people: str, link: Sequence[str]) -> str:
+    """Returns the statement of ``key`` and ``owner``: whose the pseudonyms are that one person alone has.
+
+    Args:
+        people: What is read as ``person`` and what the pseudonyms are.
+        link: Expressions of these.
+    """
+    there = " AND ".join(f"{column} IS NOT NULL" for column in link)
+    return f"""
+        SELECT md5_number_lower({text_sql(link)}) AS key, any_value(person) AS owner FROM {people} WHERE {there} AND person <> 0
+        GROUP BY key HAVING count(DISTINCT person) = 1
+    """
+
+
+def published_sql(digests: str, owners: str, secret: str, release: str, whose: str) -> str:
+    """Returns the statement that makes the table of what this release discloses: ``key``, ``owner``, ``everything`` and ``labels``, keyed.
+
+    Args:
+        digests: What is read as ``key``, ``everything`` and ``labels``.
+        owners: What is read as ``key`` and ``owner``; empty where every pseudonym counts as a person.
+        secret: What everything is keyed with, as an SQL string.
+        release: The id of the release, as an SQL string: the same set in two releases is not the same.
+        whose: What names persons, as an SQL string: another column names others.
+    """
+    owner = f"coalesce(md5_number_lower({secret} || {whose} || o.owner), 0)::UBIGINT" if owners else "0::UBIGINT"
+    known = f"LEFT JOIN ({owners}) AS o ON o.key = d.key" if owners else ""
+    keyed = ", ".join(f"md5_number_lower({secret} || {release} || d.{name}) AS {name}" for name in ("everything", "labels"))
+    return f"""
+        CREATE TEMP TABLE {NEW} AS
+        SELECT md5_number_lower({secret} || d.key) AS key, {owner} AS owner, {keyed} FROM {digests} AS d {known}
+    """
+
+
+def folded_sql(*, again: bool = False) -> str:
+    """Returns the statement that makes the table of what all releases disclose, this one among them.
+
+    ``before`` and ``mine`` are the digests of what the earlier ones do, and this one does, null where they have not the pseudonym.
+
+    Args:
+        again: Whether what is known already holds this release, which is published again. It is taken out first, as it was put in.
+    """
+    if again:
+        return f"""
+            CREATE TEMP TABLE {FOLDED} AS SELECT
+                o.key, o.owner, o.everything, o.labels, CASE WHEN n.key IS NULL THEN o.everything
+                ELSE nullif(xor(o.everything, n.everything), 0::UBIGINT) END AS before, n.everything AS mine
+            FROM {OLD} AS o LEFT JOIN {NEW} AS n ON o.key = n.key
+        """
+    return f"""
+        CREATE TEMP TABLE {FOLDED} AS SELECT
+            coalesce(o.key, n.key) AS key, coalesce(nullif(n.owner, 0), nullif(o.owner, 0), 0)::UBIGINT AS owner,
+            xor(coalesce(o.everything, 0), coalesce(n.everything, 0))::UBIGINT AS everything,
+            xor(coalesce(o.labels, 0), coalesce(n.labels, 0))::UBIGINT AS labels, o.everything AS before, n.everything AS mine
+        FROM {OLD} AS o FULL JOIN {NEW} AS n ON o.key = n.key
+    """
+
+
+def kept_sql() -> str:
+    """Returns the statement of what is kept of all releases."""
+    return f"SELECT key, owner, everything, labels FROM {FOLDED} ORDER BY key"
+
+
+def joined_people_sql(k: int) -> str:
+    """Returns the statement that counts people whom a release joins to earlier ones, and how many of them are below k.
+
+    ``people`` are in this release and in an earlier one; ``below_k`` share all that is disclosed with fewer than k, or came to do so
+    because this release has them or has not; ``by_labels`` share with fewer than k what is disclosed in labels alone; ``smallest`` is how
+    many share the set that fewest share.
+
+    It is right because equal digests are equal sets, and who has one person's pseudonyms in several releases has its sets in all of them:
+    a group of equal sets is whom nobody can tell apart by them. That somebody is missing from a release tells something too.
+
+    Args:
+        k: Fewest people that are safe.
+    """
+    unit = "CASE WHEN owner = 0 THEN key ELSE owner END"
+    sizes = {
+        name: f"(SELECT {name} AS digest, count(DISTINCT {unit}) AS size FROM {FOLDED} WHERE {name} IS NOT NULL GROUP BY ALL)"
+        for name in ("everything", "labels", "before", "mine")
+    }
+    joins = " ".join(f"LEFT JOIN {sizes[name]} AS {name}_of ON f.{name} = {name}_of.digest" for name in sizes)
+    both = "before IS NOT NULL AND mine IS NOT NULL"
+    return f"""
+        WITH sized AS (
+            SELECT {unit} AS unit, {both} AS joins, everything_of.size AS size, labels_of.size AS by_labels,
+                   coalesce(before_of.size, mine_of.size) AS alone
+            FROM {FOLDED} AS f {joins})
+        SELECT count(DISTINCT unit) FILTER (joins), count(DISTINCT unit) FILTER (size < {k:d} AND (joins OR alone > size)),
+               count(DISTINCT unit) FILTER (by_labels < {k:d} AND joins), coalesce(min(size) FILTER (joins), 0)
+        FROM sized
+    """

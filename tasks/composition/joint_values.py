@@ -1,0 +1,184 @@
+"""l-diversity and t-closeness in the joint classes of two releases, as either job promises them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from core.columns.domains import Domain
+from core.composition.joint_classes import MINE, THEIRS
+from core.composition.joint_values import FAILING, joint_values_sql, numbered_sql, sizes_sql, values_at_risk_sql, whole_sql
+from core.persons.digests import NOBODY, Digests, digests_of
+from core.privacy.models import PrivacyModel, Spread
+from schemas.errors.signals import UnmeasuredError
+from schemas.job.job import Job
+from schemas.privacy.kinds import PrivacyKind, models_asked
+from tasks.counting.domains import axis_names
+from tasks.store.domain_tables import load_domains
+from tasks.store.store import Artifact, Store
+
+Promised = Mapping[str, Mapping[str, Any]]
+"""What a job promises of sensitive values, by section and column, as JSON says it."""
+BYTES_PER_VALUE = 96
+"""Of a value of a joint class, while models look at it."""
+_NUMBER = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
+NO_ORDER = "the values of a column that t-closeness is promised of stand in no order that both have in common"
+
+
+class Promises(NamedTuple):
+    """What two jobs promise of sensitive values, and where the values of this one's source are.
+
+    Attributes:
+        mine: What this job promises.
+        theirs: What the other one does.
+        columns: The sensitive columns, in the order of the values in ``joined``.
+        domain: The domain table of this source; None where it has none.
+    """
+
+    mine: Promised
+    theirs: Promised
+    columns: tuple[str, ...]
+    domain: Artifact | None
+
+    @property
+    def asked(self) -> list[tuple[PrivacyKind, str, Any, str]]:
+        """The entry of each model, its column, what is said of it, and the table of the source that promises it; equal ones once."""
+        mine = [(*one, MINE) for one in models_asked(_plain(self.mine))]
+        theirs = [(*one, THEIRS) for one in models_asked(_plain(self.theirs))]
+        return mine + [one for one in theirs if (one[0].of_whole and not one[0].of_order) or one[:3] not in [other[:3] for other in mine]]
+
+
+def values_at_risk(database: duckdb.DuckDBPyConnection, job: Job, promises: Promises, store: Store, *, persons: bool) -> int | None:
+    """Returns how many records or persons are in joint classes that break what either job promises of sensitive values.
+
+    Args:
+        database: Has the tables of both releases and ``joined``.
+        job: This job.
+        promises: What both promise.
+        store: Has the domain table.
+        persons: Whether persons are counted.
+
+    Returns:
+        None where neither promises anything of the kind.
+
+    Raises:
+        UnmeasuredError: it cannot be told.
+        HierarchyError: the hierarchy of a distance does not fit the column.
+        StorageError: an artefact is not what its step promises.
+    """
+    asked = promises.asked
+    if not asked:
+        return None
+    numbers = sorted({promises.columns.index(column) for _, column, _, _ in asked})
+    database.execute(numbered_sql(numbers, persons=persons))
+    table = database.sql(sizes_sql(numbers)).to_arrow_table()
+    sizes, failing = table["size"].to_numpy(), np.zeros(len(table), np.bool_)
+    for kind, column, said, whose in asked:
+        number = promises.columns.index(column)
+        known = table[f"has_{number}"].to_numpy()
+        spread, digests = _spread(database, job, number, whose, persons=persons)
+        model = _model(job, promises, kind, (column, said, whose), digests, store)
+        failing |= known & model.fails(sizes, {column: spread})
+    database.register(FAILING, pa.table({"number": np.flatnonzero(failing)}))
+    [(found,)] = database.execute(values_at_risk_sql(persons=persons)).fetchall()
+    return int(found)
+
+
+def _spread(database: duckdb.DuckDBPyConnection, job: Job, number: int, whose: str, *, persons: bool) -> tuple[Spread, Digests]:
+    """Returns the values of a column in all joint classes, and the digests that their codes stand for, with that of the null last.
+
+    Raises:
+        UnmeasuredError: they do not fit the memory.
+    """
+    values = database.sql(joint_values_sql(number, persons=persons)).to_arrow_table()
+    if values.num_rows * BYTES_PER_VALUE > job.memory:
+        raise UnmeasuredError("the sensitive values of all joint classes take more than the job's memory")
+    whole = database.sql(whole_sql(whose, number, persons=persons)).to_arrow_table()
+    held, all_of = values["value"].to_numpy(), whole["value"].to_numpy()
+    digests = np.unique(np.concatenate([held, all_of]).astype(np.uint64))
+    if len(digests) and digests[0] == NOBODY:
+        digests = np.roll(digests, -1)
+    counts = np.zeros(len(digests), np.int64)
+    counts[_codes(digests, all_of)] = whole["times"].to_numpy()
+    return Spread(values["number"].to_numpy(), _codes(digests, held), values["times"].to_numpy(), counts), digests
+
+
+def _codes(digests: Digests, values: Digests) -> NDArray[np.int64]:
+    order = np.argsort(digests)
+    found: NDArray[np.int64] = order[np.searchsorted(digests, values.astype(np.uint64), sorter=order)]
+    return found
+
+
+def _model(job: Job, promises: Promises, kind: PrivacyKind, asked: tuple[str, Any, str], digests: Digests, store: Store) -> PrivacyModel:
+    """Returns a promise as classes are asked for it, for values that are coded by their digests.
+
+    Raises:
+        UnmeasuredError: it depends on the order of values, and this source does not have them all, or what is kept cannot be read.
+    """
+    column, said, whose = asked
+    nulls = int(bool(len(digests)) and digests[-1] == NOBODY)
+    domain = Domain(column, pa.array(range(len(digests) - nulls), pa.int64()), np.zeros(len(digests) - nulls, np.int64), nulls)
+    spec: Any = getattr(job.privacy, kind.section)[column] if whose == MINE else _spec(kind, said)
+    if not kind.of_order:
+        model: PrivacyModel = kind.model(column, spec, domain, job.folder)
+        return model
+    own = _own_domain(job, promises, column, store) if whose == MINE else None
+    if own is None:
+        raise UnmeasuredError(NO_ORDER)
+    return _in_order(kind.model(column, spec, own, job.folder), own, digests)
+
+
+def _own_domain(job: Job, promises: Promises, column: str, store: Store) -> Domain | None:
+    names = axis_names(job)
+    if promises.domain is None or column not in names or not store.whole(promises.domain):
+        return None
+    return load_domains(store, promises.domain, names)[names.index(column)]
+
+
+def _in_order(model: Any, own: Domain, digests: Digests) -> PrivacyModel:
+    """Returns a distance for codes of digests in the place of codes of a domain.
+
+    Raises:
+        UnmeasuredError: a value is not in the domain, or the domain has others.
+    """
+    mine = np.append(digests_of([own.values], len(own.values)), np.full(int(own.nulls > 0), NOBODY))
+    if not np.array_equal(np.sort(mine), np.sort(digests)):
+        raise UnmeasuredError(NO_ORDER)
+    places = _codes(mine, digests)
+    if model.ranks is not None:
+        found: PrivacyModel = replace(model, ranks=model.ranks[places])
+        return found
+    first, *above = model.groups
+    nested: PrivacyModel = replace(model, groups=(first[places], *above))
+    return nested
+
+
+def _plain(promised: Promised) -> dict[str, dict[str, Any]]:
+    """Returns promises without the settings that are not said, of which a model would be taken for another."""
+    return {section: {column: _said(one) for column, one in columns.items()} for section, columns in promised.items()}
+
+
+def _said(value: Any) -> Any:
+    return {name: _said(one) for name, one in value.items() if one is not None} if isinstance(value, Mapping) else value
+
+
+def _with_numbers(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _with_numbers(one) for name, one in value.items()}
+    return Decimal(value) if isinstance(value, str) and _NUMBER.fullmatch(value) else value
+
+
+def _spec(kind: PrivacyKind, said: Any) -> Any:
+    try:
+        return kind.schema.model_validate(_with_numbers(said))
+    except ValidationError:
+        raise UnmeasuredError("what it promises of sensitive values is written in another way than here") from None

@@ -1,0 +1,272 @@
+"""Pseudonyms that join releases: which columns have the same ones, and the index of what all releases disclose under each.
+
+A family is a column, or several that name somebody together, published as pseudonyms of one key or vault. Of a family the registry keeps an
+index: of each pseudonym, whose it is, and digests of all that releases disclosed of it (`core.composition.pseudonym_sets`). It holds no
+pseudonym and no value; everything in it is keyed with the registry's secret. A run reads and writes this one file, however many releases
+there were. It is written anew before a release is published and takes the old one's place afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from core.composition.pseudonym_sets import OLD, folded_sql, joined_people_sql, kept_sql, published_sql
+from schemas.errors.base import StorageError
+from schemas.errors.signals import UnmeasuredError
+from schemas.job.job import Job
+from schemas.pseudonyms.kinds import treatment_kind
+from schemas.release.joined import Joined
+from tasks.composition.registry import Registered, Registry
+from tasks.engine.runs import Run
+from tasks.source.chunks import Source
+from tasks.store.database import connect, literal
+from tasks.store.files import file_digest, write_whole
+from tasks.store.sealed import seal, unsealed
+from tasks.store.store import Artifact
+
+HEAD, NEXT, SETS = ".family", ".next", ".sets"
+FORMAT = 1
+EMPTY = "SELECT 0::UBIGINT AS key, 0::UBIGINT AS owner, 0::UBIGINT AS everything, 0::UBIGINT AS labels WHERE false"
+LOST = "the index of what earlier releases disclosed under these pseudonyms is gone or damaged"
+
+
+class Disclosed(NamedTuple):
+    """What a release discloses under the pseudonyms of columns.
+
+    Attributes:
+        columns: The columns.
+        digests: Table of ``key``, ``everything`` and ``labels``.
+        owners: Table of ``key`` and ``owner``; None where each pseudonym counts as a person.
+    """
+
+    columns: tuple[str, ...]
+    digests: Artifact
+    owners: Artifact | None
+
+
+class Head(BaseModel):
+    """What an index is of.
+
+    Attributes:
+        format: Of the index.
+        family: Its family.
+        key: Tells the registry's secret from another one.
+        file: Name of the file with the digests; ``sha256`` of it.
+        releases: The releases that it holds.
+        k: The smallest of what they promise.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int
+    family: str
+    key: str
+    file: str
+    sha256: str
+    releases: tuple[str, ...]
+    k: int
+
+
+@dataclass(frozen=True)
+class Joining:
+    """Families of a release, what it joins by each, and the indexes that are to take the place of the old ones.
+
+    Attributes:
+        families: Ids of the families.
+        joined: What was found.
+        pending: Heads that are written and wait for the publication.
+    """
+
+    families: tuple[str, ...] = ()
+    joined: tuple[Joined, ...] = ()
+    pending: tuple[Path, ...] = ()
+
+    def commit(self) -> None:
+        """Puts the new indexes in the place of the old ones, once the release is published.
+
+        Raises:
+            StorageError: the folder cannot be written.
+        """
+        for path in self.pending:
+            _commit(path)
+
+    def withdraw(self) -> None:
+        """Removes the new indexes of a release that is not published."""
+        for path in self.pending:
+            _withdraw(path)
+
+
+def family_of(job: Job, source: Source, columns: Sequence[str], registry: Registry) -> str:
+    """Returns the id of the family of columns: pseudonyms are equal where treatment, key or vault, and columns are.
+
+    Args:
+        job: Says how the columns are treated.
+        source: Knows keys and vaults by their fingerprints.
+        columns: The columns.
+        registry: Keys the id.
+    """
+    specs = {one.name: one.treatment for one in job.columns.pseudonyms}
+    parts = []
+    for name in columns:
+        kind = treatment_kind(specs[name])
+        parts.append([name, kind.name, None if kind.stable else specs[name].canonical(), source.keys.get(name)])
+    return registry.secret.keyed("family", parts)[:24]
+
+
+def join_releases(run: Run, source: Source, release: str, registry: Registry, disclosed: Sequence[Disclosed]) -> Joining:
+    """Adds what a release discloses to the indexes of its families, and counts whom it joins to earlier releases.
+
+    Args:
+        run: The run.
+        source: Its source.
+        release: The id of the release.
+        registry: The registry, locked.
+        disclosed: What the release discloses, by linking columns.
+
+    Raises:
+        StorageError: the folder cannot be written, or more memory is needed than there is.
+    """
+    if not disclosed:
+        return Joining()
+    entries, _ = registry.entries()
+    families, joined, pending = [], [], []
+    for one in disclosed:
+        family = family_of(run.job, source, one.columns, registry)
+        found, path = _joined(run, release, registry, (family, one), entries)
+        families.append(family)
+        joined += [found] if found else []
+        pending += [path] if path else []
+    return Joining(tuple(families), tuple(joined), tuple(pending))
+
+
+def _joined(
+    run: Run, release: str, registry: Registry, one: tuple[str, Disclosed], entries: Sequence[Registered]
+) -> tuple[Joined | None, Path | None]:
+    """Returns whom a release joins to earlier ones of a family, None where there are none, and the head of its new index."""
+    family, disclosed = one
+    others = [entry for entry in entries if entry.release != release]
+    head = _head(registry, family, {entry.release for entry in entries})
+    kept, lost = (head.releases if head else ()), _lost(registry, family, head)
+    absent = [entry for entry in others if (entry.families is not None and family in entry.families) and entry.release not in kept]
+    reasons = [LOST] if absent or lost else []
+    older = [entry for entry in others if entry.families is None and entry.pseudonyms_may_be_there]
+    reasons += ["another version of this program made some, and kept nothing of what their pseudonyms join"] if older else []
+    known = [name for name in kept if name != release]
+    k, releases = min([run.job.privacy.k, *([head.k] if head else [])]), len({*known, *(entry.release for entry in (*absent, *older))})
+    try:
+        figures, path = _folded(run, release, registry, one, head if not lost else None)
+    except UnmeasuredError as reason:
+        return Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured=str(reason)), None
+    strangers = not (reasons or figures["people"] or figures["below_k"])
+    if not releases or strangers:
+        # New pseudonyms of the same key join nothing.
+        return None, path
+    found = Joined(columns=disclosed.columns, releases=releases, k=k, unmeasured="; ".join(reasons))
+    return (found.model_copy(update=figures) if known and not lost else found), path
+
+
+def _folded(
+    run: Run, release: str, registry: Registry, one: tuple[str, Disclosed], head: Head | None
+) -> tuple[dict[str, int], Path | None]:
+    """Returns the figures of all releases of a family, and the head of the index with this one.
+
+    Raises:
+        UnmeasuredError: the index and the pseudonyms of the release do not fit the memory.
+        StorageError: the folder cannot be written.
+    """
+    family, disclosed = one
+    k = min(run.job.privacy.k, head.k if head else run.job.privacy.k)
+    secret = literal(registry.secret.keyed("pseudonym sets", family))
+    whose = literal(f"{list(run.job.columns.person)}")
+    old = f"FROM read_parquet({literal(str(registry.folder / head.file))})" if head else EMPTY
+    owners = f"FROM read_parquet({literal(str(run.store.path(disclosed.owners)))})" if disclosed.owners else ""
+    with connect(run.job, run.spill, last=True) as connection:
+        try:
+            connection.execute(f"CREATE TEMP VIEW {OLD} AS {old}")
+            digests = f"read_parquet({literal(str(run.store.path(disclosed.digests)))})"
+            connection.execute(published_sql(digests, owners, secret, literal(release), whose))
+            again = bool(head and release in head.releases)
+            connection.execute(folded_sql(again=again))
+            [row] = connection.execute(joined_people_sql(k)).fetchall()
+            figures = dict(zip(("people", "below_k", "by_labels", "smallest"), map(int, row), strict=True))
+            return figures, None if again else _write(registry, release, family, head, k, connection)
+        except duckdb.OutOfMemoryException:
+            raise UnmeasuredError("what they disclose together takes more than the job's memory") from None
+
+
+def _write(registry: Registry, release: str, family: str, head: Head | None, k: int, connection: duckdb.DuckDBPyConnection) -> Path:
+    """Writes the index with a further release beside the old one; returns its head."""
+    file = registry.folder / f"{family}-{registry.secret.keyed('sets', family, release)[:12]}{SETS}"
+
+    def write(part: Path) -> int:
+        statement = f"COPY ({kept_sql()}) TO {literal(str(part))} (FORMAT parquet, COMPRESSION uncompressed)"
+        [(rows,)] = connection.execute(statement).fetchall()
+        return int(rows)
+
+    write_whole(file, write)
+    made = Head(
+        format=FORMAT, family=family, key=registry.key, file=file.name, sha256=file_digest(file), k=k,
+        releases=(*(head.releases if head else ()), release),
+    )  # fmt: skip
+    path = registry.folder / f"{family}.{release}{NEXT}"
+    write_whole(path, lambda part: part.write_text(seal(made.model_dump(mode="json"))))
+    return path
+
+
+def _read(path: Path) -> Head | None:
+    try:
+        found = Head.model_validate(unsealed(path))
+    except ValidationError:
+        return None
+    return found if found.format == FORMAT else None
+
+
+def _head(registry: Registry, family: str, published: set[str]) -> Head | None:
+    """Returns the head of an index, after what a killed run left was put in its place or removed."""
+    for path in sorted(registry.folder.glob(f"{family}.*{NEXT}")):
+        if path.name[len(family) + 1 : -len(NEXT)] in published:
+            _commit(path)
+        else:
+            _withdraw(path)
+    return _read(registry.folder / f"{family}{HEAD}")
+
+
+def _lost(registry: Registry, family: str, head: Head | None) -> bool:
+    """Tells whether an index that was there cannot be believed."""
+    if head is None:
+        return (registry.folder / f"{family}{HEAD}").exists()
+    try:
+        return head.family != family or head.key != registry.key or file_digest(registry.folder / head.file) != head.sha256
+    except (OSError, StorageError):
+        return True
+
+
+def _commit(path: Path) -> None:
+    new = _read(path)
+    if new is None:
+        path.unlink(missing_ok=True)
+        return
+    head = path.with_name(f"{new.family}{HEAD}")
+    old = _read(head)
+    try:
+        path.replace(head)
+    except OSError as error:
+        raise StorageError.not_writable(str(path.parent), error.strerror or "unknown reason") from None
+    if old is not None and old.file != new.file and old.file.endswith(SETS):
+        with suppress(OSError):
+            (path.parent / Path(old.file).name).unlink()
+
+
+def _withdraw(path: Path) -> None:
+    new = _read(path)
+    with suppress(OSError):
+        if new is not None and new.file.endswith(SETS):
+            (path.parent / Path(new.file).name).unlink()
+        path.unlink()
