@@ -11,7 +11,8 @@ from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
 from schemas.errors.storage import PeopleLostError
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords
