@@ -68,6 +68,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
 
     Raises:
         StorageError: the disk is full, or values cannot be the names of folders.
+        ValuesError: equal records share values so long that no reader could unpack a file.
     """
     try:
         if job.output.partition_by:
