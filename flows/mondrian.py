@@ -7,7 +7,8 @@ from typing import TypeAlias
 from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
-from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow

@@ -11,7 +11,8 @@ from typing import Any
 from core.recount.classes import Recount
 from schemas.job.job import load_job
 from schemas.reading.given import GivenJob
-from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import Manifest
 from tasks.counting.coding import load_coding
 from tasks.counting.phases import count_domains, merge_domains
 from tasks.engine.flows import as_job_flow

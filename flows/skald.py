@@ -7,7 +7,8 @@ from core.columns.node import Node
 from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
-from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, count_sizes, merge_domains, merge_histograms
 from tasks.counting.source_sizes import read_sizes

@@ -33,5 +33,5 @@ def verify(
         print_json(figures_of(verified))
     else:
         k = loaded.privacy.k if loaded else int(manifest.privacy["k"]) if manifest else 1
-        summary = verification_summary(recount, manifest, k, verified.notes, trusted=key is not None)
+        summary = verification_summary(recount, manifest, k, verified.notes, newer=verified.newer, trusted=key is not None)
         Screen().print("Verified.", summary)

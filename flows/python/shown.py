@@ -68,7 +68,10 @@ class Published(Release):
 
     def _document(self, name: str) -> str | None:
         path = self.folder / name if isinstance(self.folder, Path) else None
-        return path.read_text("utf-8") if path and path.is_file() else None
+        from schemas.reading.regular_files import content_of
+
+        # The folder is others' too, and may hold anything by now.
+        return content_of(path, links=False).decode() if path and path.is_file() else None
 
 
 @dataclass(frozen=True, repr=False)

@@ -24,6 +24,7 @@ from tasks.report.advice import advice_sentences
 from tasks.report.linked import linked_sentences
 from tasks.report.sentences import increment_sentences, overlap_sentences, warning_sentences
 from tasks.report.units import Unit
+from tasks.verification.newer import newer_words
 
 UNKNOWN = "No maximum risk is claimed: without a manifest nothing is known of columns that are published as in the source."
 
@@ -156,7 +157,7 @@ def risk_words(figures: Mapping[str, int | float], unit: Unit) -> str:
 
 
 def verification_summary(
-    recount: Recount, manifest: Manifest | None, k: int, notes: Sequence[str] = (), *, trusted: bool = False
+    recount: Recount, manifest: Manifest | None, k: int, notes: Sequence[str] = (), *, newer: tuple[str, ...] = (), trusted: bool = False
 ) -> RenderableType:
     """Returns what was recounted, as a table.
 
@@ -165,6 +166,7 @@ def verification_summary(
         manifest: What it was held against, if there is one.
         k: What every class has at least.
         notes: What could not be checked, in sentences.
+        newer: Releases of the same job beside it that were made later.
         trusted: Whether the signature is that of a key which the user gave.
     """
     table = fact_table()
@@ -184,6 +186,8 @@ def verification_summary(
     table.add_row("manifest", "agrees with the files" if manifest else "none: suppression and file digests were not checked")
     if manifest:
         table.add_row("signature", _signature_words(manifest, trusted=trusted))
+    if newer:
+        table.add_row("newer", newer_words(newer))
     for sentence in notes:
         table.add_row("not checked", sentence)
     for sentence in recount.unproved:

@@ -53,3 +53,15 @@ class ListedReportError(SkaldError):
             f"The report that this version makes is not the one that the manifest of '{release}' lists, which stays. Write it elsewhere: "
             "--to FOLDER."
         )
+
+
+class LargeManifestError(SkaldError):
+    """A release's manifest would be larger than is read by whoever verifies it."""
+
+    @classmethod
+    def of_release(cls, release: str, size: int, most: int) -> LargeManifestError:
+        """Source files and data files make it so large, because the manifest lists each of them."""
+        return cls(
+            f"The manifest of '{release}' would take {size / 1e6:,.0f} MB. At most {most // 1_000_000:,} MB and two million entries are "
+            "read. Put the source into fewer files, or raise rows_per_file; nothing was published."
+        )

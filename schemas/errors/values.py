@@ -35,6 +35,47 @@ class ValuesError(SourceError):
         return cls(f"Column '{column}' holds {counted(count, 'value')} beyond {most:g}. Make them null, or give them another unit.")
 
     @classmethod
+    def too_long(cls, column: str, file: str, most: int) -> ValuesError:
+        """Values take more than any format is read with."""
+        return cls(
+            f"Column '{column}' of '{told_path(file)}' holds values of more than {most // 1_000_000:,} MB, which no source may have. "
+            "Shorten them, or leave the column out of the file."
+        )
+
+    @classmethod
+    def large_page(cls, column: str, file: str, size: int, most: int) -> ValuesError:
+        """A piece of a column that is unpacked at once takes more than memory has room for."""
+        return cls(
+            f"Column '{column}' of '{told_path(file)}' has a page of {size / 1e6:,.0f} MB, and the job's memory has room for "
+            f"{most / 1e6:,.0f} MB at a time. Raise memory, or write the file with smaller pages."
+        )
+
+    @classmethod
+    def large_batch(cls, file: str, size: int, most: int) -> ValuesError:
+        """A batch of an Arrow file is unpacked at once, and takes more than memory has room for."""
+        return cls(
+            f"A batch of '{told_path(file)}' takes {size / 1e6:,.0f} MB, and the job's memory has room for {most / 1e6:,.0f} MB at a time. "
+            "Raise memory, or write the file in smaller batches."
+        )
+
+    @classmethod
+    def repeated(cls, column: str, size: int, most: int) -> ValuesError:
+        """Equal records are published side by side, and share long values."""
+        return cls(
+            f"Column '{column}' holds long values that many equal records share: one data file of them would unpack to "
+            f"{size / 1e6:,.0f} MB, and at most {most // 1_000_000:,} MB are written. Shorten them, or leave the column out; "
+            "nothing was published."
+        )
+
+    @classmethod
+    def long_keys(cls, column: str, length: int, most: int) -> ValuesError:
+        """Of the values of a quasi-identifier, and of those that a privacy model looks at, labels and tables are made."""
+        return cls(
+            f"Column '{column}' holds values of {length / 1000:,.0f} kB. A quasi-identifier, and a column that a privacy model looks at, "
+            f"may have {most // 1000:,} kB. Shorten them, or give the column another role."
+        )
+
+    @classmethod
     def long_names(cls, count: int, most: int) -> ValuesError:
         """Columns have names that no reader of a release could be expected to take."""
         them = "it" if count == 1 else "them"

@@ -1,28 +1,32 @@
-"""Files that a job names are read whole, so that only those are opened that have an end: no device, no pipe, none that is too large."""
+"""Files that others name or write are read whole, so that only those are opened that have an end: no device, no pipe, none too large."""
 
 from __future__ import annotations
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import TextIO
 
-MOST_BYTES, MOST_TEXT, BLOCK = 1_000_000_000, 100_000_000, 1 << 20
+MOST_BYTES, MOST_TEXT, MOST_HEADER, BLOCK = 1_000_000_000, 100_000_000, 16_000_000, 1 << 20
+"""Bytes of a file that is read whole, of a text, of the names in the first line of a table, and of what is read at a time."""
 
 
-def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
+def open_regular(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> BufferedReader:
     """Opens a regular file for reading.
 
     Args:
         path: The file, or a link to it.
         most: How many bytes it may have.
+        links: Whether it may be a link; not where others can write, and what they name would be taken for theirs.
 
     Raises:
         OSError: it cannot be opened, is no regular file, or is larger; ``strerror`` says so.
     """
     # A named pipe would wait for its writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW))
     try:
         # Of what was opened, because the name may lead elsewhere by now.
         status = os.fstat(descriptor)
@@ -38,9 +42,9 @@ def open_regular(path: Path, most: int = MOST_BYTES) -> BinaryIO:
     return os.fdopen(descriptor, "rb")
 
 
-def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
-    """Returns what a regular file holds; raises as ``open_regular``."""
-    with open_regular(path, most) as file:
+def content_of(path: Path, most: int = MOST_BYTES, *, links: bool = True) -> bytes:
+    """Returns what a regular file holds; arguments and errors are those of ``open_regular``."""
+    with open_regular(path, most, links=links) as file:
         # It may have grown since. Not as much as is allowed, for which room would be made at once.
         content = file.read(min(most, os.fstat(file.fileno()).st_size) + 1)
         while 0 < len(content) <= most and (more := file.read(BLOCK)):
@@ -48,6 +52,19 @@ def content_of(path: Path, most: int = MOST_BYTES) -> bytes:
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {most // 1_000_000:,} MB", str(path))
     return content
+
+
+def lines_within(text: TextIO, most: int) -> Iterator[str]:
+    """Yields the lines of a text that was opened, as long as they are not too many characters: a line need not have an end.
+
+    Raises:
+        ValueError: they are.
+    """
+    while line := text.readline(most + 1):
+        most -= len(line)
+        if most < 0:
+            raise ValueError
+        yield line
 
 
 def read_text(path: Path) -> tuple[str, list[str]]:

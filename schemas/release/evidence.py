@@ -14,7 +14,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from schemas.release.manifest import Document, Manifest
+from schemas.release.files import Document
+from schemas.release.manifest import Manifest
 
 MANIFEST, SIGNATURE = "manifest.json", "manifest.sig"
 DOCUMENTS = ("report.html", "report.json")

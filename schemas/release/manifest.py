@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
+from schemas.release.files import Document, PublishedFile
 from schemas.release.increments import Increment, Overlap, SourceDigest
 from schemas.release.joined import Joined
 from schemas.release.passthrough import PassedColumn
@@ -20,26 +21,6 @@ from schemas.release.terms import Band, LatticeFigures, Terms
 MASK = "*"
 FORMAT = 2
 """The format of manifests: since 2 they list every other file of their release, and bear a digest of themselves."""
-
-
-class PublishedFile(BaseModel):
-    """One data file of a release: path relative to the release, number of records, SHA-256 in hex."""
-
-    model_config = ConfigDict(frozen=True)
-
-    path: str
-    rows: int
-    sha256: str
-
-
-class Document(BaseModel):
-    """A file of a release that is made of its manifest: path, SHA-256 in hex, and the fingerprint of the code that made it."""
-
-    model_config = ConfigDict(frozen=True)
-
-    path: str
-    sha256: str
-    code: str
 
 
 class Round(BaseModel):

@@ -26,6 +26,7 @@ from prefect.context import FlowRunContext
 from prefect.logging.loggers import flow_run_logger
 
 from schemas.errors.storage import ServerError
+from schemas.reading.regular_files import content_of
 from schemas.release.manifest import Manifest
 from schemas.release.report import Report
 from tasks.engine.progress import STEPS, listening
@@ -103,7 +104,7 @@ def followed(name: str) -> Iterator[None]:
 def announce(manifest: Manifest, folder: Path, *, new: bool) -> None:
     """Tells what was published: a summary, a table of risks and losses, a link to the report. Without a readable report, nothing."""
     try:
-        report = Report.model_validate_json((folder / "report.json").read_bytes())
+        report = Report.model_validate_json(content_of(folder / "report.json", links=False))
     except (OSError, ValueError):
         # By now it is published; not to be able to speak of it is no failure.
         return

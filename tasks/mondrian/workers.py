@@ -132,6 +132,7 @@ def anonymise(
         HierarchyError: the hierarchy's file cannot be read.
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: an artefact is not what its step promises.
+        ValuesError: equal records share values so long that no reader could unpack a file.
     """
     coding = load_coding(job, domain, store)
     key = fragment_key(job, coding, source, group, lots)

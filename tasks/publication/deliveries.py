@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.storage import ObjectStoreError
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms
 from tasks.engine.calls import Call

@@ -20,7 +20,8 @@ from schemas.errors.base import counted
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.endpoints import endpoints_of
-from schemas.release.manifest import Linked, Manifest, OneValue, Persons, PublishedFile, Remainder, pseudonym_words
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import Linked, Manifest, OneValue, Persons, Remainder, pseudonym_words
 from schemas.release.population import PopulationRisk
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss

@@ -39,7 +39,7 @@ def replace_object(system: Any, remote: str, content: bytes) -> bool:
     """
     try:
         there = system.info(remote)
-        if system.cat_file(remote) == content:
+        if there["size"] == len(content) and system.cat_file(remote) == content:
             return True
     except FileNotFoundError:
         there = None

@@ -19,7 +19,7 @@ from core.hierarchies.spelling import as_text
 from schemas.errors.base import SourceError, StorageError
 from schemas.errors.storage import OutputError
 from schemas.job.job import Job
-from schemas.release.manifest import PublishedFile
+from schemas.release.files import PublishedFile
 from tasks.publication.staged_files import Numbered, stage_files
 from tasks.release.files import BOM, DATA, TABLE, Csv
 from tasks.source.chunks import Source
@@ -68,6 +68,7 @@ def stage_output(job: Job, files: Sequence[Numbered], store: Store, staging: Pat
 
     Raises:
         StorageError: the disk is full, or values cannot be the names of folders.
+        ValuesError: equal records share values so long that no reader could unpack a file.
     """
     try:
         if job.output.partition_by:
@@ -96,7 +97,8 @@ def check_folders(files: Sequence[PublishedFile]) -> None:
 def _staged(staging: Path, path: Path, rows: int) -> PublishedFile:
     open_up(path)
     flush(path)
-    return PublishedFile(path=path.relative_to(staging).as_posix(), rows=rows, sha256=file_digest(path))
+    name = path.relative_to(staging).as_posix()
+    return PublishedFile(path=name, rows=rows, sha256=file_digest(path), bytes=path.stat().st_size)
 
 
 def csv_layout(job: Job, files: Sequence[Artifact], store: Store) -> Csv:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from core.recount.classes import Recount
 from core.recount.people import everybody_sql
 from schemas.job.job import Job
-from schemas.release.manifest import PublishedFile
+from schemas.release.files import PublishedFile
 from tasks.publication.deliveries import fetched_files, scratch
 from tasks.recount.columns import are_wide, takes_much
 from tasks.recount.original import Original

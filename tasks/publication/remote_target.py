@@ -12,32 +12,31 @@ import re
 import secrets
 import shutil
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from math import inf
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any, Protocol
 
-from pydantic import ValidationError
-
 from schemas.errors.base import SkaldError, StorageError
 from schemas.errors.storage import ObjectStoreError, PointerError
 from schemas.job.connection import address_faults, is_address
 from schemas.job.job import Job
-from schemas.release.evidence import MANIFEST
+from schemas.release.evidence import MANIFEST, SIGNATURE
 from schemas.release.manifest import Manifest
 from tasks.publication.objects import create_object, fetch_object, put_object, replace_object, unpublished
 from tasks.publication.staging import published
+from tasks.release.manifest import MOST_BYTES, manifest_of
 from tasks.release.names import check_names
 from tasks.store.files import file_digest
 from tasks.store.keys import fingerprint_of
-from tasks.store.object_stores import file_system, told
+from tasks.store.object_stores import file_system, object_within, told
 from tasks.store.passing import clear_passed, passing
 
 CURRENT = "CURRENT"
-TRIES = 100
-"""How often the pointer is put over what was read, while others put theirs."""
+TRIES, MOST_OF_MARK = 100, 100
+"""How often the pointer is put over what was read, while others put theirs; and bytes of a mark."""
 COPIED = re.compile(r"skald-release-[0-9a-f]{16}")
 """A copy of a release that is looked at, in the folder of temporary files."""
 
@@ -219,7 +218,7 @@ def _generation(system: Any, mark: str) -> float:
     """Returns the generation of the lease under which a mark was laid; one that is not there is later than any."""
     try:
         # One that is empty is of before marks said so.
-        return int(system.cat_file(mark) or 0)
+        return int(object_within(system, mark, MOST_OF_MARK) or 0)
     except (FileNotFoundError, ValueError):
         return inf
 
@@ -234,11 +233,10 @@ def _remote_manifest(job: Job, release: str) -> Manifest | None:
     system, root = file_system(str(job.target_address))
     with told(place):
         try:
-            return Manifest.model_validate_json(system.cat_file(f"{root}/{release}/{MANIFEST}"))
+            content = object_within(system, f"{root}/{release}/{MANIFEST}", MOST_BYTES)
         except FileNotFoundError:
             return None
-        except ValidationError:
-            raise StorageError.not_a_release(place, "manifest.json cannot be read as a manifest") from None
+    return manifest_of(content or b"", place)
 
 
 @contextmanager
@@ -261,11 +259,37 @@ def at_hand(release: str) -> Iterator[Path]:
         name = root.rsplit("/", 1)[-1]
         check_names(release, [name])
         with told(release):
-            found = {remote.removeprefix(f"{root}/"): remote for remote in system.find(root)}
+            found = {remote.removeprefix(f"{root}/"): int(about["size"]) for remote, about in system.find(root, detail=True).items()}
             # Whoever can write in a bucket chooses the keys, and all of them are looked at before the first file is written.
             check_names(release, found)
-            for key, remote in found.items():
+            listed = _listed_sizes(system, root, found)
+            for key, size in found.items():
                 path = temporary / name / key
                 path.parent.mkdir(parents=True, exist_ok=True)
-                system.get_file(remote, str(path))
+                if _is_worth_copying(size, listed, key):
+                    system.get_file(f"{root}/{key}", str(path))
+                else:
+                    # An empty file is no more what the manifest lists than it was, and is told of.
+                    path.touch()
         yield temporary / name
+
+
+def _listed_sizes(system: Any, root: str, found: Mapping[str, int]) -> dict[str, int | None] | None:
+    """Returns the bytes of the files that a manifest in a store lists, None of one that does not say; None where there is no manifest."""
+    if MANIFEST not in found:
+        return None
+    try:
+        manifest = manifest_of(object_within(system, f"{root}/{MANIFEST}", MOST_BYTES) or b"", root)
+    except StorageError:
+        # It is told of when the copy is looked at, and nothing else is then.
+        return {}
+    return {one.path: one.bytes for one in manifest.files} | {one.path: one.bytes for one in manifest.documents}
+
+
+def _is_worth_copying(size: int, listed: Mapping[str, int | None] | None, key: str) -> bool:
+    """Tells whether an object can be what a manifest lists, or where there is none, that of another tool."""
+    if key in (MANIFEST, SIGNATURE):
+        return size <= MOST_BYTES
+    if listed is None:
+        return True
+    return key in listed and listed[key] in (None, size)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schemas.errors.base import StorageError
-from schemas.release.manifest import PublishedFile
+from schemas.release.files import PublishedFile
 from tasks.store.files import flush, open_up
 from tasks.store.store import Artifact, Store
 
@@ -34,7 +34,7 @@ def stage_files(files: Sequence[Numbered], store: Store, staging: Path) -> list[
             _link_or_copy(store.path(artifact), staging / name)
         except OSError as error:
             raise StorageError.not_writable(str(staging), error.strerror or "unknown reason") from None
-        staged.append(PublishedFile(path=name, rows=artifact.rows, sha256=artifact.sha256))
+        staged.append(PublishedFile(path=name, rows=artifact.rows, sha256=artifact.sha256, bytes=artifact.size))
     return staged
 
 

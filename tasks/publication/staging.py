@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING
 
 from core.recount.classes import Recount, manifest_faults
 from schemas.errors.base import StorageError, VerificationError
-from schemas.errors.evidence import ListedReportError
+from schemas.errors.evidence import LargeManifestError, ListedReportError
 from schemas.errors.storage import PointerError
 from schemas.job.digest import job_digest
 from schemas.job.job import Job
 from schemas.release.evidence import MANIFEST, SIGNATURE, is_sealed, listing
-from schemas.release.manifest import FORMAT, Document, Manifest
+from schemas.release.files import Document
+from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.report import Example, Report
 from schemas.release.terms import Terms
-from tasks.release.manifest import read_manifest
+from tasks.release.manifest import MOST_BYTES, is_readable, manifest_content, read_manifest
 from tasks.release.signing import is_signing
 from tasks.report.page import render, report_code
 from tasks.report.report import make_report
@@ -62,7 +63,7 @@ def published(job: Job, release: str) -> Manifest | None:
         raise StorageError.altered(release, 1)
     lost = sum(not (folder / name).is_file() for name in (*manifest.listed, *([SIGNATURE] if manifest.signed_by else [])))
     # Manifests of earlier formats had no seal.
-    lost += manifest.format >= FORMAT and not is_sealed((folder / MANIFEST).read_bytes())
+    lost += manifest.format >= FORMAT and not is_sealed(manifest_content(folder))
     if lost:
         raise StorageError.altered(release, lost)
     point_current(job, release)
@@ -108,6 +109,7 @@ def complete(
         EscapeError: links are among the staged files.
         SigningKeyError: there is a key, and it cannot be used.
         StorageError: the target cannot be written.
+        LargeManifestError: the manifest is larger than is read later on.
     """
     if faults := manifest_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
@@ -117,8 +119,10 @@ def complete(
     try:
         terms = manifest.asked or terms_of(job, manifest.node)
         written = write_report(staging, make_report(manifest, terms, recount, examples(manifest, terms)))
-        documents = [Document(path=path.name, sha256=file_digest(path), code=report_code()) for path in written]
+        documents = [_document(path) for path in written]
         manifest, text = listing(manifest, tuple(documents), signer.name if signer else None)
+        if not is_readable(text.encode()):
+            raise LargeManifestError.of_release(manifest.release, len(text), MOST_BYTES)
         written.append(_write(staging / MANIFEST, text))
         if signer:
             written.append(_write(staging / SIGNATURE, signer.signature(manifest, text.encode())))
@@ -128,6 +132,10 @@ def complete(
     except OSError as error:
         raise StorageError.not_writable(str(job.target_path), error.strerror or "unknown reason") from None
     return manifest
+
+
+def _document(path: Path) -> Document:
+    return Document(path=path.name, sha256=file_digest(path), code=report_code(), bytes=path.stat().st_size)
 
 
 def signer_of(job: Job) -> Signer | None:

@@ -13,7 +13,8 @@ from schemas.errors.linked import LinkedError
 from schemas.errors.overlaps import OverlapError
 from schemas.errors.storage import PeopleLostError
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest, PublishedFile
+from schemas.release.files import PublishedFile
+from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords

@@ -25,12 +25,11 @@ from tasks.recount.people import PeopleFiles, count_linked, count_people
 from tasks.recount.population import count_in_population
 from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import count_spreads, whole_of
-from tasks.release.files import TEXT, Csv, data_files, layout_of, relation_of
+from tasks.release.files import TEXT, Csv, data_files, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.release.told_of_files import told_of_files
 from tasks.source.objects.for_duckdb import let_read
 from tasks.store.database import connect, quote
-from tasks.store.files import file_digest
 from tasks.store.work_folder import passing_folder
 
 
@@ -242,13 +241,14 @@ def risk_faults(manifest: Manifest, found: Recount) -> list[str]:
 
 def file_faults(release: Path, files: Sequence[Path], manifest: Manifest) -> list[str]:
     """Returns what data files are missing, added or altered since a release was published."""
-    promised = {release / file.path: file.sha256 for file in manifest.files}
+    promised = {release / file.path: file for file in manifest.files}
     there = set(files)
     faults = []
     if missing := promised.keys() - there:
         faults.append(f"{counted(len(missing), 'data file')} of the manifest missing")
     if strange := there - promised.keys():
         faults.append(f"{counted(len(strange), 'data file')} not in the manifest")
-    if altered := [path for path in there & promised.keys() if file_digest(path) != promised[path]]:
+    listed = [(path, promised[path]) for path in there & promised.keys()]
+    if altered := [path for path, file in listed if not is_listed(path, file.sha256, file.bytes)]:
         faults.append(f"{counted(len(altered), 'data file')} altered since publication")
     return faults

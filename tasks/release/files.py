@@ -11,9 +11,11 @@ import duckdb
 
 from core.formats.spreadsheets import read_back, read_back_sql
 from schemas.errors.base import StorageError, VerificationError
+from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.release.names import check_no_links
 from tasks.source.partitions import Partition, named_by, relation
 from tasks.store.database import literal, quote
+from tasks.store.files import MOST_LISTED, file_digest
 
 SUFFIXES = (".parquet", ".csv", ".duckdb")
 TABLE = "release"
@@ -53,6 +55,22 @@ def data_files(release: Path) -> list[Path]:
     if len({path.suffix for path in found}) > 1:
         raise StorageError.not_a_release(str(release), "its data files are of several formats")
     return found
+
+
+def is_listed(path: Path, digest: str, size: int | None, most: int = MOST_LISTED) -> bool:
+    """Tells whether a file of a release is the one that its manifest lists; one of another size is not read.
+
+    Args:
+        path: The file.
+        digest: Its SHA-256, as the manifest has it.
+        size: Its bytes, as the manifest has them; None where an earlier version made it.
+        most: Bytes that are read where the manifest does not say how many there are.
+    """
+    try:
+        there = path.lstat().st_size
+        return (there <= most if size is None else there == size) and file_digest(path) == digest
+    except OSError:
+        return False
 
 
 def partition_of(path: Path) -> Partition:
@@ -112,7 +130,7 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
         return Csv(delimiter, types)
     try:
         with files[0].open(encoding="utf-8-sig", newline="") as file:
-            line = file.readline()
+            line = next(lines_within(file, MOST_HEADER), "")
         marks = [mark for mark in dict.fromkeys(line) if not mark.isalnum() and mark not in '"\r\n']
         return Csv(next((mark for mark in marks if csv_names(files[0], mark) == list(types)), delimiter), types)
     except (ValueError, csv.Error):
@@ -121,9 +139,15 @@ def layout_of(files: Sequence[Path], types: Mapping[str, str], delimiter: str = 
 
 
 def csv_names(path: Path, delimiter: str) -> list[str]:
-    """Returns the columns that the first line of a CSV file names."""
+    """Returns the columns that the first line of a CSV file names.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the line is no text, or has no end.
+        csv.Error: it is no CSV.
+    """
     with path.open(encoding="utf-8-sig", newline="") as file:
-        return [read_back(name) for name in next(csv.reader(file, delimiter=delimiter), [])]
+        return [read_back(name) for name in next(csv.reader(lines_within(file, MOST_HEADER), delimiter=delimiter), [])]
 
 
 def _csv_relation(files: Sequence[Path], layout: Csv) -> str:

@@ -1,4 +1,4 @@
-"""The manifest of a release that is there."""
+"""The manifest of a release that is there, read in bounded memory: whoever can write in a target may have put anything under its name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,53 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from schemas.errors.base import StorageError
+from schemas.reading.regular_files import content_of
+from schemas.release.evidence import MANIFEST
 from schemas.release.manifest import Manifest
 from tasks.release.names import check_names
+
+MOST_BYTES, MOST_PARTS = 64_000_000, 2_000_000
+"""Bytes of a manifest, and entries of its lists and mappings: half a million source files. An empty list takes 30 times its text."""
+
+
+def is_readable(content: bytes) -> bool:
+    """Tells whether a manifest is small enough to be read."""
+    return len(content) <= MOST_BYTES and sum(map(content.count, (b",", b"[", b"{"))) <= MOST_PARTS
+
+
+def manifest_content(release: Path) -> bytes:
+    """Returns what the manifest's file of a release holds.
+
+    Raises:
+        StorageError: it is no regular file of the folder itself, is larger than any manifest, or cannot be read.
+    """
+    try:
+        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+    except OSError as error:
+        reason = f"{MANIFEST} cannot be read: {error.strerror or 'unknown reason'}"
+        raise StorageError.not_a_release(str(release), reason) from None
+    if not is_readable(content):
+        raise StorageError.not_a_release(str(release), f"{MANIFEST} has more entries than any manifest")
+    return content
+
+
+def manifest_of(content: bytes, place: str) -> Manifest:
+    """Returns the manifest that a file holds.
+
+    Args:
+        content: What the file holds.
+        place: Folder or address of the release, for messages.
+
+    Raises:
+        StorageError: it is none, or larger than any.
+    """
+    try:
+        if is_readable(content):
+            return Manifest.model_validate_json(content)
+    except ValidationError:
+        # Pydantic's message quotes what it read.
+        pass
+    raise StorageError.not_a_release(place, f"{MANIFEST} cannot be read as a manifest")
 
 
 def read_manifest(release: Path) -> Manifest | None:
@@ -18,13 +63,9 @@ def read_manifest(release: Path) -> Manifest | None:
         StorageError: there is one, but it is not a manifest.
         EscapeError: it names files outside the release.
     """
-    path = release / "manifest.json"
-    if not path.exists():
+    # Of a link that leads nowhere, too, it is said that it is one.
+    if not (release / MANIFEST).exists() and not (release / MANIFEST).is_symlink():
         return None
-    try:
-        manifest = Manifest.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        # Pydantic's message quotes what it read.
-        raise StorageError.not_a_release(str(release), "manifest.json cannot be read as a manifest") from None
+    manifest = manifest_of(manifest_content(release), str(release))
     check_names(str(release), (file.path for file in manifest.files))
     return manifest

@@ -6,15 +6,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import plain_type, working
 from schemas.errors.storage import DatabaseError
+from schemas.errors.values import ValuesError
+from tasks.source.bounds.unpacked import MOST_VALUE
 
 # DuckDB's own size of row groups, so that files of all origins are cut alike.
 GROUP_ROWS = 122_880
 GROUP_BYTES = 64_000_000
+FEW = 16
+"""Values after which a page may end: of long ones a thousand are a page that nobody unpacks."""
 
 Convert = Callable[[pa.RecordBatch], pa.RecordBatch]
 
@@ -47,17 +52,21 @@ def _kept(dtype: pa.DataType) -> pa.DataType:
     return dtype
 
 
-def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> int:
+def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatch], name: str) -> int:
     """Writes batches as Parquet, 122,880 rows or 64 MB at a time, and returns how many rows there were.
 
     Args:
         path: The file.
         schema: From ``kept_schema``.
         batches: Of these columns, in this order; dictionaries may differ from batch to batch.
+        name: Where they come from, as the user knows it.
+
+    Raises:
+        SourceError: a value is larger than is read.
     """
     rows = size = 0
     waiting: list[pa.RecordBatch] = []
-    with pq.ParquetWriter(path, schema, compression="zstd", write_statistics=False) as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd", write_statistics=False, write_batch_size=FEW) as writer:
 
         def write(count: int) -> None:
             nonlocal waiting, size
@@ -67,6 +76,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
             size = sum(batch.get_total_buffer_size() for batch in waiting) if len(waiting) > 1 else 0
 
         for batch in batches:
+            check_values(batch, name)
             waiting.append(_as_kept(batch, schema))
             rows += batch.num_rows
             size += batch.nbytes
@@ -75,6 +85,26 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
         if rows:
             write(sum(part.num_rows for part in waiting))
     return rows
+
+
+def check_values(batch: pa.RecordBatch, name: str) -> None:
+    """Refuses values that are larger than any source may have.
+
+    Args:
+        batch: Of any columns.
+        name: Where they come from, as the user knows it.
+
+    Raises:
+        ValuesError: there are such.
+    """
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        entries = column.dictionary if isinstance(column, pa.DictionaryArray) else column
+        kind = entries.type
+        if not (pt.is_string(kind) or pt.is_binary(kind) or pt.is_large_string(kind) or pt.is_large_binary(kind)):
+            continue
+        # Where all of them take no more, none does.
+        if entries.nbytes > MOST_VALUE and (pc.max(pc.binary_length(entries)).as_py() or 0) > MOST_VALUE:
+            raise ValuesError.too_long(field.name, name, MOST_VALUE)
 
 
 def _as_kept(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -43,6 +43,7 @@ class SourceFile(BaseModel):
         content: Digest of the rows whatever their order, where they come in none.
         converted: SHA-256 of the Parquet file, where the user's was converted.
         drift: Columns that the file lacks or writes in another type than they are read in; None if there is none.
+        long: By column of which values are long, how many bytes one may take.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -58,6 +59,7 @@ class SourceFile(BaseModel):
     content: str | None = None
     converted: str | None = None
     drift: pa.Schema | None = None
+    long: dict[str, int] = {}
 
     @property
     def rows(self) -> int:

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
 from schemas.job.job import Job
+from schemas.reading.regular_files import MOST_HEADER, lines_within
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, Step
@@ -182,7 +183,7 @@ def _header(job: Job, path: Path, name: str) -> list[str]:
     try:
         # utf-8-sig takes away the mark that spreadsheets begin a file with: it would be part of the first name.
         with pa.input_stream(str(path), compression="detect") as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as text:
-            names = next(csv.reader(text, delimiter=job.source.delimiter), [])
+            names = next(csv.reader(lines_within(text, MOST_HEADER), delimiter=job.source.delimiter), [])
     except (OSError, ValueError, csv.Error):
         raise SourceError.unreadable(name, "csv") from None
     # A column may have such a name where the job knows it.

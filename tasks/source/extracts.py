@@ -113,7 +113,7 @@ def _read_duckdb(job: Job, path: Path, name: str, part: Path, store: Store) -> i
             if lossy := [f"'{column}' ({dtype})" for column, dtype in named if dtype.startswith(LOSSY)]:
                 raise DatabaseError.no_such_type(lossy)
             reader = relation.to_arrow_reader(GROUP_ROWS)
-            return write_batches(part, kept_schema(reader.schema), reader)
+            return write_batches(part, kept_schema(reader.schema), reader, name)
         except duckdb.OutOfMemoryException:
             raise
         except (duckdb.Error, pa.ArrowException):
@@ -191,7 +191,7 @@ def extract_postgresql(job: Job, store: Store) -> Extract:
 
 def _ask(job: Job, part: Path) -> int:
     with rows_of(address(job), statement(job), job.source.types) as (schema, batches):
-        return write_batches(part, schema, batches)
+        return write_batches(part, schema, batches, "PostgreSQL")
 
 
 def _pending(key: Key, store: Store) -> Extract | None:

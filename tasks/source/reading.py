@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
+from tasks.source.bounds.unpacked import Unpacked, rows_of_long, unpacked
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.evolving import batches
 from tasks.source.objects.pinned import pinned
@@ -108,7 +109,9 @@ def _rows(piece: Piece, read: Any, columns: Sequence[str], plain: Sequence[str],
         with pq.ParquetFile(read, read_dictionary=coded, pre_buffer=not local, buffer_size=ahead) as file:
             skip, groups = _row_groups(piece)
             left, bad = piece.rows, Unreadable()
-            for batch in _batches(file, piece, groups, held, _told_rows(piece, held, coded, file, groups)):
+            # Long values take what they take unpacked, whatever a footer says of them.
+            most = min(_told_rows(piece, held, coded, file, groups), _long_rows(piece, held))
+            for batch in _batches(file, piece, groups, held, most):
                 rows = batch.slice(skip, left)
                 skip = max(skip - batch.num_rows, 0)
                 left -= rows.num_rows
@@ -145,7 +148,12 @@ def _batch_rows(piece: Piece, columns: Sequence[str]) -> int:
     """Returns how many rows of some columns are read at a time."""
     # Of which column the bytes are is not known: with text among them it may be this one.
     each = piece.file.width if set(columns) & set(piece.file.texts) else min(piece.file.width, 16 * len(columns))
-    return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST))
+    return min(BATCH_ROWS, max(BATCH_BYTES // max(each, 1), FEWEST), _long_rows(piece, columns))
+
+
+def _long_rows(piece: Piece, columns: Sequence[str]) -> int:
+    """Returns how many rows of some columns are read at a time, as far as their values are long."""
+    return rows_of_long(piece.file.long[name] for name in columns if name in piece.file.long)
 
 
 def _told_rows(piece: Piece, columns: Sequence[str], coded: Sequence[str], file: pq.ParquetFile, groups: Sequence[int]) -> int:
@@ -182,40 +190,63 @@ class Footer(NamedTuple):
     Attributes:
         columns: Without metadata, which may hold anything, an index or a value.
         groups: Number of records of each row group.
-        size: Bytes that all of them take uncompressed.
+        size: Bytes that all of them take unpacked.
+        long: By column of which values are long, how many bytes one may take; empty where that was not looked at.
+        plain: Columns of text that Arrow cannot read as dictionaries: each value is written as a change of the one before it.
     """
 
     columns: pa.Schema
     groups: tuple[int, ...]
     size: int
+    long: dict[str, int]
+    plain: frozenset[str]
 
 
-def read_footer(path: Path, name: str) -> Footer:
-    """Returns what a Parquet file of this machine says of itself.
+def read_footer(path: Path, name: str, memory: int) -> Footer:
+    """Returns what a Parquet file of this machine says of itself, and how long its values are.
+
+    Args:
+        path: The file.
+        name: What the user calls it.
+        memory: Bytes that the job may take.
 
     Raises:
-        SourceError: it cannot be read.
+        SourceError: it cannot be read, or a page or a value is larger than is read.
     """
     try:
         with pa.OSFile(str(path)) as file:
-            return footer_of(file, name)
+            return footer_of(file, name, memory)
     except OSError:
         raise SourceError.unreadable(name, "parquet") from None
 
 
-def footer_of(opened: Any, name: str) -> Footer:
+def footer_of(opened: Any, name: str, memory: int | None = None) -> Footer:
     """Returns what an open Parquet file says of itself.
 
+    Args:
+        opened: The file.
+        name: What the user calls it.
+        memory: Bytes that the job may take. None where it is not looked at how long values are, as across a network.
+
     Raises:
-        SourceError: it cannot be read.
+        SourceError: it cannot be read, or a page or a value is larger than is read.
     """
     try:
         with pq.ParquetFile(opened) as file:
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            metadata = file.metadata
+            groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             rows, size = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
-            return Footer(file.schema_arrow.remove_metadata(), rows, size)
+            found = unpacked(opened, metadata, name, memory) if memory is not None else Unpacked({}, 0)
+            return Footer(file.schema_arrow.remove_metadata(), rows, size + found.size, found.long, _changes(metadata))
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(name, "parquet") from None
+
+
+def _changes(metadata: pq.FileMetaData) -> frozenset[str]:
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    places = [place for place in range(metadata.num_columns) if metadata.schema.column(place).physical_type == "BYTE_ARRAY"]
+    columns = (group.column(place) for group in groups for place in places)
+    return frozenset(column.path_in_schema for column in columns if any(encoding.startswith("DELTA") for encoding in column.encodings))
 
 
 def long_texts(opened: Any, name: str, texts: Sequence[str], least: int) -> list[str]:

@@ -36,6 +36,8 @@ ASKED_AT_ONCE = 16
 """Objects that a store is asked about at a time."""
 LONGEST_NAME = 1000
 """Characters of a column's name: what reads CSV gives up on a first line of some million."""
+LONGEST_KEY = 100_000
+"""Bytes of a value of which labels are made, or which is counted in classes."""
 
 
 def read_source(run: Run) -> Source:
@@ -53,11 +55,12 @@ def read_source(run: Run) -> Source:
     looked = dict(zip((one.name for one in remote), look_at_objects(run, remote), strict=True))
     files, schemas = [], []
     for one, partition in zip(found, partitions(job, [one.name for one in found]), strict=True):
-        read, (schema, groups, size) = looked.get(one.name) or _read_here(job, one, store)
+        read, (schema, groups, size, long, plain) = looked.get(one.name) or _read_here(job, one, store)
         digest = fingerprint_of(read.digest, partition) if partition else read.digest
         width = max(row_bytes(schema), size // max(sum(groups), 1))
-        kept = {"path": read.path, "stat": read.stat, "content": read.content, "converted": read.converted, "digest": digest}
-        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=plain_texts(schema), partition=partition, **kept))
+        texts = tuple(text for text in plain_texts(schema) if text not in plain)
+        kept = {"path": read.path, "stat": read.stat, "content": read.content, "converted": read.converted, "digest": digest, "long": long}
+        files.append(SourceFile(name=one.name, groups=groups, width=width, texts=texts, partition=partition, **kept))
         schemas.append(with_partition(schema, partition))
     names = [file.name for file in files]
     if job.source.drift == "evolve":
@@ -67,6 +70,7 @@ def read_source(run: Run) -> Source:
         _same_columns(names, schemas)
         columns = schemas[0]
     payload = _payload(job, columns)
+    _check_lengths(job, files)
     treated = _treated_types(job, columns)
     if not any(file.rows for file in files):
         raise SourceError.empty(len(files))
@@ -119,7 +123,18 @@ def _read_here(job: Job, one: Located, store: Store) -> tuple[Readable, Footer]:
     read = as_parquet(job, one, store)
     assert read.path is not None
     with at_rest(read.path, one.name, read.stat):
-        return read, read_footer(read.path, one.name)
+        return read, read_footer(read.path, one.name, job.memory)
+
+
+def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:
+    """Refuses values too long for the columns that classes are made of or judged by.
+
+    Raises:
+        ValuesError: there are such.
+    """
+    for name in (*(qid.name for qid in job.columns.quasi_identifiers), *job.privacy.columns):
+        if (longest := max((file.long.get(name, 0) for file in files), default=0)) > LONGEST_KEY:
+            raise ValuesError.long_keys(name, longest, LONGEST_KEY)
 
 
 def _same_columns(names: Sequence[str], schemas: Sequence[pa.Schema]) -> None:

@@ -17,6 +17,8 @@ from tasks.store.files import file_digest
 from tasks.store.object_stores import file_system, told
 
 BLOCK = 1 << 22
+MOST_BYTES = 100_000_000
+"""Bytes of a small object, which is read whole."""
 
 
 class Found(NamedTuple):
@@ -75,7 +77,7 @@ class Bucket:
         """
         with told(self.place(name)):
             try:
-                content: bytes = self._system.cat_file(self._key(name))
+                content: bytes = self._system.cat_file(self._key(name), end=MOST_BYTES)
             except FileNotFoundError:
                 return None
         return content

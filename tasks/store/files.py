@@ -13,13 +13,20 @@ from pathlib import Path
 
 from schemas.errors.base import StorageError
 from schemas.errors.folders import BusyError, FolderError
+from schemas.reading.regular_files import open_regular
 
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
+MOST_LISTED = 1 << 62
+"""Bytes of a file that is read whole, though never held: it may have any number of them."""
 
 
 def file_digest(path: Path) -> str:
-    """Returns the SHA-256 of a file, in hex."""
-    with path.open("rb") as file:
+    """Returns the SHA-256 of a regular file, in hex.
+
+    Raises:
+        OSError: it cannot be read, or is a link, a device or a pipe.
+    """
+    with open_regular(path, MOST_LISTED, links=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

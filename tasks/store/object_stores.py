@@ -48,3 +48,21 @@ def told(address: str) -> Iterator[None]:
         raise ObjectStoreError.failed(address, "access is denied") from None
     except Exception as error:  # botocore, aiohttp, gcsfs and adlfs have no base class in common
         raise ObjectStoreError.failed(address, type(error).__name__) from None
+
+
+def object_within(system: Any, remote: str, most: int) -> bytes | None:
+    """Returns what an object holds that others can write; None where it is more than it may be, and then it is not read.
+
+    Args:
+        system: Of fsspec.
+        remote: Where it is.
+        most: How many bytes it may have.
+
+    Raises:
+        FileNotFoundError: there is none.
+    """
+    size = int(system.info(remote)["size"])
+    if size > most:
+        return None
+    # Not as much as there is by now; and of nothing, stores give no part.
+    return bytes(system.cat_file(remote, end=size)) if size else b""

@@ -10,6 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from schemas.reading.regular_files import content_of
+
 
 def seal(content: Any) -> str:
     """Returns anything that JSON can say as JSON with its digest."""
@@ -19,7 +21,7 @@ def seal(content: Any) -> str:
 def unsealed(path: Path) -> Any:
     """Returns what was sealed in a file; None if it is gone, cut off or not what was sealed."""
     try:
-        return unsealed_text(path.read_bytes())
+        return unsealed_text(content_of(path, links=False))
     except OSError:
         return None
 

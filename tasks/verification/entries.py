@@ -7,21 +7,22 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from schemas.errors.base import counted
 from schemas.job.connection import is_address
 from schemas.job.job import Job
+from schemas.reading.regular_files import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE, is_as_written, is_sealed
 from schemas.release.manifest import Manifest
-from tasks.release.files import DATA, SUFFIXES
-from tasks.store.files import file_digest
-from tasks.store.object_stores import file_system, told
+from tasks.release.files import DATA, SUFFIXES, is_listed
+from tasks.store.object_stores import file_system, object_within, told
 
 CURRENT = "CURRENT"
 MOST_BYTES = 1_000
+MOST_BYTES_OF_REPORT = 500_000_000
+"""Bytes of a file of the report, where the manifest is of a version that did not say how many there are."""
 RELEASE = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,99}-[0-9a-f]{16}")
 """The id of a release: the name of a job and 16 digits."""
 
@@ -68,14 +69,14 @@ def _entries(folder: Path, above: str = "") -> Iterator[tuple[str, str]]:
 
 def _document_faults(release: Path, manifest: Manifest) -> list[str]:
     faults = []
-    listed = {one.path: one.sha256 for one in manifest.documents}
+    listed = {one.path: one for one in manifest.documents}
     if tuple(sorted(listed)) != DOCUMENTS or len(listed) < len(manifest.documents):
         faults.append("the manifest does not list the report as it should")
     for name in DOCUMENTS:
         path = release / name
         if not path.is_file():
             faults.append(f"{name} is missing")
-        elif file_digest(path) != listed.get(name):
+        elif name not in listed or not is_listed(path, listed[name].sha256, listed[name].bytes, MOST_BYTES_OF_REPORT):
             faults.append(f"{name} was altered since publication")
     if manifest.signed_by and not (release / SIGNATURE).is_file():
         faults.append(f"{SIGNATURE} is missing")
@@ -130,8 +131,7 @@ def pointer_faults(place: str, job: Job | None) -> list[str]:
     folder = Path(place).resolve().parent
     path = folder / CURRENT
     try:
-        status = path.lstat()
-        content = path.read_bytes() if stat.S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES else b""
+        content = content_of(path, MOST_BYTES, links=False)
     except FileNotFoundError:
         return _gone(needed=job is not None and job.target_address is None and job.target_path.resolve() == folder)
     except OSError:
@@ -144,7 +144,7 @@ def _remote_pointer_faults(above: str, *, needed: bool) -> list[str]:
     system, root = file_system(above)
     with told(above):
         try:
-            named = _named(system.cat_file(f"{root}/{CURRENT}"))
+            named = _named(object_within(system, f"{root}/{CURRENT}", MOST_BYTES) or b"")
         except FileNotFoundError:
             return _gone(needed=needed)
         there = named is not None and system.exists(f"{root}/{named}/{MANIFEST}")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,6 +17,7 @@ from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.evidence import ManifestFormatError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job
+from schemas.reading.regular_files import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
 from schemas.release.manifest import FORMAT, Manifest
 from schemas.release.terms import Terms
@@ -25,7 +27,8 @@ from tasks.recount.people import PeopleFiles
 from tasks.recount.recount import file_faults, verify_against, verify_release
 from tasks.recount.source_figures import source_figures
 from tasks.release.files import Csv, data_files, layout_of, relation_of
-from tasks.release.manifest import read_manifest
+from tasks.release.manifest import MOST_BYTES, manifest_of
+from tasks.release.names import check_names
 from tasks.report.again import again_faults, count_again
 from tasks.report.report import bands
 from tasks.store.database import database
@@ -33,6 +36,7 @@ from tasks.store.work_folder import passing_folder
 from tasks.verification.csv_form import csv_faults
 from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faults, pointer_faults
 from tasks.verification.job_figures import job_faults
+from tasks.verification.newer import newer_beside
 from tasks.verification.parquet_form import parquet_faults
 from tasks.verification.promises import count_promises, uncounted
 from tasks.verification.remade import report_faults
@@ -72,11 +76,13 @@ class Verified:
         recount: What was counted in its files.
         manifest: Its manifest; None for the release of another tool.
         notes: What could not be checked, in sentences, beside what the recount says of itself.
+        newer: Releases of the same job that lie beside it and were made later, the newest first.
     """
 
     recount: Recount
     manifest: Manifest | None
     notes: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
 
 
 def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
@@ -96,19 +102,12 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
         PopulationError: the population is not as the job has it.
     """
     what = f"'{known.place}'"
-    if not (release / MANIFEST).exists():
+    if not os.path.lexists(release / MANIFEST):
         return _without_manifest(job, release, known, what)
-    try:
-        manifest = read_manifest(release)
-    except EscapeError:
-        raise
-    except StorageError:
-        manifest = None
-    if manifest is None:
-        raise VerificationError(what, ["manifest.json cannot be read as a manifest"])
+    content, manifest = _read(release, what)
     if manifest.format != FORMAT:
         raise ManifestFormatError.unknown(known.place, manifest.format, FORMAT)
-    faults = _evidence_faults(job, release, manifest, known)
+    faults = _evidence_faults(job, release, content, manifest, known)
     try:
         files = data_files(release)
     except EscapeError:
@@ -124,7 +123,26 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
         raise VerificationError(what, list(dict.fromkeys([*faults, *error.faults]))) from None
     if faults:
         raise VerificationError(what, faults)
-    return _held(job, release, manifest, files, original, recount, what)
+    held = _held(job, release, manifest, files, original, recount, what)
+    return replace(held, newer=newer_beside(known.place, release, manifest))
+
+
+def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
+    """Reads the manifest once, so that what is believed of it is what was held against its seal and signature.
+
+    Raises:
+        VerificationError: it is no regular file, too large, or no manifest.
+        EscapeError: it names files outside the release.
+    """
+    try:
+        content = content_of(release / MANIFEST, MOST_BYTES, links=False)
+        manifest = manifest_of(content, what)
+    except OSError as error:
+        raise VerificationError(what, [f"{MANIFEST} cannot be read: {error.strerror or 'unknown reason'}"]) from None
+    except StorageError:
+        raise VerificationError(what, [f"{MANIFEST} cannot be read as a manifest"]) from None
+    check_names(str(release), (file.path for file in manifest.files))
+    return content, manifest
 
 
 def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -> Verified:
@@ -152,17 +170,20 @@ def _foreign_faults(job: Job, path: Path) -> list[str]:
         return table_faults(connection, path)
 
 
-def _evidence_faults(job: Job | None, release: Path, manifest: Manifest, known: Known) -> list[str]:
-    content = (release / MANIFEST).read_bytes()
+def _evidence_faults(job: Job | None, release: Path, content: bytes, manifest: Manifest, known: Known) -> list[str]:
     faults = manifest_text_faults(release, content, manifest, known.seal)
     faults += entry_faults(release, manifest) + pointer_faults(known.place, job)
     if manifest.asked is None:
         faults.append("the manifest does not say what was asked")
     signature = release / SIGNATURE
-    if signature.is_file():
+    if os.path.lexists(signature):
         from tasks.release.signatures import signature_faults  # noqa: PLC0415 - loads what most releases have no use for
 
-        return faults + signature_faults(manifest, content, signature.read_bytes(), known.key)
+        try:
+            signed = content_of(signature, MOST_BYTES, links=False)
+        except OSError:
+            return [*faults, f"{SIGNATURE} is no regular file, or too large"]
+        return faults + signature_faults(manifest, content, signed, known.key)
     return faults + (["there is no signature of the key"] if known.key is not None else [])
 
 

@@ -228,7 +228,11 @@ def file_keys(step: Step, artifacts: RecodingArtifacts, source: Source, runs: Se
 
 
 def write_file(labels: pa.Table, source: Source, runs: Sequence[Artifact], number: int, key: Key, store: Store) -> Artifact:
-    """Gathers one output file from all runs, orders it and writes it as Parquet, without statistics or source metadata."""
+    """Gathers one output file from all runs, orders it and writes it as Parquet, without statistics or source metadata.
+
+    Raises:
+        ValuesError: equal records share values so long that no reader could unpack the file.
+    """
     paths = [store.path(run) for run in runs]
     return store.make("files", key, ".parquet", lambda path: write_part(path, labels, source, paths, number))
 
@@ -242,6 +246,9 @@ def write_part(path: Path, labels: pa.Table, source: Source, runs: Sequence[Path
         source: Says which other columns are published.
         runs: What ``write_run`` wrote.
         number: Of the output file.
+
+    Raises:
+        ValuesError: equal records share values so long that no reader could unpack the file.
     """
     classes, payload = gathered(runs, number, len(source.payload))
     # Runs come chunk by chunk: without this order the file would tell which records stood together in the source.

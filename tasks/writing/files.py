@@ -13,10 +13,13 @@ import pyarrow.types as pt
 
 from core.columns.column_types import plain_type, restored, working_type
 from core.hierarchies.spelling import is_text
+from schemas.errors.values import ValuesError
 from tasks.source.chunks import Source
 
 PAGE, LONG = 1 << 23, 256
 """Bytes of texts, and on average of one of them, from which they are written in pages as they come."""
+MOST_UNPACKED, REPEATED = 256_000_000, 4
+"""Bytes of long texts that a file unpacks to where equal records repeat them, and how often they do on average before that counts."""
 LOOKED_AT = 2048
 """Values of a column that are looked at, to tell whether a dictionary would be shorter than they are."""
 
@@ -44,7 +47,12 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
             written plain: it would be a single page, which every reader would have to take into memory as a whole. So are values that
             hardly repeat, which are shorter without one.
         schema: What they are published as.
+
+    Raises:
+        ValuesError: equal records share values so long that no reader could unpack the file.
     """
+    for name, column in columns.items():
+        _check_unpacked(name, column)
     formed = {name: _formed(column, schema.field(name).type) for name, column in columns.items()}
     coded = [name for name, (_, repeated) in formed.items() if repeated]
     table = pa.table({name: restored(column, schema.field(name).type) for name, (column, _) in formed.items()})
@@ -56,6 +64,24 @@ def write_release(path: Path, columns: dict[str, pa.Array], schema: pa.Schema) -
         writer.add_key_value_metadata({"ARROW:schema": declared.decode()})
         writer.write_table(table)
     return len(table)
+
+
+def _check_unpacked(name: str, column: pa.Array) -> None:
+    """Refuses what equal records make so large, which stand in one file: a few bytes that every reader unpacks to gigabytes.
+
+    Raises:
+        ValuesError: the column takes more than 256 MB, and more than four times its entries.
+    """
+    if not isinstance(column, pa.DictionaryArray) or not (is_text(column.type.value_type) or pt.is_binary(column.type.value_type)):
+        return
+    if column.dictionary.nbytes * len(column) <= MOST_UNPACKED:
+        return
+    # Entries are as long as they are on average, or looked at.
+    lengths = pc.binary_length(column.dictionary)
+    if (pc.max(lengths).as_py() or 0) * len(column) > MOST_UNPACKED:
+        size = pc.sum(lengths.take(column.indices)).as_py() or 0
+        if size > max(MOST_UNPACKED, REPEATED * column.dictionary.nbytes) and size > LONG * len(column):
+            raise ValuesError.repeated(name, size, MOST_UNPACKED)
 
 
 def _formed(column: pa.Array, dtype: pa.DataType) -> tuple[pa.Array, bool]:

@@ -20,7 +20,7 @@ from core.columns.coding import smallest_type
 from core.columns.column_types import working
 from core.hierarchies.spelling import is_text
 from core.order.release_order import entry_ranks
-from tasks.writing.files import mostly_distinct
+from tasks.writing.files import LONG, PAGE, mostly_distinct
 
 TRIED = 1 << 16
 """Bytes of each part of a column that are packed, to tell what it comes to."""
@@ -59,7 +59,7 @@ class RunWriter:
         if self._bytes > self._most:
             self._write(plain=True)
         self._waiting.append((classes, payload, files))
-        self._bytes += payload.nbytes
+        self._bytes += sum(map(_plain_bytes, payload.columns))
         self.rows += len(classes)
 
     def __enter__(self) -> Self:
@@ -101,6 +101,17 @@ class RunWriter:
         for end in np.cumsum(np.bincount(files, minlength=self._files)).tolist():
             self._writer.write_batch(ordered.slice(start, end - start))
             start = end
+
+
+def _plain_bytes(column: pa.Array) -> int:
+    """Returns what a column takes when it is written plain, of a dictionary of short texts about."""
+    if not isinstance(column, pa.DictionaryArray) or not is_text(column.type.value_type):
+        return int(column.nbytes)
+    lengths = pc.binary_length(column.dictionary)
+    if (pc.max(lengths).as_py() or 0) <= LONG:
+        return int(column.nbytes)
+    # One entry may be every record's.
+    return max(int(column.nbytes), pc.sum(lengths.take(column.indices)).as_py() or 0)
 
 
 def _narrow(column: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -159,15 +170,25 @@ def gathered_from(opened: Sequence[ipc.RecordBatchFileReader], number: int, colu
     for run in opened:
         schema = run.schema
         files = int(schema.metadata[FILES])
-        parts = [run.get_batch(place) for place in range(number, run.num_record_batches, files)] if number < files else []
-        parts = [part for part in parts if part.num_rows] or [pa.RecordBatch.from_pylist([], schema=schema)]
         notes = [field.metadata for field in schema]
-        found += [(part, notes) for part in parts]
+        places = range(number, run.num_record_batches, files) if number < files else ()
+        parts = [part for part in (_repeated_once(run.get_batch(place), notes) for place in places) if part[0].num_rows]
+        found += parts or [(pa.RecordBatch.from_pylist([], schema=schema), notes)]
     # One column at a time is put together, and held no longer in parts: all of them would be there twice.
     waiting = deque([[(part.column(place), notes[place]) for part, notes in found] for place in range(columns + 1)])
     del found, parts
     classes = np.concatenate([part.to_numpy() for part, _ in waiting.popleft()]).astype(np.int32, copy=False)
     return classes, [_payload(waiting.popleft()) for _ in range(columns)]
+
+
+def _repeated_once(part: pa.RecordBatch, notes: Sequence[object]) -> tuple[pa.RecordBatch, list[object]]:
+    """Makes columns of long values dictionaries at once: equal records stand in one file, however many there are."""
+    columns, left = part.columns, list(notes)
+    for place, column in enumerate(columns):
+        able = (left[place] and is_text(column.type)) or pa.types.is_binary(column.type)
+        if able and column.nbytes > max(PAGE, LONG * len(column)):
+            columns[place], left[place] = pc.dictionary_encode(column), None
+    return pa.RecordBatch.from_arrays(columns, names=part.schema.names), left
 
 
 def _payload(parts: Sequence[tuple[pa.Array, object]]) -> pa.Array:

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from schemas.release.evidence import listing
-from schemas.release.manifest import Document, Manifest
+from schemas.release.files import Document
+from schemas.release.manifest import Manifest
 from tasks.release.examples import examples_of
 from tasks.report.again import count_again
 from tasks.report.page import render, report_code
@@ -92,11 +93,15 @@ def anew(release: Path, change: Callable[[dict[str, Any]], object] = lambda said
     for file in said["files"]:
         if (release / file["path"]).is_file():
             file["sha256"] = file_digest(release / file["path"])
+            file["bytes"] = (release / file["path"]).stat().st_size
     change(said)
     manifest = Manifest.model_validate(said)
     if report:
         _report_anew(release, manifest)
-    documents = [Document(path=name, sha256=file_digest(release / name), code=report_code()) for name in ("report.html", "report.json")]
+    documents = [
+        Document(path=name, sha256=file_digest(release / name), code=report_code(), bytes=(release / name).stat().st_size)
+        for name in ("report.html", "report.json")
+    ]
     (release / "manifest.json").write_text(listing(manifest, tuple(documents), manifest.signed_by)[1])
 
 

@@ -44,6 +44,8 @@ class Look(BaseModel):
         size: Bytes of all row groups, uncompressed.
         kept: Whether the stat of the object still counts: rows of a database are kept as they were.
         made: What it was converted to.
+        long: As `Footer` has it.
+        plain: As `Footer` has it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -55,6 +57,8 @@ class Look(BaseModel):
     size: int
     kept: bool
     made: Artifact | None
+    long: dict[str, int] = {}
+    plain: frozenset[str] = frozenset()
 
 
 def look_at_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable, Footer]]:
@@ -119,18 +123,29 @@ def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> 
         digest = _digest_of(store, one)
         made = join_csv(job.in_task(), parts, joined_key(job, digest), store)
         return _look(
-            Readable(store.path(made), digest, one.stat, converted=made.sha256, made=made), read_footer(store.path(made), one.name)
+            Readable(store.path(made), digest, one.stat, converted=made.sha256, made=made),
+            read_footer(store.path(made), one.name, job.memory),
         )
     with _spooled(store, one) as (path, digest):
         read: Readable = convert(job.in_task(), one._replace(path=path, digest=digest), store)
     assert read.path is not None
-    return _look(read, read_footer(read.path, one.name))
+    return _look(read, read_footer(read.path, one.name, job.memory))
 
 
 def _look(read: Readable, found: Footer) -> Look:
     columns = base64.b64encode(found.columns.serialize().to_pybytes()).decode()
     kept = read.stat is not None
-    return Look(digest=read.digest, content=read.content, columns=columns, groups=found.groups, size=found.size, kept=kept, made=read.made)
+    return Look(
+        digest=read.digest,
+        content=read.content,
+        columns=columns,
+        groups=found.groups,
+        size=found.size,
+        long=found.long,
+        plain=found.plain,
+        kept=kept,
+        made=read.made,
+    )
 
 
 def _is_read_here(job: Job) -> bool:
@@ -145,7 +160,7 @@ def _as_read(one: Located, look: Look, store: Store, *, here: bool) -> tuple[Rea
     path = None if look.made is None else store.path(look.made) if here else store.folder / look.made.file
     converted = look.made.sha256 if look.made and look.kept else None
     read = Readable(path, look.digest, one.stat if look.kept else None, look.content, converted, look.made)
-    return read, Footer(columns, look.groups, look.size)
+    return read, Footer(columns, look.groups, look.size, look.long, look.plain)
 
 
 def _digest_of(store: Store, one: Located) -> str:
