@@ -15,46 +15,14 @@ from schemas.release.increments import Increment, Overlap, SourceDigest
 from schemas.release.joined import Joined
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import PopulationRisk
+from schemas.release.remainder import Remainder
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
+from schemas.release.together import Kind, Together
 
 MASK = "*"
 FORMAT = 2
 """The format of manifests: since 2 they list every other file of their release, and bear a digest of themselves."""
-
-
-class Round(BaseModel):
-    """A further choice of levels: its node, the records that it published, and their classes before equal labels are one."""
-
-    model_config = ConfigDict(frozen=True)
-
-    node: tuple[int, ...]
-    records: int
-    classes: int
-
-
-class Remainder(BaseModel):
-    """What became of the records that fail at the node of all, where they are not simply dropped or masked.
-
-    Attributes:
-        records: How many there are; what the limit of suppression is about.
-        dm_star: DM* of the node, all of them counted as suppressed: what the search compared nodes by. The losses are of what is published.
-        rounds: In their order.
-        starred: Records of which some values are starred, but not all.
-        stars: Starred values, those of masked records included.
-        least: How many stars these records cannot do without at the levels where they are starred; None if that is not known.
-        withheld: By QID, the values ``*`` in the release, whether a star or a level made them.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    records: int
-    dm_star: int
-    rounds: tuple[Round, ...]
-    starred: int
-    stars: int
-    least: int | None
-    withheld: dict[str, int]
 
 
 class Persons(BaseModel):
@@ -116,6 +84,7 @@ class Manifest(BaseModel):
 
     Attributes:
         format: Of the manifest; 1 is that of versions that did not say so.
+        passthrough_together: What untreated columns tell together, sensitive ones left out; null where there are none.
         release: The release id, made of the digests of job and inputs, keyed with the secret of the work folder like every digest of them.
         name: The job's name.
         job, inputs: Digests of the job and of the source files, keyed.
@@ -162,6 +131,7 @@ class Manifest(BaseModel):
         replay_of: The release whose recoding was applied; None where one was looked for.
         passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
             it looks like that may tell who people are.
+        sensitive_together, pseudonyms_together: The same of the sensitive columns, and of the pseudonyms.
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.
         unread: Quasi-identifiers whose labels the recount cannot read, so that they were not held against the source; left out where none.
@@ -177,6 +147,7 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     format: int = 1
+    passthrough_together: Together | None = None
     release: str
     name: str
     job: str
@@ -225,6 +196,8 @@ class Manifest(BaseModel):
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    sensitive_together: Together | None = None
+    pseudonyms_together: Together | None = None
     one_value: dict[str, OneValue] = {}
     population: PopulationRisk | None = None
     unread: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
@@ -246,6 +219,19 @@ class Manifest(BaseModel):
     def unit(self) -> str:
         """What k counts."""
         return "person" if self.persons else "record"
+
+    def together(self, kind: Kind) -> Together | None:
+        """Returns what columns of a kind tell together; None where there are none, or it was not counted."""
+        return {
+            "insensitive": self.passthrough_together,
+            "sensitive": self.sensitive_together,
+            "pseudonyms": self.pseudonyms_together,
+        }[kind]
+
+    @property
+    def untreated(self) -> bool:
+        """Whether columns that are not sensitive are published as in the source, as far as it says."""
+        return any(self.asked is None or name not in self.asked.sensitive for name in self.passthrough)
 
     @property
     def levels_of_all(self) -> dict[str, int] | None:
