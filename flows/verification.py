@@ -46,7 +46,7 @@ def verified_release(job: Job | None, release: str, key: Path | None) -> Verifie
 
 def _together(manifest: Manifest) -> tuple[str, ...]:
     """Returns what a manifest says that other releases disclose together with this one, a sentence each, where that is not safe."""
-    unsafe = [one.sentence() for one in (*(manifest.overlaps or ()), *(manifest.joined or ())) if not one.is_safe]
+    unsafe = [one.sentence() for one in manifest.compositions if not one.is_safe]
     if manifest.unmeasured_overlaps:
         unsafe.append(f"Together with {counted(manifest.unmeasured_overlaps, 'older release')} it was not compared.")
     return tuple(unsafe)

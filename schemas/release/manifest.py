@@ -229,6 +229,11 @@ class Manifest(BaseModel):
         }[kind]
 
     @property
+    def compositions(self) -> list[Overlap | Joined]:
+        """What earlier releases disclose together with this one: each that shares its records, then by the pseudonyms that it shares."""
+        return [*(self.overlaps or ()), *(self.joined or ())]
+
+    @property
     def untreated(self) -> bool:
         """Whether columns that are not sensitive are published as in the source, as far as it says."""
         return any(self.asked is None or name not in self.asked.sensitive for name in self.passthrough)

@@ -51,8 +51,10 @@ def overlaps_of(known: KnownRecords, release: str, registry: Registry | None, jo
     most = len(earlier) if refuse else limit
     overlaps = [found for one in (*related[:most], *doubtful[:most]) if (found := _measured(known, one))]
     joins = [one for one in joined if not one.is_safe]
-    if refuse and (telling := [*(one for one in overlaps if not one.is_safe), *joins]):
-        raise OverlapError.refused(max(len(telling) - len(joins), *(one.releases for one in joins), 0), [one.sentence() for one in telling])
+    pairs = [one for one in overlaps if not one.is_safe]
+    if refuse and (pairs or joins):
+        releases = max(len(pairs), *(one.releases for one in joins), 0)
+        raise OverlapError.refused(releases, [*(one.sentence() for one in pairs), *(one.sentence() for one in joins)])
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 
 

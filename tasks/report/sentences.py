@@ -225,15 +225,14 @@ def overlap_limits(manifest: Manifest) -> tuple[Limit, ...]:
 
 def overlap_sentences(manifest: Manifest) -> list[str]:
     """Returns the warnings of a manifest, one per release of the same source."""
-    overlaps = manifest.overlaps or ()
-    told = [one.sentence() for one in (*overlaps, *(manifest.joined or ()))]
+    told = [one.sentence() for one in manifest.compositions]
     if manifest.unmeasured_overlaps:
         older = counted(manifest.unmeasured_overlaps, "older release")
         are = "is" if manifest.unmeasured_overlaps == 1 else "are"
         told.append(
             f"Whether {older} that {are} of the same source, or may be, put anybody at risk together with this one was not measured."
         )
-    if manifest.persons and any(overlap.unit == "record" and overlap.shared_at_risk is not None for overlap in overlaps):
+    if manifest.persons and any(overlap.unit == "record" and overlap.shared_at_risk is not None for overlap in manifest.overlaps or ()):
         told.append("What releases tell together was counted in records: of fewer people than k there can be more than that.")
     return told
 
