@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from schemas.errors.base import SourceError
+from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
@@ -21,6 +22,11 @@ from tasks.store.store import Artifact, Store
 STEP = Step("arrow", __name__)
 BATCH_SHARE = 2
 """Which part of the memory a batch may take, which Arrow unpacks as a whole."""
+TAIL = 4 + len(MAGIC)
+"""Bytes at the end of a file: the length of its footer, and the mark."""
+STREAM_END = b"\xff\xff\xff\xff" + bytes(4)
+ALIGNED = 64
+"""Bytes between the end of the messages of a file and its footer, at most."""
 
 
 def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
@@ -45,14 +51,14 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
         memory: Bytes that the job may take.
 
     Raises:
-        SourceError: the file is no Arrow file, is cut off, has columns that Parquet cannot hold, or a batch or a value is larger than is
-            read.
+        SourceError: the file is no Arrow file, is cut off, is several in a row, has columns that Parquet cannot hold, or a batch or a value
+            is larger than is read.
     """
 
     def write(part: Path) -> int:
         _check_batches(path, name, memory)
         try:
-            with _opened(path) as (schema, batches):
+            with _opened(path, name) as (schema, batches):
                 return write_batches(part, kept_schema(schema), batches, name)
         except pa.ArrowException:
             raise SourceError.unreadable(name, "arrow") from None
@@ -76,9 +82,31 @@ def _check_batches(path: Path, name: str, memory: int) -> None:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+def _opened(path: Path, name: str) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     # Not mapped: a file that is cut short while it is read would end the process. As a stream, so that what is read is what was looked at.
     with pa.OSFile(str(path)) as opened:
-        opened.seek(PADDED if opened.read(len(MAGIC)) == MAGIC else 0)
+        of_file = opened.read(len(MAGIC)) == MAGIC
+        opened.seek(PADDED if of_file else 0)
         stream = ipc.open_stream(opened)
-        yield stream.schema, iter(stream)
+        yield stream.schema, _to_the_end(stream, opened, name, of_file=of_file)
+
+
+def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: str, *, of_file: bool) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a stream, and refuses one that does not end where the file does, or a file's where its footer begins.
+
+    Raises:
+        FileError: the stream has no end, or something lies behind it.
+    """
+    yield from stream
+    end, size = opened.tell(), opened.size()
+    if of_file:
+        opened.seek(size - TAIL)
+        whole = size - TAIL - int.from_bytes(opened.read(4), "little") - end <= ALIGNED
+    else:
+        opened.seek(0)
+        # Writers of old begin a message with its length alone, which is 0 at the end.
+        mark = STREAM_END if opened.read(4) == STREAM_END[:4] else STREAM_END[4:]
+        opened.seek(max(end - len(mark), 0))
+        whole = end == size and opened.read() == mark
+    if not whole:
+        raise FileError.cut_off(name, "Arrow")
