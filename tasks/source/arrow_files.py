@@ -34,6 +34,7 @@ def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
     Raises:
         SourceError: As for ``convert``.
+        StorageError: As for ``convert``.
     """
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store, job.memory)
@@ -53,6 +54,7 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
     Raises:
         SourceError: the file is no Arrow file, is cut off, is several in a row, has columns that Parquet cannot hold, or a batch or a value
             is larger than is read.
+        StorageError: the Parquet file has another number of rows.
     """
 
     def write(part: Path) -> int:
@@ -100,8 +102,9 @@ def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: s
     yield from stream
     end, size = opened.tell(), opened.size()
     if of_file:
-        opened.seek(size - TAIL)
-        whole = size - TAIL - int.from_bytes(opened.read(4), "little") - end <= ALIGNED
+        opened.seek(max(size - TAIL, 0))
+        tail = opened.read()
+        whole = tail[4:] == MAGIC and size - TAIL - int.from_bytes(tail[:4], "little") - end <= ALIGNED
     else:
         opened.seek(0)
         # Writers of old begin a message with its length alone, which is 0 at the end.
