@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
+from core.formats.record_counts import count_records
 from core.order.sorting import FEW, ascending, ascending_digests, order_of, order_of_digests
 from data.tables import JOBS, maker
 from schemas.job.method import METHODS
@@ -53,12 +54,13 @@ def compile_loops(methods: Sequence[str] = tuple(METHODS)) -> None:
 
 
 def _sort() -> None:
-    """Sorts numbers of all types: so few records as those of small jobs are sorted by comparing them."""
+    """Sorts numbers of all types, and counts a record of CSV: small jobs sort few records by comparing them, and read Parquet."""
     for dtype in (np.uint32, np.uint64):
         ascending(np.zeros(FEW, dtype), 1)
     order_of(np.zeros(FEW, np.int64), np.iinfo(np.int64).max)
     order_of_digests(np.zeros(FEW, np.uint64))
     ascending_digests(np.zeros(FEW, np.uint64))
+    count_records([b"a,b\n"], ",", 2)
 
 
 def _run(folder: str, method: str) -> None:

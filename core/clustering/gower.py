@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers, is_numerical
+from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 
 kernel = compiler(
@@ -83,8 +83,9 @@ class Points:
 
 def places_in_range(domain: Domain) -> Rows:
     """Returns where each code of a numerical domain lies in its range, shape (domain.size,), from 0 to UNIT; a null at ABSENT."""
-    numbers = as_numbers(domain.values)
-    assert numbers is not None
+    line = number_line(domain)
+    assert line is not None
+    numbers = line.of(domain.values)
     low, high = (float(numbers[0]), float(numbers[-1])) if len(numbers) else (0.0, 0.0)
     placed = np.rint((numbers - low) / (high - low) * UNIT) if high > low else np.zeros(len(numbers))
     return np.append(placed, ABSENT)[: domain.size].astype(np.int32)

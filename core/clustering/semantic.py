@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.clustering.gower import kernel, places_in_range
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers, is_numerical
+from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.persons.crowd import RECORDS, Crowd
 
@@ -94,8 +94,9 @@ class Clustering:
         total = np.zeros(len(records))
         for qid, domain in enumerate(domains):
             if is_numerical(domain):
-                numbers = as_numbers(domain.values)
-                assert numbers is not None
+                line = number_line(domain)
+                assert line is not None
+                numbers = line.of(domain.values)
                 # Slices and not entries: a column of nulls alone has no first number.
                 beyond = numbers[-1:] - numbers[:1] + 1
                 raw = np.append(numbers - numbers[:1], beyond if len(beyond) else 0.0)[: domain.size]

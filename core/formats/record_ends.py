@@ -24,11 +24,13 @@ class Beginning:
         end: Bytes until after the first end of a line outside of quotes; -1 if there is none.
         regular: Whether each quote opens or closes a field or is doubled, and no line is empty or ends in a carriage return alone.
         endings: How many bytes the ends of its lines have: 1 and 2 stand for two kinds.
+        lines: How many lines end in it, outside of quotes.
     """
 
     end: int
     regular: bool
     endings: tuple[int, ...]
+    lines: int
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,12 @@ class Scanned:
     Attributes:
         quotes: How many it has.
         beginnings: What it is if it begins outside of quotes, and inside.
+        closed: Whether its last byte is the end of a line.
     """
 
     quotes: int
     beginnings: tuple[Beginning, Beginning]
+    closed: bool
 
 
 def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -> Scanned:
@@ -54,7 +58,7 @@ def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -
         delimiter: What parts fields, one character of ASCII.
     """
     quotes, place, past = 0, 0, before
-    ends, regular, endings = [-1, -1], [True, True], [set[int](), set[int]()]
+    ends, regular, endings, ended = [-1, -1], [True, True], [set[int](), set[int]()], [0, 0]
     stream = iter(blocks)
     block = next(stream, b"")
     while block:
@@ -65,12 +69,13 @@ def scan(blocks: Iterable[bytes], before: bytes, after: bytes, delimiter: str) -
             regular[begins] &= looked.regular(inside)
             lines, kinds = looked.lines(inside)
             endings[begins] |= kinds
+            ended[begins] += len(lines)
             if ends[begins] < 0 and len(lines):
                 ends[begins] = place + int(lines[0]) + 1
         quotes, place, past = quotes + len(looked.quotes), place + len(block), (past + block)[-2:]
         block = following
-    outside, within = (Beginning(ends[one], regular[one], tuple(sorted(endings[one]))) for one in (0, 1))
-    return Scanned(quotes, (outside, within))
+    outside, within = (Beginning(ends[one], regular[one], tuple(sorted(endings[one])), ended[one]) for one in (0, 1))
+    return Scanned(quotes, (outside, within), past.endswith(b"\n"))
 
 
 class _Block:
@@ -130,3 +135,17 @@ def cuts(ranges: Sequence[tuple[int, Scanned]]) -> list[int] | None:
         quotes += one.quotes
     # A quote that does not close is for whoever reads the file to tell of.
     return None if quotes % 2 or not found else found
+
+
+def records_of(ranges: Sequence[Scanned]) -> int:
+    """Returns how many records a file has that was cut, the header included.
+
+    Args:
+        ranges: What was found in its ranges, in order; no line is empty, as ``cuts`` sees to.
+    """
+    quotes = records = 0
+    for one in ranges:
+        records += one.beginnings[quotes % 2].lines
+        quotes += one.quotes
+    # The last line may have no end.
+    return records + (not ranges[-1].closed if ranges else 0)

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers
+from core.columns.numbers import NumberLine, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.kernels import add_classes
@@ -94,10 +94,11 @@ def group_penalties(hierarchy: Hierarchy, domain: Domain, level: int) -> NDArray
     """
     groups = hierarchy.groups[level]
     sizes = np.bincount(groups, minlength=len(hierarchy.labels[level]))
-    numbers = as_numbers(domain.values)
-    if numbers is None or len(numbers) < 2 or numbers[-1] == numbers[0]:
+    line = number_line(domain)
+    if line is None or len(domain.values) < 2:
         return np.where(sizes > 1, sizes, _named(hierarchy, domain, level, sizes)) / max(domain.size, 1)
-    low, high = _reach(hierarchy, level, numbers, len(sizes))
+    numbers = line.of(domain.values)
+    low, high = _reach(hierarchy, level, numbers, len(sizes), line)
     reach = np.minimum(high, numbers[-1]) - np.maximum(low, numbers[0])
     # The group of the null has no numbers; the last level is that of all values.
     reach = np.where(np.isfinite(reach), np.maximum(reach, 0), 0) / (numbers[-1] - numbers[0])
@@ -116,12 +117,15 @@ def _named(hierarchy: Hierarchy, domain: Domain, level: int, sizes: NDArray[np.i
     return named
 
 
-def _reach(hierarchy: Hierarchy, level: int, numbers: NDArray[np.float64], groups: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _reach(
+    hierarchy: Hierarchy, level: int, numbers: NDArray[np.float64], groups: int, line: NumberLine
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Returns from where to where each group reaches, shapes (groups,): as published, or as far as its values do."""
-    if hierarchy.extents and (extent := hierarchy.extents[level]) is not None:
+    # Extents are floats already: where these tell values apart no more, what the values themselves reach is exact.
+    if line.origin is None and hierarchy.extents and (extent := hierarchy.extents[level]) is not None:
         return extent
     if level and (bounds := hierarchy.bounds[level]) is not None:
-        ends = [_floats(bound) for bound in bounds]
+        ends = [_floats(bound, line) for bound in bounds]
         known = [np.isfinite(end) for end in ends]
         low, high = (np.where(there, end, far) for there, end, far in zip(known, ends, (-np.inf, np.inf), strict=True))
         # Neither end: the null, or all values.
@@ -134,8 +138,8 @@ def _reach(hierarchy: Hierarchy, level: int, numbers: NDArray[np.float64], group
     return low, high
 
 
-def _floats(bounds: pa.Array) -> NDArray[np.float64]:
-    found = as_numbers(bounds.fill_null(bounds.drop_null()[0])) if bounds.null_count < len(bounds) else None
+def _floats(bounds: pa.Array, line: NumberLine) -> NDArray[np.float64]:
+    found = line.of(bounds.fill_null(bounds.drop_null()[0])) if bounds.null_count < len(bounds) else None
     if found is None:
         return np.full(len(bounds), np.nan)
     return np.where(np.asarray(bounds.is_valid()), found, np.nan)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers, is_numerical
+from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.table import LabelTable, listed_rows
 from core.mondrian.ranks import Axis
@@ -40,7 +40,8 @@ def axis_of(qid: QuasiIdentifier, domain: Domain, hierarchy: Hierarchy, folder: 
     Raises:
         HierarchyError: The hierarchy's file cannot be read.
     """
-    numbers, ranks = as_numbers(domain.values), np.arange(domain.size, dtype=np.min_scalar_type(domain.size))
+    line, ranks = number_line(domain), np.arange(domain.size, dtype=np.min_scalar_type(domain.size))
+    numbers = line.of(domain.values) if line else None
     if numbers is None:
         leaves = _leaves(qid, domain, hierarchy, folder, order)
         # A null is no part of the order and keeps the last rank.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from core.columns.arrays import is_null
 from core.columns.coding import Packing, single_word
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers, is_numerical, numbers_at
+from core.columns.numbers import NumberLine, is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
@@ -121,23 +121,25 @@ def _steps_at(steps: NDArray[np.int64], codes: NDArray[np.int64], absent: NDArra
     return found
 
 
-def _width(domain: Domain) -> float:
-    """Returns how far the domain of a numerical QID reaches; 0 of fewer than two values."""
-    if len(domain.values) < 2:
-        return 0.0
-    numbers = numbers_at(domain.values, np.array([0, len(domain.values) - 1]))
-    assert numbers is not None
-    return float(numbers[1] - numbers[0])
+def _width(domain: Domain, line: NumberLine) -> float:
+    """Returns how far the domain of a numerical QID of two values or more reaches."""
+    first, last = line.at(domain.values, np.array([0, len(domain.values) - 1]))
+    return float(last - first)
+
+
+def _line(domain: Domain) -> NumberLine:
+    line = number_line(domain)
+    assert line is not None
+    return line
 
 
 def _reach(domain: Domain, starts: pa.Array, stops: pa.Array) -> NDArray[np.float64]:
     """Returns the NCP of ranges, shape (classes,); an open end is where the domain ends."""
     if len(domain.values) < 2:
         return np.zeros(len(starts))
-    low, high = (as_numbers(pc.fill_null(found, domain.values[at])) for found, at in ((starts, 0), (stops, -1)))
-    assert low is not None
-    assert high is not None
-    reach: NDArray[np.float64] = (high - low) / _width(domain)
+    line = _line(domain)
+    low, high = (line.of(pc.fill_null(found, domain.values[at])) for found, at in ((starts, 0), (stops, -1)))
+    reach: NDArray[np.float64] = (high - low) / _width(domain, line)
     return reach
 
 
@@ -146,10 +148,9 @@ def _spans(domain: Domain, low: NDArray[np.int64], high: NDArray[np.int64]) -> N
         return np.zeros(len(low))
     # The null's code has a place too; what is worked out for it is replaced by the caller.
     last = len(domain.values) - 1
-    begin, end = (numbers_at(domain.values, np.minimum(codes, last)) for codes in (low, high))
-    assert begin is not None
-    assert end is not None
-    spans: NDArray[np.float64] = (end - begin) / _width(domain)
+    line = _line(domain)
+    begin, end = (line.at(domain.values, np.minimum(codes, last)) for codes in (low, high))
+    spans: NDArray[np.float64] = (end - begin) / _width(domain, line)
     return np.where(low == high, 0.0, spans)
 
 

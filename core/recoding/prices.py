@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from core.columns.domains import Domain
-from core.columns.numbers import as_numbers, is_numerical
+from core.columns.numbers import is_numerical, number_line
 from core.hierarchies.hierarchy import Hierarchy
 from core.hierarchies.spelling import as_text
 from core.losses.losses import group_penalties
@@ -130,14 +130,14 @@ def _of_pair(places: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def _ends(domain: Domain, ends: Ends, *, named: bool) -> Numbers:
     """Returns where ranges that begin at each code begin, then where those that end there end, in 2^-20ths of the domain."""
-    numbers, size = as_numbers(domain.values), len(domain.values)
+    line, size = number_line(domain), len(domain.values)
+    assert line is not None
+    numbers = line.of(domain.values)
     found = np.zeros((2, size if named else domain.size), np.int64)
     # Of one value nothing is lost, whatever the ends are.
     for side, (steps, open_end) in enumerate(((ends.low, 0), (ends.high, -1)) if size > 1 else ()):
         # An open end is where the domain ends.
-        shown = as_numbers(pc.fill_null(steps, domain.values[open_end]))
-        assert shown is not None
-        assert numbers is not None
+        shown = line.of(pc.fill_null(steps, domain.values[open_end]))
         found[side, :size] = np.rint((shown[ends.steps] - numbers[0]) / (numbers[-1] - numbers[0]) * UNIT)
     # A range that reaches a null that cannot be named is all there is.
     found[1, size:] = found[1, :size].max(initial=0) + 2 * UNIT

@@ -172,6 +172,20 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
     return f"(SELECT DISTINCT {', '.join(dict.fromkeys([*persons, column]))} FROM {source} WHERE {somebody})"
 
 
+def values_of_people_sql(people: str, source: str, column: str) -> str:
+    """Returns the statement that counts the persons who have each value of a column: 0 for one that only records of nobody have.
+
+    Such a value is a place of the ordered distance as any other is: how far values are apart does not depend on whose they are.
+
+    Args:
+        people: What is read as a record for each person and value.
+        source: What is read of all records.
+        column: Quoted name of the sensitive column.
+    """
+    everything = f"SELECT {column} AS value, 1 AS records FROM {people} UNION ALL SELECT DISTINCT {column}, 0 FROM {source}"
+    return f"SELECT value, sum(records)::BIGINT AS records FROM ({everything}) GROUP BY ALL"
+
+
 def everybody_sql(people: str) -> str:
     """Returns the statement that counts the different persons of all classes, and the records of the one who has most.
 

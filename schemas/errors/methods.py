@@ -89,6 +89,14 @@ class FragmentsError(SkaldError):
             "that two fragments share. Raise memory, ask for distinct, or use method 'skald'."
         )
 
+    @classmethod
+    def of_one_pool(cls, method: str) -> FragmentsError:
+        """Records that are suppressed as outliers are pooled over all fragments, and fragments know nothing of each other."""
+        return cls(
+            f"Method '{method}' with pool: suppress looks for outliers among all records together, and method.fragments works on a part of "
+            "them at a time. Leave method.fragments out, or say pool: join."
+        )
+
 
 class NoLatticeError(SkaldError):
     """There is nothing to draw."""

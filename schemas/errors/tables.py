@@ -49,3 +49,26 @@ class FileError(SourceError):
     def foreign(cls, file: str, words: str) -> FileError:
         """A file is of a format that is not read."""
         return cls(f"'{told_path(file)}' is {words}.")
+
+    @classmethod
+    def records_lost(cls, file: str, there: int, read: int) -> FileError:
+        """A file has another number of records than were read of it."""
+        return cls(
+            f"'{told_path(file)}' has {counted(there, 'record')}, of which {read:,} were read. Most likely a quote does not close, or "
+            "lines do not all end alike. Mend the file, or make it Parquet."
+        )
+
+    @classmethod
+    def long_records(cls, file: str, longest: int, most: int) -> FileError:
+        """A record is longer than any reader here takes."""
+        return cls(
+            f"'{told_path(file)}' has a record of {longest:,} bytes, and a record of CSV may have {most // 1_000_000} MB at most. Most "
+            "likely a quote does not close; else shorten the record, or leave the column out."
+        )
+
+    @classmethod
+    def cut_off(cls, file: str, kind: str) -> FileError:
+        """A file ends before it says that it ends, or goes on after it."""
+        return cls(
+            f"'{told_path(file)}' is cut off, or holds more than one {kind} file: not every record in it can be read. Write it anew."
+        )

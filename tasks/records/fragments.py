@@ -11,6 +11,7 @@ from core.order.records import marks
 from core.persons.digests import Digests
 from core.recoding.classes import Sets
 from schemas.errors.base import PrivacyError
+from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from schemas.job.mondrian import Fragments
 from tasks.counting.coding import Coding
@@ -24,16 +25,19 @@ def need_fragments(job: Job, coding: Coding) -> bool:
     """Tells whether the records are to be shared out: asked for, or too many for the memory.
 
     Raises:
-        PrivacyError: fewer than k records, all of them together break a privacy model, or the job wants outliers suppressed, which takes a
-            pool of all of them.
+        FragmentsError: the job wants fragments, and outliers suppressed, which takes a pool of all records.
+        PrivacyError: fewer than k records, all of them together break a privacy model, or the memory does not hold such a pool.
         SourceError: ``generalisation: interval`` for a QID whose values are neither numbers nor dates.
     """
     check_promise(job, coding)
     check_intervals(coding, ways_of(job))
     needed = bytes_of_records(job, coding, coding.records)
     asked = getattr(job.method, "fragments", Fragments()).count > 1
-    if (asked or needed > job.memory) and getattr(job.method, "pool", "join") == "suppress":
-        raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
+    if getattr(job.method, "pool", "join") == "suppress":
+        if asked:
+            raise FragmentsError.of_one_pool(job.method.name)
+        if needed > job.memory:
+            raise PrivacyError.too_many_records(job.method.name, coding.records, needed)
     return asked or needed > job.memory
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
+from core.recount.people import values_of_people_sql
 from core.recount.shares import Classes, Spread
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
@@ -71,7 +72,8 @@ def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by
     whole = original if original and original.is_whole else None
     if by_people:
         people = whole_of_people(job, column, whole._replace(relation=rows.source) if whole else None).relation
-        return rows.counted(f"SELECT {quote(column)} AS value, count(*) AS records FROM {people} GROUP BY ALL", "source")
+        everything = rows.source if whole else people
+        return rows.counted(values_of_people_sql(people, everything, quote(column)), "source")
     return rows.grouped("source" if whole else "release", whole_groups(rows.source if whole else rows.release, column))
 
 

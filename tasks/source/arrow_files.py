@@ -10,10 +10,11 @@ import pyarrow as pa
 from pyarrow import ipc
 
 from schemas.errors.base import SourceError
+from schemas.errors.tables import FileError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
-from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes
+from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes, bytes_behind
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
@@ -21,6 +22,9 @@ from tasks.store.store import Artifact, Store
 STEP = Step("arrow", __name__)
 BATCH_SHARE = 2
 """Which part of the memory a batch may take, which Arrow unpacks as a whole."""
+STREAM_END = b"\xff\xff\xff\xff" + bytes(4)
+ALIGNED = 64
+"""Bytes between the end of the messages of a file and its footer, at most."""
 
 
 def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
@@ -28,6 +32,7 @@ def arrow_as_parquet(job: Job, file: Located, store: Store) -> Readable:
 
     Raises:
         SourceError: As for ``convert``.
+        StorageError: As for ``convert``.
     """
     assert file.path is not None
     made = convert_arrow(file.path, file.name, file.digest, store, job.memory)
@@ -45,14 +50,15 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
         memory: Bytes that the job may take.
 
     Raises:
-        SourceError: the file is no Arrow file, is cut off, has columns that Parquet cannot hold, or a batch or a value is larger than is
-            read.
+        SourceError: the file is no Arrow file, is cut off, is several in a row, has columns that Parquet cannot hold, or a batch or a value
+            is larger than is read.
+        StorageError: the Parquet file has another number of rows.
     """
 
     def write(part: Path) -> int:
         _check_batches(path, name, memory)
         try:
-            with _opened(path) as (schema, batches):
+            with _opened(path, name) as (schema, batches):
                 return write_batches(part, kept_schema(schema), batches, name)
         except pa.ArrowException:
             raise SourceError.unreadable(name, "arrow") from None
@@ -61,22 +67,25 @@ def convert_arrow(path: Path, name: str, digest: str, store: Store, memory: int)
 
 
 def _check_batches(path: Path, name: str, memory: int) -> None:
-    """Refuses a file of which a batch is unpacked to more than memory has room for.
+    """Refuse a file that holds records which its footer does not list, or of which a batch is unpacked to more than memory has room for.
 
     Raises:
-        SourceError: there is such a batch, or what stands in the file are no batches.
+        SourceError: there are such records, there is such a batch, or what stands in the file are no batches.
     """
     try:
         with path.open("rb") as file:
-            largest = max(batch_sizes(file), default=0)
+            largest, behind = max(batch_sizes(file), default=0), bytes_behind(file)
     except (ValueError, OSError):
         raise SourceError.unreadable(name, "arrow") from None
+    if behind > ALIGNED:
+        # Several files in a row end in the footer of the last one, which knows nothing of the others.
+        raise FileError.cut_off(name, "Arrow")
     if largest > memory // BATCH_SHARE:
         raise ValuesError.large_batch(name, largest, memory // BATCH_SHARE)
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+def _opened(path: Path, name: str) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     # Not mapped: a file that is cut short while it is read would end the process.
     with pa.OSFile(str(path)) as opened:
         if opened.read(len(MAGIC)) == MAGIC:
@@ -85,4 +94,20 @@ def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
         else:
             opened.seek(0)
             stream = ipc.open_stream(opened)
-            yield stream.schema, iter(stream)
+            yield stream.schema, _to_the_end(stream, opened, name)
+
+
+def _to_the_end(stream: Iterator[pa.RecordBatch], opened: pa.NativeFile, name: str) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a stream, and refuse one that does not end where the file does.
+
+    Raises:
+        FileError: the stream has no end, or something lies behind it.
+    """
+    yield from stream
+    end = opened.tell()
+    opened.seek(0)
+    # Writers of old begin a message with its length alone, which is 0 at the end.
+    mark = STREAM_END if opened.read(4) == STREAM_END[:4] else STREAM_END[4:]
+    opened.seek(max(end - len(mark), 0))
+    if end != opened.size() or opened.read() != mark:
+        raise FileError.cut_off(name, "Arrow")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pyarrow.types as pt
 
 from core.columns.column_types import plain_type, working
+from schemas.errors.base import StorageError
 from schemas.errors.storage import DatabaseError
 from schemas.errors.values import ValuesError
 from tasks.source.bounds.unpacked import MOST_VALUE
@@ -63,6 +64,7 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
 
     Raises:
         SourceError: a value is larger than is read.
+        StorageError: the file has another number of rows.
     """
     rows = size = 0
     waiting: list[pa.RecordBatch] = []
@@ -84,6 +86,17 @@ def write_batches(path: Path, schema: pa.Schema, batches: Iterable[pa.RecordBatc
                 write(min(held, GROUP_ROWS))
         if rows:
             write(sum(part.num_rows for part in waiting))
+    return held_count(path, rows)
+
+
+def held_count(path: Path, rows: int) -> int:
+    """Returns how many rows were read, which a Parquet file made of them has to hold.
+
+    Raises:
+        StorageError: it holds another number.
+    """
+    if pq.read_metadata(path).num_rows != rows:
+        raise StorageError.malformed("converted", ["number of rows"])
     return rows
 
 

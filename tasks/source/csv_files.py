@@ -11,17 +11,25 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from core.formats.record_counts import RecordCount, count_records
 from schemas.errors.base import SourceError, counted
 from schemas.errors.tables import FileError
 from schemas.job.job import Job
 from schemas.reading.regular_files import MOST_HEADER, lines_within
+from tasks.source.batches import held_count
+from tasks.source.bounds.unpacked import MOST_VALUE
 from tasks.source.locations import Located, Readable
 from tasks.store.database import connect, literal, quote
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
 
 STEP = Step("csv", __name__)
-BUFFER = 8_000_000
+BUFFER, LARGE_BUFFER = 8_000_000, MOST_VALUE + 500_000
+"""Bytes that DuckDB reads at a time, and as many where a record needs more: one longer than two buffers it loses without a word."""
+MARGIN = 1_000
+"""By how much a buffer is longer than a record, at least."""
+BLOCK = 1 << 20
+"""Bytes that are counted at a time."""
 GROUP_ROWS = 122_880
 TYPES = {"text": "VARCHAR", "integer": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN", "date": "DATE", "timestamp": "TIMESTAMP"}
 DELIMITERS = (";", "\t", "|", ",")
@@ -95,7 +103,7 @@ def join_csv(job: Job, parts: Sequence[Artifact], key: Key, store: Store) -> Art
             connection.execute("SET preserve_insertion_order = true")
             connection.register("joined", reader)
             _copy(connection, "(FROM joined)", part)
-        return sum(one.rows for one in parts)
+        return held_count(part, sum(one.rows for one in parts))
 
     return store.make("converted", key, ".parquet", write)
 
@@ -135,11 +143,13 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
     """
     types = _types(job)
     columns = {column: types.get(column, "VARCHAR") for column in _header(job, path, name)}
+    there = _count(job, path, name, len(columns))
+    buffer = BUFFER if there.longest < BUFFER - MARGIN else LARGE_BUFFER
     try:
         with connect(job, store.folder.parent / "spill") as connection:
             # A chunk is a range of rows: threads must not mix them, else the same file had other chunks each time.
             connection.execute("SET preserve_insertion_order = true")
-            connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, header=True)}")
+            connection.execute(f"CREATE TEMP VIEW source AS {read_sql(job, path, columns, buffer)}")
             _copy(connection, "source", part)
             faults = connection.execute(REJECTS).fetchall()
             rows = connection.execute(f"SELECT count(*) FROM read_parquet({literal(str(part))})").fetchone()
@@ -150,7 +160,25 @@ def convert_rows(job: Job, path: Path, name: str, part: Path, store: Store) -> i
     if faults:
         raise SourceError.bad_rows(name, [_fault(*one) for one in faults])
     assert rows is not None
+    if rows[0] != there.records - 1:
+        raise FileError.records_lost(name, there.records - 1, rows[0])
     return int(rows[0])
+
+
+def _count(job: Job, path: Path, name: str, columns: int) -> RecordCount:
+    """Counts the records of a file from its bytes, the header included.
+
+    Raises:
+        SourceError: it is cut off or damaged, or a record is too long.
+    """
+    try:
+        with pa.input_stream(str(path), compression="detect") as stream:
+            there = count_records(iter(lambda: stream.read(BLOCK), b""), job.source.delimiter, columns)
+    except OSError:
+        raise SourceError.unreadable(name, "csv") from None
+    if there.longest > MOST_VALUE:
+        raise FileError.long_records(name, there.longest, MOST_VALUE)
+    return there
 
 
 SHOWN = 3
@@ -162,15 +190,15 @@ REJECTS = (
 )
 
 
-def read_sql(job: Job, path: Path, columns: Mapping[str, str], *, header: bool) -> str:
+def read_sql(job: Job, path: Path, columns: Mapping[str, str], buffer: int) -> str:
     """Returns the statement that reads a CSV file with given columns, setting aside the rows that do not fit."""
     struct = ", ".join(f"{literal(name)}: {literal(dtype)}" for name, dtype in columns.items())
     nulls = ", ".join(literal(text) for text in job.source.null_values)
     return (
         # Nothing is guessed from a sample, or types would depend on where a value stands. A limit of 0 is none: all faults are counted.
-        f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = {str(header).lower()}, "
+        f"SELECT * FROM read_csv({literal(str(path))}, auto_detect = false, header = true, "
         f"delim = {literal(job.source.delimiter)}, quote = '\"', escape = '\"', columns = {{{struct}}}, nullstr = [{nulls}], "
-        f"buffer_size = {BUFFER}, store_rejects = true, rejects_limit = 0)"
+        f"buffer_size = {buffer}, store_rejects = true, rejects_limit = 0)"
     )
 
 

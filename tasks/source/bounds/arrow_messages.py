@@ -46,15 +46,39 @@ def batch_sizes(file: BinaryIO) -> Iterator[int]:
             yield size
 
 
-def _listed(file: BinaryIO, end: int) -> list[int]:
-    """Returns where the batches of a file begin, as its footer has it."""
+def bytes_behind(file: BinaryIO) -> int:
+    """Return how many bytes lie between the last batch that a footer lists and the footer; 0 in a stream, or where no batch is listed.
+
+    Args:
+        file: In Arrow's file or stream format, open for reading.
+
+    Raises:
+        ValueError: the footer cannot be read.
+        OSError: the file cannot be read.
+    """
+    end = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if file.read(len(MAGIC)) != MAGIC:
+        return 0
+    last = max((_message(file, place, end)[0] for place in _listed(file, end)), default=None)
+    return 0 if last is None else _footer(file, end) - last
+
+
+def _footer(file: BinaryIO, end: int) -> int:
+    """Return where the footer of a file begins."""
     tail = 4 + len(MAGIC)
     file.seek(max(end - tail, 0))
     size = _number(file.read(4), "<I")
     if size > min(MOST_DESCRIPTION, end - tail):
         raise ValueError
-    file.seek(end - tail - size)
-    footer = _Table.root(file.read(size))
+    return end - tail - size
+
+
+def _listed(file: BinaryIO, end: int) -> list[int]:
+    """Returns where the batches of a file begin, as its footer has it."""
+    start = _footer(file, end)
+    file.seek(start)
+    footer = _Table.root(file.read(end - 4 - len(MAGIC) - start))
     return [place for field in (2, 3) for place in footer.places(field)]
 
 

@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from core.formats.record_ends import Scanned, cuts, scan
+from core.formats.record_ends import Scanned, cuts, records_of, scan
 from schemas.errors.base import SourceError
 from schemas.job.job import Job
 from tasks.engine.calls import Call, tasks_for
@@ -69,7 +69,14 @@ def convert_ranges(run: Run, objects: Sequence[Located]) -> dict[str, tuple[Arti
         whole = [both for both in _between(found or [], one) if both[0] < both[1]]
         calls[name] = [(run.job.in_task(), one, (found or [0])[0], *both, run.store) for both in whole]
     made = _each(run, "convert range", _convert, calls)
-    return {name: tuple(part for part in parts if part is not None) if all(parts) else () for name, parts in made.items()}
+    return {name: _together(parts, looked[name]) for name, parts in made.items()}
+
+
+def _together(parts: Sequence[Artifact | None], looked: Sequence[Scanned]) -> tuple[Artifact, ...]:
+    """Returns what ranges of an object became; nothing where one of them failed, or all have not as many records as the object has."""
+    there = tuple(part for part in parts if part is not None)
+    whole = len(there) == len(parts) and 1 + sum(part.rows for part in there) == records_of(looked)
+    return there if whole else ()
 
 
 def _starts(objects: Sequence[Located]) -> list[list[int]]:

@@ -8,19 +8,23 @@ import io
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.formats.record_ends import cuts, scan
+from core.formats.record_ends import Scanned, cuts, records_of, scan
 
 FIELDS = st.text(alphabet='a,\n"é', max_size=4)
 ROWS = st.lists(st.tuples(FIELDS, FIELDS), min_size=1, max_size=8)
 
 
 def cut(content: bytes, ranges: int, block: int) -> list[int] | None:
+    return cuts(looked_through(content, ranges, block))
+
+
+def looked_through(content: bytes, ranges: int, block: int) -> list[tuple[int, Scanned]]:
     starts = [len(content) * number // ranges for number in range(ranges)]
     found = []
     for first, last in zip(starts, [*starts[1:], len(content)], strict=True):
         blocks = [content[place : min(place + block, last)] for place in range(first, last, block)]
         found.append((first, scan(blocks, content[max(first - 2, 0) : first], content[last : last + 1], ",")))
-    return cuts(found)
+    return found
 
 
 def read(content: bytes) -> list[list[str]]:
@@ -35,6 +39,10 @@ def test_parts_read_one_after_the_other_are_the_whole(rows: list[tuple[str, str]
     content = text.getvalue().encode()
     found = cut(content, ranges, block)
     assert found is not None
+    looked = [one for _, one in looked_through(content, ranges, block)]
+    assert records_of(looked) == len(read(content))
+    open_ended = looked_through(content.removesuffix(end.encode()), ranges, block)
+    assert records_of([one for _, one in open_ended]) == len(read(content))
     assert read(content[: found[0]]) == read(content)[:1]
     assert found == sorted(set(found))
     parts = [content[first:last] for first, last in zip([0, *found], [*found, len(content)], strict=True)]

@@ -153,6 +153,11 @@ def test_penalties_of_decimals_are_range_over_range() -> None:
     assert group_penalties(built({"widths": [1]}, prices), prices, 1).tolist() == [0.5, 0]
 
 
+def test_penalties_of_decimals_that_are_one_float_are_range_over_range() -> None:
+    far = domain_of([Decimal(10**25), Decimal(10**25 + 1), Decimal(10**25 + 4)], pa.decimal128(38, 0))
+    assert group_penalties(built({"widths": [1, 2]}, far), far, 1).tolist() == [0.5, 0]
+
+
 def test_a_null_costs_nothing_alone_and_everything_in_the_star() -> None:
     ages = Domain("x", AGES.values, AGES.counts, 3)
     hierarchy = built({"widths": [5]}, ages)

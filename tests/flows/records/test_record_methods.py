@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from core.kmember.partition import Members
 from core.privacy.risk import ClassSizes, risk_of
 from schemas.errors.base import JobError, PrivacyError, SourceError
+from schemas.errors.methods import FragmentsError
 from schemas.job.method import METHODS as FLOWS
 from tasks.publication.verify_and_publish import Published
 from tests.conftest import CommandLine
@@ -258,6 +259,13 @@ def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_p
     assert made.manifest.released == len(TABLE)
     with pytest.raises(PrivacyError, match="Method 'rayden' holds all 400 records at once, which takes about 801 MB"):
         run(job_for(tmp_path, "rayden"), "method.pool=suppress")
+
+
+def test_a_pool_of_all_outliers_and_fragments_are_told_to_exclude_each_other(run: Anonymise, tmp_path: Path) -> None:
+    with pytest.raises(
+        FragmentsError, match=r"looks for outliers among all records together.* Leave method\.fragments out, or say pool: join"
+    ):
+        run(job_for(tmp_path, "rayden"), "method.pool=suppress", "method.fragments.count=2")
 
 
 @pytest.mark.few(3)

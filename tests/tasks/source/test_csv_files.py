@@ -17,10 +17,10 @@ from tasks.store.store import Store
 from tests.jobs import write_job
 
 
-def converted(folder: Path, content: str | bytes, name: str = "t.csv", **source: Any) -> pa.Table:
+def converted(folder: Path, content: str | bytes, name: str = "t.csv", memory: str = "64MB", **source: Any) -> pa.Table:
     columns = {"quasi_identifiers": [{"name": "q", "hierarchy": {"prefix": [1]}}], "insensitive": "rest"}
     parts = {"version": 1, "name": "t", "source": {"path": name, **source}, "columns": columns, "privacy": {"k": 1}}
-    job = load_job(write_job(folder, parts | {"method": {"name": "skald"}, "memory": "64MB", "target": "out"}))
+    job = load_job(write_job(folder, parts | {"method": {"name": "skald"}, "memory": memory, "target": "out"}))
     (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
     store = Store.at(job.work_path)
     return pq.read_table(store.path(convert_csv(job, folder / name, name, "digest", store)))
