@@ -80,7 +80,8 @@ class _Header:
             values, encoding = about.get(1, 0), about.get(4 if _DATA_V2 in said else 2, 0)
         except (IndexError, KeyError, TypeError, AttributeError):
             raise ValueError from None
-        if min(size, packed, values) < 0:
+        # Any field may be of any type, in what is no header.
+        if not all(isinstance(number, int) and number >= 0 for number in (kind, size, packed, values, encoding)):
             raise ValueError
         return Page(kind == DICTIONARY_PAGE, values, encoding, size), packed
 
