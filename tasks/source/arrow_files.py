@@ -13,7 +13,7 @@ from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from schemas.job.job import Job
 from tasks.source.batches import kept_schema, write_batches
-from tasks.source.bounds.arrow_messages import MAGIC, PADDED, batch_sizes
+from tasks.source.bounds.arrow_messages import MAGIC, batch_sizes
 from tasks.source.locations import Located, Readable
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
@@ -77,8 +77,12 @@ def _check_batches(path: Path, name: str, memory: int) -> None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
-    # Not mapped: a file that is cut short while it is read would end the process. As a stream, so that what is read is what was looked at.
+    # Not mapped: a file that is cut short while it is read would end the process.
     with pa.OSFile(str(path)) as opened:
-        opened.seek(PADDED if opened.read(len(MAGIC)) == MAGIC else 0)
-        stream = ipc.open_stream(opened)
-        yield stream.schema, iter(stream)
+        if opened.read(len(MAGIC)) == MAGIC:
+            file = ipc.open_file(opened)
+            yield file.schema, (file.get_batch(number) for number in range(file.num_record_batches))
+        else:
+            opened.seek(0)
+            stream = ipc.open_stream(opened)
+            yield stream.schema, iter(stream)

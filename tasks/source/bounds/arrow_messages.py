@@ -1,7 +1,8 @@
 """What the batches of an Arrow file take unpacked, before any is read: Arrow makes room for whatever a few bytes in front of a buffer say.
 
-A file or a stream is a row of messages: four bytes of ones, the size of a description in FlatBuffers, the description, and a body. Of a
-batch the description lists the buffers of the body, and each that is packed begins with the bytes that it becomes.
+A stream is a row of messages: four bytes of ones, the size of a description in FlatBuffers, the description, and a body. A file is one too,
+with a footer that says where they are. Of a batch the description lists the buffers of the body, and each that is packed begins with the
+bytes that it becomes.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import struct
 from collections.abc import Iterator
 from typing import BinaryIO
 
-MAGIC, PADDED = b"ARROW1", 8
-"""What a file begins with, and after how many bytes its messages do: a file is a stream behind its name, and before its footer."""
+MAGIC, BLOCK = b"ARROW1", 24
+"""What a file begins and ends with, and the bytes in which its footer says where a batch is."""
 MOST_DESCRIPTION = 64_000_000
 """Bytes of a description: that of a batch of a million columns, about."""
 _CONTINUED = 0xFFFFFFFF
@@ -21,7 +22,7 @@ _DICTIONARY, _RECORDS = 2, 3
 
 
 def batch_sizes(file: BinaryIO) -> Iterator[int]:
-    """Yields how many bytes each batch of a file takes unpacked, those of dictionaries too, in the order in which they stand there.
+    """Yields how many bytes each batch of a file takes unpacked, those of dictionaries too.
 
     Args:
         file: In Arrow's file or stream format, open for reading.
@@ -32,29 +33,55 @@ def batch_sizes(file: BinaryIO) -> Iterator[int]:
     """
     end = file.seek(0, os.SEEK_END)
     file.seek(0)
-    place = PADDED if file.read(len(MAGIC)) == MAGIC else 0
+    if file.read(len(MAGIC)) == MAGIC:
+        # A reader goes where the footer leads, and nowhere else.
+        for place in _listed(file, end):
+            _, size = _message(file, place, end)
+            yield size or 0
+        return
+    place = 0
     while place < end:
-        file.seek(place)
+        place, size = _message(file, place, end)
+        if size is not None:
+            yield size
+
+
+def _listed(file: BinaryIO, end: int) -> list[int]:
+    """Returns where the batches of a file begin, as its footer has it."""
+    tail = 4 + len(MAGIC)
+    file.seek(max(end - tail, 0))
+    size = _number(file.read(4), "<I")
+    if size > min(MOST_DESCRIPTION, end - tail):
+        raise ValueError
+    file.seek(end - tail - size)
+    footer = _Table.root(file.read(size))
+    return [place for field in (2, 3) for place in footer.places(field)]
+
+
+def _message(file: BinaryIO, place: int, end: int) -> tuple[int, int | None]:
+    """Returns where the message at a place ends, and what it takes unpacked; None where it is no batch."""
+    if not 0 <= place < end:
+        raise ValueError
+    file.seek(place)
+    size = _number(file.read(4), "<I")
+    place += 4
+    if size == _CONTINUED:
         size = _number(file.read(4), "<I")
         place += 4
-        if size == _CONTINUED:
-            size = _number(file.read(4), "<I")
-            place += 4
-        if size == 0:
-            return
-        if size > min(MOST_DESCRIPTION, end - place):
-            raise ValueError
-        message = _Table.root(file.read(size))
-        place += size
-        body = message.number(3, "<q")
-        if body < 0 or body > end - place:
-            raise ValueError
-        kind = message.number(1, "<B")
-        if kind in (_DICTIONARY, _RECORDS):
-            batch = message.table(2)
-            batch = batch.table(1) if kind == _DICTIONARY else batch
-            yield _unpacked(file, batch, place, body)
-        place += body
+    if size == 0:
+        # So a stream ends, whatever comes behind it.
+        return end, None
+    if size > min(MOST_DESCRIPTION, end - place):
+        raise ValueError
+    message = _Table.root(file.read(size))
+    place += size
+    body, kind = message.number(3, "<q"), message.number(1, "<B")
+    if body < 0 or body > end - place:
+        raise ValueError
+    if kind not in (_DICTIONARY, _RECORDS):
+        return place + body, None
+    batch = message.table(2)
+    return place + body, _unpacked(file, batch.table(1) if kind == _DICTIONARY else batch, place, body)
 
 
 def _unpacked(file: BinaryIO, batch: _Table, place: int, body: int) -> int:
@@ -120,14 +147,23 @@ class _Table:
         start = self.place + place
         return _Table(self.content, start + _number(self.content, "<I", start))
 
+    def places(self, field: int) -> list[int]:
+        """Returns where the blocks begin of which a field is a list."""
+        found = self._list(field, BLOCK)
+        return [int(place) for place, *_ in struct.iter_unpack("<qiiq", found)]
+
     def pairs(self, field: int) -> Iterator[tuple[int, int]]:
         """Yields pairs of 64-bit numbers, of which a field is a list."""
+        yield from struct.iter_unpack("<qq", self._list(field, 16))
+
+    def _list(self, field: int, width: int) -> bytes:
+        """Returns the bytes of a list of records of one width; none where it is left out."""
         place = self._place(field)
         if not place:
-            return
+            return b""
         start = self.place + place
         first = start + _number(self.content, "<I", start)
         many = _number(self.content, "<I", first)
-        if many > len(self.content) // 16:
+        if first + 4 + width * many > len(self.content):
             raise ValueError
-        yield from struct.iter_unpack("<qq", self.content[first + 4 : first + 4 + 16 * many])
+        return self.content[first + 4 : first + 4 + width * many]
