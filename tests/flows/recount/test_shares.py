@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -126,6 +127,27 @@ def test_parts_of_the_source_that_were_not_counted_publish_nothing(
     anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     shares_of(anonymise, monkeypatch, tmp_path, lambda label, made: made[1:] if label == "count source" else made)
+
+
+def test_a_part_with_more_records_than_were_written_publishes_nothing(
+    anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its files are those that were written, and their records are added up all the same."""
+
+    def more(label: str, made: list[Any]) -> list[Any]:
+        return [made[0].model_copy(update={"records": made[0].records + 1}), *made[1:]] if label == "set apart" else made
+
+    refused = shares_of(anonymise, monkeypatch, tmp_path, more)
+    assert re.search(r"the data files hold (\d+) records, and \d+ were written", str(refused.value))
+
+
+def test_a_part_of_the_source_that_is_counted_twice_publishes_nothing(
+    anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Every record of the release is one of the source, and more often than it needs to be."""
+    refused = shares_of(anonymise, monkeypatch, tmp_path, lambda label, made: [*made, made[0]] if label == "count source" else made)
+    [fault] = refused.value.faults
+    assert re.fullmatch(r"of the source \d+ records were counted, and it has 300", fault)
 
 
 def test_missing_and_repeated_shares_are_counted() -> None:
