@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -51,6 +52,10 @@ def play(mutants: Sequence[Mutant], marks: str, limit: int, kept: Path | None) -
     verdicts: dict[Mutant, Verdict] = {}
     with TemporaryDirectory() as folder:
         copy = Copy(ROOT, Path(folder))
+        # A test that fails without a fault would notice every one.
+        for tests in dict.fromkeys(tuple(nearest(one.path)) for one in mutants if one.name not in known):
+            if failed := copy.tried(None, tests, marks, limit).killed:
+                sys.exit(f"Without any fault {failed} fails in the copy.")
         for number, one in enumerate(mutants, start=1):
             if one.name in known:
                 killed, seconds = known[one.name]
