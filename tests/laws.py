@@ -7,8 +7,10 @@ from math import ceil
 
 from hypothesis import HealthCheck, settings
 
+USUAL = 60
+"""Examples of a law that asks for no other number."""
 THOROUGHLY = os.environ.get("SKALD_LAWS") == "thoroughly"
-QUICKLY, FEW = 0.2, 20
+QUICKLY, FEW = 0.1, 10
 """The share of the examples that ``make test`` tries, and the least; ``make slow`` tries all of them. Each run draws other ones."""
 
 # How long an example takes to draw or to try says how busy the machine is.
@@ -17,7 +19,7 @@ SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base
 
 def load() -> None:
     """Makes this the way of all laws, those that ask for nothing else."""
-    settings.register_profile("skald", tried(100), deadline=None, suppress_health_check=SLOW)
+    settings.register_profile("skald", tried(USUAL), deadline=None, suppress_health_check=SLOW)
     settings.load_profile("skald")
 
 

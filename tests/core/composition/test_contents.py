@@ -83,6 +83,14 @@ def test_a_sketch_is_of_bounded_size_whatever_the_source(distinct: int) -> None:
     assert sketch.digests.tolist() == np.unique(digests)[: contents.KEPT].tolist()
 
 
+def test_a_sketch_reaches_as_far_as_it_knows_every_digest() -> None:
+    few = np.array([1 << 40, 1 << 62], np.uint64)
+    assert Sketch.of(few).reach == 1
+    assert Sketch.of(few[:0]).reach == 1
+    many = np.arange(contents.KEPT + 1, dtype=np.uint64) << np.uint64(50)
+    assert Sketch.of(many).reach == float(many[contents.KEPT - 1]) / 2.0**64
+
+
 def alike(mine: np.ndarray, theirs: np.ndarray) -> bool:
     first, other = (Sketch.of(contents_of([pa.array(side)], len(side))) for side in (mine, theirs))
     return likeness(first, first, other, other.reach).is_shared

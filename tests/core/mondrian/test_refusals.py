@@ -24,6 +24,7 @@ MODELS: dict[str, tuple[PrivacyModel, int]] = {
     "nulls": (DistinctDiversity("s", 2, VALUES - 1), 2),
     "entropy": (EntropyDiversity("s", 1.6), 2),
     "recursive": (RecursiveDiversity("s", Fraction(2), 2), 2),
+    "recursive 3": (RecursiveDiversity("s", Fraction(9), 3), 3),
     "close": (Closeness("s", 0.4), 2),
 }
 
@@ -70,6 +71,26 @@ def test_the_next_best_cut_tells_what_stopping_does_not() -> None:
     assert classes(records, values, 2, model, "stop", "median") == [[0, 1, 2, 3, 4]]
     assert told_by("next")
     assert not told_by("stop")
+
+
+@pytest.mark.parametrize(
+    ("model", "cuts"),
+    [
+        (RecursiveDiversity("s", Fraction(9), 2), True),
+        # In the ways in which a half is refused, everybody in it has one of two values, and a third is asked for.
+        (RecursiveDiversity("s", Fraction(9), 3), False),
+    ],
+)
+def test_a_refusal_leaves_as_many_values_possible_as_the_recursive_model_asks_for(model: PrivacyModel, cuts: bool) -> None:
+    """Nine people and eight, whose halves both keep the model: whether they are set apart hangs on what a refusal would have told."""
+    records = [(0, 0)] * 9 + [(1, 0)] * 8
+    values = [0, 0, 1, 1, 2, 2, 3, 3, 4, 0, 0, 1, 1, 2, 3, 4, 4]
+    rules = Rules(2, model, ("s",), (np.bincount(values),))
+    made = partition(
+        np.array(records, np.uint32), np.ones(17, np.int64), axes_of([Column(range(2), True), Column(range(1), True)]), rules, "ncp",
+        sensitive=np.array(values, np.int32)[:, None].copy(),
+    )  # fmt: skip
+    assert np.diff(made.starts).tolist() == ([9, 8] if cuts else [17])
 
 
 @pytest.mark.parametrize(("totals", "sizes", "tells"), [([2, 1, 1, 1], [3, 2], True), ([2, 2, 1], [3, 2], False), ([5, 5], [5, 5], False)])

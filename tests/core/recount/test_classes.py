@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.classes import Recount, column_faults, manifest_faults, promise_faults, recount_sql, suppression_faults
+from core.recount.classes import Recount, column_faults, manifest_faults, promise_faults, recount_sql, remainder_faults, suppression_faults
 from schemas.job.job import Job
-from schemas.release.manifest import Manifest
+from schemas.release.manifest import Manifest, Remainder, Round
 from tests.jobs import JOB, PAYLOAD, QIDS, job_of
 from tests.laws import tried
 
@@ -108,6 +109,30 @@ def test_more_suppression_than_the_limit_is_noticed_though_all_numbers_agree() -
     assert manifest_faults(job(), manifest(released=94, suppressed=6), found) == [
         "6 records of 100 are suppressed, more than the limit of 0.05"
     ]
+
+
+LEFT = Remainder(
+    records=12, dm_star=0, rounds=(Round(node=(0,), records=3, classes=1), Round(node=(1,), records=2, classes=1)),
+    starred=4, stars=9, least=None, withheld={"sex": 2, "age": 0},
+)  # fmt: skip
+
+
+def left(**changes: int) -> list[str]:
+    said = manifest(remainder=LEFT.model_copy(update=changes), suppressed=3)
+    return remainder_faults(said, replace(recount(), withheld={"sex": 2}))
+
+
+def test_what_became_of_the_records_that_fail_adds_up() -> None:
+    assert left() == []
+    assert left(records=13) == [], "what is left may be published with its own levels"
+    assert left(records=11) == ["the manifest's records of rounds, starred and suppressed are more than fail at its levels"]
+    assert left(starred=5) == left(records=11)
+
+
+def test_every_value_that_is_withheld_is_counted() -> None:
+    assert left(withheld={"sex": 2, "age": 1}) == ["the manifest says that 1 record publish * in 'age', the files hold 0"]  # type: ignore[arg-type]
+    assert len(left(withheld={"sex": 1, "age": 1})) == 2  # type: ignore[arg-type]
+    assert remainder_faults(manifest(), recount()) == ["the manifest does not say what became of the records that fail at its levels"]
 
 
 def test_the_columns_of_the_job_have_no_fault() -> None:

@@ -200,7 +200,6 @@ def test_every_command_works_with_work_in_a_bucket_or_says_that_it_does_not(
         ["verify", release, "--job", job, *SETTINGS],
         ["report", release, "--job", job, *SETTINGS, "--to", tmp_path / "report"],
         ["utility", release, "--job", job, "--queries", 10, *SETTINGS],
-        ["compare", job, "--chunks", 2, "--k", 4, "--direct"],
         ["clean", job],
     ):
         ended = direct(*command, **store)

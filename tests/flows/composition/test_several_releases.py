@@ -165,6 +165,23 @@ def test_persons_are_counted_where_the_job_names_them(anonymise: Anonymise, tmp_
     assert "persons" in overlap.sentence()
 
 
+@pytest.mark.slow
+def test_records_that_an_earlier_release_left_out_by_whose_they_are_are_in_no_class_of_it(
+    anonymise: Anonymise, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Their combinations are published, with records of others: cells do not tell which records are."""
+    monkeypatch.setenv("PERSON_KEY", "9f3c1b7a5e2d48c6" * 4)
+    table = TABLE.set_column(0, "person", pa.array(np.random.default_rng(5).integers(0, 150, len(TABLE))))
+    hashed = {"name": "person", "treatment": {"hash": {"key": {"env": "PERSON_KEY"}, "length": 16}}}
+    columns = COLUMNS | {"identifiers": [hashed], "person": ["person"]}
+    then = anonymise(job_in(tmp_path, table, columns=columns, method={"name": "skald", "linked": "keep"}, suppression={"limit": 0.5}))
+    assert then.manifest.suppressed_for["linked"]
+    now = anonymise(other_job(tmp_path, "plain"))
+    [overlap] = now.manifest.overlaps
+    assert overlap.unit == "record"
+    assert figures(overlap) == expected(now, then, (table, table))
+
+
 def test_persons_whose_other_values_all_changed_are_known_by_who_they_are(anonymise: Anonymise, tmp_path: Path) -> None:
     columns = {name: part for name, part in COLUMNS.items() if name != "identifiers"} | {"person": ["person"]}
     table = TABLE.set_column(0, "person", pa.array(range(len(TABLE))))

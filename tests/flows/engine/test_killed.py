@@ -111,14 +111,13 @@ def swap(one: Path, other: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.slow_under_prefect
-def test_killed_after_the_rename_the_next_run_does_what_was_left_to_do(skald: CommandLine, tmp_path: Path) -> None:
+def test_killed_after_the_rename_the_next_run_does_what_was_left_to_do(direct: CommandLine, tmp_path: Path) -> None:
     people_job(tmp_path, TABLE, artifacts="delete")
-    skald.killed("people-????????????????", "run", "job.yaml")
+    direct.killed("people-????????????????", "run", "job.yaml")
     [made] = (tmp_path / "releases").glob("people-*")
     assert list((tmp_path / ".skald" / "people" / "artifacts").iterdir())
     assert not (tmp_path / "releases" / "CURRENT").exists()
-    done = skald("run", "job.yaml")
+    done = direct("run", "job.yaml")
     assert done.returncode == 0, done.stderr
     assert release(tmp_path) == made
     assert sorted(path.name for path in (tmp_path / ".skald" / "people").iterdir()) == [".skald-work", "run.lock"]

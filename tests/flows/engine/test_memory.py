@@ -53,9 +53,9 @@ def peak_of(tmp_path: Path, job: Path, *options: str) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [pytest.param([], marks=pytest.mark.slow), ["--direct"]], ids=["prefect", "direct"])
-def test_a_million_records_need_at_most_one_gigabyte(job: Path, tmp_path: Path, options: list[str]) -> None:
-    assert peak_of(tmp_path, job, *options) < CEILING
+def test_a_million_records_need_at_most_one_gigabyte(job: Path, tmp_path: Path) -> None:
+    """With Prefect, which takes more than a run without it."""
+    assert peak_of(tmp_path, job) < CEILING
 
 
 def test_few_records_take_no_memory_for_the_cells_that_there_could_be(tmp_path: Path) -> None:

@@ -10,11 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from core.columns.abreast import parts_abreast
-from flows.demo import make_patients
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.engine.calls import Call, workers_of
@@ -22,12 +20,9 @@ from tasks.engine.runs import Run, locked_run
 from tasks.engine.steps import map_step
 from tests.conftest import Anonymise, CommandLine
 from tests.jobs import digests, people, people_job
-from tests.patience import SECONDS
 
 TABLE = people(400)
 CORES = len(os.sched_getaffinity(0))
-BESIDE = 400_000_000
-"""What the program and its libraries take beside ``memory``."""
 
 
 @pytest.mark.few(1)
@@ -126,22 +121,3 @@ def test_prefect_is_handed_as_many_tasks_at_a_time_and_makes_the_same_release(pr
     assert manifest["workers"] == 3
     direct = anonymise(people_job(prefect.folder / "direct", TABLE), *settings)
     assert [file["sha256"] for file in manifest["files"]] == digests(direct.folder)
-
-
-@pytest.mark.slow
-def test_eight_threads_keep_to_the_memory_that_was_asked(direct: CommandLine) -> None:
-    job = make_patients(direct.folder, 4_000_000)
-    process = direct.start("run", str(job), "--set", "memory=512MB", "--set", "threads=8", "--json")
-    peak, watched = 0, psutil.Process(process.pid)
-    reader = threading.Thread(target=process.communicate, kwargs={"timeout": SECONDS})
-    reader.start()
-    while reader.is_alive():
-        try:
-            status = Path(f"/proc/{watched.pid}/status").read_text()
-        except OSError:
-            break
-        peak = max(peak, *(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM")), 0)
-        reader.join(0.05)
-    reader.join()
-    assert process.returncode == 0
-    assert 100_000_000 < peak < 512_000_000 + BESIDE

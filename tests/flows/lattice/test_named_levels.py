@@ -16,6 +16,7 @@ from schemas.job.job import load_job
 from tasks.verification.job_figures import job_faults
 from tests.command_line import CommandLine
 from tests.conftest import Anonymise
+from tests.covering import each_pair
 from tests.flows.lattice.test_objectives import QIDS, RECORDS, TABLE, K, Node, charges, cost, job
 from tests.jobs import LEVELS, generalise, released
 
@@ -43,10 +44,8 @@ def patch(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("tasks.lattice.optimum.BRANCHED", 1)
 
 
-@pytest.mark.few(4)
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("objective", ["gcp", "precision", "c_avg"])
-@pytest.mark.parametrize("limit", ["0.1", "0.4"])
+@pytest.mark.few(3)
+@pytest.mark.parametrize(("way", "objective", "limit"), each_pair(list(WAYS), ["gcp", "precision", "c_avg"], ["0.1", "0.4"]))
 def test_the_node_is_the_best_of_those_within_the_levels(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, objective: str, limit: str
 ) -> None:

@@ -21,6 +21,7 @@ from core.lattice.objectives import Pricing, objective_of, prices_of
 from core.lattice.surcharges import Surcharges, surcharge_at
 from schemas.job.objectives import OBJECTIVES
 from tests.conftest import Anonymise
+from tests.covering import each_pair
 from tests.jobs import LEVELS, generalise, job_of, people, people_job
 from tests.oracles.tables import Example, examples
 
@@ -80,10 +81,8 @@ def job(folder: Path, **parts: Any) -> Path:
     return people_job(folder, TABLE, columns=columns, **parts)
 
 
-@pytest.mark.few(7)
-@pytest.mark.parametrize("objective", [*PRICED, "c_avg"])
-@pytest.mark.parametrize("limit", ["0", "0.1", "0.4"])
-@pytest.mark.parametrize("small", [False, True], ids=["one root", "several roots"])
+@pytest.mark.few(5)
+@pytest.mark.parametrize(("objective", "limit", "small"), each_pair([*PRICED, "c_avg"], ["0", "0.1", "0.4"], [False, True]))
 def test_node_is_the_best_of_all(
     anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, objective: str, limit: str, small: bool
 ) -> None:

@@ -16,6 +16,7 @@ from tasks.composition.ledger import people_of_release
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import Anonymise
+from tests.covering import each_value
 from tests.flows.lattice.test_local_suppression import GCP, settings
 from tests.flows.lattice.test_persons import visits
 from tests.jobs import QIDS, digests, job_of, people, people_job, released
@@ -61,24 +62,23 @@ def verified(path: Path, asked: tuple[str, ...], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [0.1, 0.5])
-@pytest.mark.parametrize(("treatment", "rounds"), TREATMENTS)
-def test_every_published_class_has_k_people(anonymise: Anonymise, tmp_path: Path, treatment: str, rounds: int, limit: float) -> None:
-    for seed in range(3):
-        table = table_of(300, seed)
-        path, asked = job(tmp_path / str(seed), table, files=2), settings(treatment, rounds, limit)
-        made = anonymise(path, *asked)
-        classes = classes_of(made.folder, table)
-        sizes = {row: people_in(members) for row, members in classes.items()}
-        assert min(sizes.values()) == made.manifest.min_class >= K
-        manifest, remainder = made.manifest, made.manifest.remainder
-        assert remainder is not None
-        assert manifest.released == sum(map(len, classes.values())) == 300 - manifest.suppressed + manifest.masked
-        mask = ("*",) * len(QIDS)
-        kept = [size for row, size in sizes.items() if row != mask]
-        assert manifest.loss["c_avg"] == float(Fraction(sum(kept), len(kept) * K))
-        assert manifest.persons is not None
-        assert manifest.persons.released == len({person for members in classes.values() for person, _ in members} - {None})
-        verified(path, asked, made.folder)
+@pytest.mark.parametrize(("way", "seed"), each_value(TREATMENTS, [0, 1, 2]))
+def test_every_published_class_has_k_people(anonymise: Anonymise, tmp_path: Path, way: tuple[str, int], seed: int, limit: float) -> None:
+    table = table_of(300, seed)
+    path, asked = job(tmp_path, table, files=2), settings(*way, limit)
+    made = anonymise(path, *asked)
+    classes = classes_of(made.folder, table)
+    sizes = {row: people_in(members) for row, members in classes.items()}
+    assert min(sizes.values()) == made.manifest.min_class >= K
+    manifest, remainder = made.manifest, made.manifest.remainder
+    assert remainder is not None
+    assert manifest.released == sum(map(len, classes.values())) == 300 - manifest.suppressed + manifest.masked
+    mask = ("*",) * len(QIDS)
+    kept = [size for row, size in sizes.items() if row != mask]
+    assert manifest.loss["c_avg"] == float(Fraction(sum(kept), len(kept) * K))
+    assert manifest.persons is not None
+    assert manifest.persons.released == len({person for members in classes.values() for person, _ in members} - {None})
+    verified(path, asked, made.folder)
 
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -89,13 +89,10 @@ MODELS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize(("treatment", "rounds"), [("cell", 2), ("mask", 2)])
-def test_every_class_keeps_what_is_asked_of_values_by_people(
-    anonymise: Anonymise, tmp_path: Path, model: str, treatment: str, rounds: int
-) -> None:
+@pytest.mark.parametrize(("model", "treatment"), [*each_value(list(MODELS), ["cell", "mask"]), ("distinct", "mask"), ("equal", "cell")])
+def test_every_class_keeps_what_is_asked_of_values_by_people(anonymise: Anonymise, tmp_path: Path, model: str, treatment: str) -> None:
     table = table_of(300, 4)
-    path, asked = job(tmp_path, table, privacy={"k": 3} | MODELS[model]), settings(treatment, rounds, 0.5)
+    path, asked = job(tmp_path, table, privacy={"k": 3} | MODELS[model]), settings(treatment, 2, 0.5)
     made = anonymise(path, *asked)
     everyone = list(zip(table["person"].to_pylist(), table["disease"].to_pylist(), strict=True))
     for members in classes_of(made.folder, table).values():

@@ -37,6 +37,7 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
         assert (qid.without.unique, qid.without.below_k) == exposed([name for name in qids if name != qid.name], k), qid.name
 
 
+@pytest.mark.usefixtures("coded_anew")
 @pytest.mark.few(3)
 @pytest.mark.parametrize("word", [1 << 62, 2000], ids=["one word", "several words"])
 @pytest.mark.parametrize(
@@ -51,8 +52,6 @@ def assert_plain(plan: Plan, qids: list[str], k: int) -> None:
 )
 def test_who_stands_out_is_what_a_plain_count_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any, word: int) -> None:
     monkeypatch.setattr("core.columns.coding.WORD", word)
-    # A coding is loaded once per process, and has cells packed by the word of then.
-    monkeypatch.setattr("tasks.counting.coding._loaded", {})
     plan = make_plan(load_job(people_job(tmp_path, TABLE, row_group=70, **settings)))
     assert_plain(plan, QIDS, settings.get("privacy", {"k": 5})["k"])
     assert plan.exposed is not None

@@ -30,14 +30,13 @@ def exposed(names: list[str]) -> tuple[int, int, int]:
     return len(alone), len(below), len(mine)
 
 
+@pytest.mark.usefixtures("coded_anew")
 @pytest.mark.parametrize("word", [1 << 62, 40], ids=["one word", "several words"])
 @pytest.mark.parametrize("settings", [[], ["chunk_rows=70"], ["privacy.l={disease: {distinct: 2}}", "chunk_rows=70"]])
 def test_who_stands_out_is_what_a_plain_count_of_persons_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str], word: int
 ) -> None:
     monkeypatch.setattr("core.columns.coding.WORD", word)
-    # A coding is loaded once per process, and has cells packed by the word of then.
-    monkeypatch.setattr("tasks.counting.coding._loaded", {})
     plan = make_plan(load_job(job(tmp_path, row_group=70), settings))
     counts = Counter(person for person in WHOSE if person is not None)
     assert plan.persons is not None

@@ -164,11 +164,10 @@ def test_an_empty_variable_is_not_taken_for_none(anonymise: Anonymise, tmp_path:
     assert "set and empty" in refused(anonymise, people_job(tmp_path))[0]
 
 
-@pytest.mark.few(1)
-def test_the_command_line_ends_with_code_2_and_so_do_plan_and_compare(skald: CommandLine, policy: Path, tmp_path: Path) -> None:
+def test_the_command_line_ends_with_code_2_and_so_do_plan_and_compare(direct: CommandLine, policy: Path, tmp_path: Path) -> None:
     write_job(tmp_path, job_of())
     people_job(tmp_path)
     for command in ("run", "plan", "compare"):
-        done = skald(command, "job.yaml", "--set", "privacy.k=2", SKALD_POLICY=str(policy))
+        done = direct(command, "job.yaml", "--set", "privacy.k=2", SKALD_POLICY=str(policy))
         assert done.returncode == 2, command
         assert "privacy.k is 2, and the policy asks for 5 or more" in done.stderr

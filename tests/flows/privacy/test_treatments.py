@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.conftest import Anonymise
+from tests.covering import each_pair
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, data_files, generalise, job_of, people, people_job, released, two_column_job
 
 TABLE = people(400, seed=2)
@@ -169,9 +170,7 @@ def test_k_of_all_records_makes_one_class(anonymise: Anonymise, tmp_path: Path) 
 
 
 @pytest.mark.few(6)
-@pytest.mark.parametrize("k", [2, 5, 20])
-@pytest.mark.parametrize("limit", [0, 0.1, 0.5])
-@pytest.mark.parametrize("objective", ["dm_star", "dm_all"])
+@pytest.mark.parametrize(("k", "limit", "objective"), each_pair([2, 5, 20], [0, 0.1, 0.5], ["dm_star", "dm_all"]))
 def test_node_is_the_best_of_all_by_exhaustive_search(anonymise: Anonymise, tmp_path: Path, k: int, limit: float, objective: str) -> None:
     names = ["sex", "age", "zip"]
     qids = [qid for qid in job_of()["columns"]["quasi_identifiers"] if qid["name"] in names]

@@ -23,13 +23,14 @@ from schemas.job.method import METHODS as FLOWS
 from tasks.publication.verify_and_publish import Published
 from tests.conftest import CommandLine
 from tests.jobs import LEVELS, PAYLOAD, QIDS, class_sizes, digests, job_of, people, people_job, released
+from tests.laws import THOROUGHLY
 from tests.oracles.hierarchies import first_appearance
 
 METHODS = ["rayden", "canon", "mondrian_cof", "clustering", "kmember"]
 TABLE = people(400)
 BEFORE = risk_of(ClassSizes.of(Counter(Counter(zip(*(TABLE[qid].to_pylist() for qid in QIDS), strict=True)).values())))
 """The risk of the source, counted record by record."""
-QUICK = settings(max_examples=6, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+QUICK = settings(max_examples=4 if THOROUGHLY else 2, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 Anonymise = Callable[..., Published]
 
 

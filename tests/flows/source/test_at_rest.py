@@ -73,8 +73,17 @@ def cut_short(path: Path, write: Callable[[Path, pa.Table], None]) -> None:
     os.truncate(path, path.stat().st_size // 2)
 
 
-@pytest.mark.parametrize("change", [rewritten, put_in_its_place, cut_short], ids=lambda change: change.__name__)
-@pytest.mark.parametrize(("kind", "moment"), [("parquet", "digests.json"), ("parquet", "domains/*.record"), ("csv", "digests.json")])
+@pytest.mark.parametrize(
+    ("change", "kind", "moment"),
+    [
+        (rewritten, "parquet", "digests.json"),
+        (rewritten, "csv", "digests.json"),
+        (put_in_its_place, "parquet", "domains/*.record"),
+        (put_in_its_place, "csv", "digests.json"),
+        (cut_short, "parquet", "domains/*.record"),
+        (cut_short, "csv", "digests.json"),
+    ],
+)
 def test_the_same_bytes_again_give_the_release_of_an_undisturbed_run(
     direct: CommandLine, tmp_path: Path, kind: str, moment: str, change: Callable[..., None]
 ) -> None:

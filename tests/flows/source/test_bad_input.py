@@ -48,10 +48,6 @@ def refuse(anonymise: Anonymise) -> Refuse:
     return run
 
 
-def slow_under_prefect(*values: Any) -> Any:
-    return pytest.param(*values, marks=pytest.mark.slow_under_prefect)
-
-
 def with_qid(name: str, hierarchy: dict[str, Any]) -> dict[str, Any]:
     """Returns the columns of ``JOB`` with one of its QIDs under another hierarchy."""
     columns = job_of()["columns"]
@@ -332,23 +328,32 @@ def test_a_second_run_while_one_is_at_work(direct: CommandLine) -> None:
     assert direct("run", "job.yaml").returncode == 0
 
 
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("settings", "code", "sentence"),
-    [
-        (["privacy.k=1000"], 3, "k = 1,000 cannot be met by 60 records."),
-        slow_under_prefect(["columns.sensitive=[deseases]"], 2, "(did you mean 'disease'?)"),
-        slow_under_prefect(["privacy.kay=1000"], 2, "privacy"),
-        slow_under_prefect(["suppression.limit=0.5", "privacy.k=61"], 3, "k = 61 cannot be met by 60 records"),
-    ],
-)
-def test_the_command_line_says_it_once_on_standard_error(skald: CommandLine, settings: list[str], code: int, sentence: str) -> None:
-    people_job(skald.folder, TABLE)
-    done = skald("run", "job.yaml", *(part for setting in settings for part in ("--set", setting)))
+SAID = {
+    "k": (["privacy.k=1000"], 3, "k = 1,000 cannot be met by 60 records."),
+    "name": (["columns.sensitive=[deseases]"], 2, "(did you mean 'disease'?)"),
+    "key": (["privacy.kay=1000"], 2, "privacy"),
+    "limit": (["suppression.limit=0.5", "privacy.k=61"], 3, "k = 61 cannot be met by 60 records"),
+}
+
+
+def assert_said_once(line: CommandLine, settings: list[str], code: int, sentence: str) -> None:
+    people_job(line.folder, TABLE)
+    done = line("run", "job.yaml", *(part for setting in settings for part in ("--set", setting)))
     assert (done.returncode, done.stdout) == (code, "")
     assert sentence in done.stderr
     assert "Traceback" not in done.stderr
-    nothing_left(skald.folder)
+    nothing_left(line.folder)
+
+
+@pytest.mark.parametrize("what", SAID)
+def test_the_command_line_says_it_once_on_standard_error(direct: CommandLine, what: str) -> None:
+    assert_said_once(direct, *SAID[what])
+
+
+@pytest.mark.slow
+def test_under_prefect_too_what_a_step_refuses_is_said_once_on_standard_error(prefect: CommandLine) -> None:
+    """What is wrong with a job itself is found before Prefect is imported."""
+    assert_said_once(prefect, *SAID["limit"])
 
 
 def test_the_job_of_these_tests_is_sound(anonymise: Anonymise, tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from benchmarks.wide.__main__ import BESIDE, anonymised, prepare
 from tasks.passthrough import phases
 from tasks.source import chunks
 from tasks.verification.parquet_form import parquet_faults
@@ -81,12 +80,3 @@ def test_long_texts_are_written_so_that_a_reader_with_little_memory_can_read_the
         read = connection.execute(f"SELECT sum(length(essay)) FROM '{tmp_path}/part.parquet'").fetchall()
     assert read == [(75_000_000,)]
     assert parquet_faults([tmp_path / "part.parquet"], tmp_path, same_library=True) == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("rows", "columns", "texts"), [(500_000, 100, 0), (200_000, 300, 0), (50_000, 3, 10_000)])
-def test_a_run_on_a_wide_table_holds_its_memory_and_what_program_and_libraries_take(
-    tmp_path: Path, rows: int, columns: int, texts: int
-) -> None:
-    file = prepare(tmp_path, rows, columns, texts)
-    assert 100_000_000 < anonymised(file, "512MB").peak < 512_000_000 + BESIDE

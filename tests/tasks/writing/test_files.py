@@ -60,14 +60,11 @@ def held(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("distinct", "expected"), [(40, set(KINDS) - {"answer"}), (ROWS, set())], ids=["repeated", "distinct"])
-def test_values_that_hardly_repeat_are_written_without_dictionaries_and_take_fewer_bytes(
-    tmp_path: Path, distinct: int, expected: set[str]
-) -> None:
+def test_values_that_hardly_repeat_are_written_without_dictionaries(tmp_path: Path, distinct: int, expected: set[str]) -> None:
+    """Which form takes fewer bytes is the library's; that they are read back, and verified, is ours."""
     table = table_of(distinct)
     path = written(tmp_path / "part.parquet", table, "text")
     assert held(path) == expected
-    other = forged(tmp_path / "other.parquet", table, use_dictionary=not expected)
-    assert path.stat().st_size < other.stat().st_size
     assert pq.read_table(path).equals(table)
     assert parquet_faults([path], tmp_path, same_library=True) == []
 

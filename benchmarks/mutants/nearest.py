@@ -1,0 +1,46 @@
+"""Which code the faults are put into, and which tests are nearest to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+RECOUNT = (
+    "tests/core/recount",
+    "tests/tasks/recount",
+    "tests/flows/recount",
+    "tests/flows/verification",
+    "tests/flows/lattice/test_linked.py",
+)
+WRITING = ("tests/tasks/writing", "tests/tasks/passthrough", "tests/core/order", "tests/flows/source/test_wide.py")
+PUBLISHED = ("tests/flows/engine/test_invariance.py", "tests/flows/publication", "tests/flows/records/test_record_methods.py")
+COMPOSITION = ("tests/core/composition", "tests/flows/composition", "tests/flows/publication/test_increments.py")
+SEARCH = ("tests/core/lattice", "tests/core/persons", "tests/flows/lattice")
+
+NEAREST: Mapping[str, Sequence[str]] = {
+    "core/recount": RECOUNT,
+    "tasks/recount": RECOUNT,
+    "tasks/verification": ("tests/tasks/writing", *RECOUNT),
+    "tasks/writing": (*WRITING, *PUBLISHED),
+    "core/order": ("tests/core/order", *WRITING, *PUBLISHED),
+    "core/privacy": (
+        "tests/core/privacy", "tests/core/mondrian", "tests/core/local_suppression", "tests/tasks/report", "tests/flows/privacy",
+        "tests/flows/mondrian",
+    ),
+    "core/persons": ("tests/core/persons", "tests/core/local_suppression", "tests/core/mondrian", *SEARCH),
+    "core/composition": COMPOSITION,
+    "tasks/composition": COMPOSITION,
+    "core/lattice": SEARCH,
+    "tasks/lattice": ("tests/flows/lattice", "tests/flows/report", "tests/flows/utility"),
+    "tasks/report/criteria.py": ("tests/tasks/report", "tests/flows/report"),
+}  # fmt: skip
+"""By beginning of a path, the tests that are asked in this order; the first that fails kills."""
+
+
+def nearest(path: str) -> Sequence[str]:
+    """Returns the tests of a module; those of the longest beginning that it has."""
+    return NEAREST[max((begin for begin in NEAREST if path.startswith(begin)), key=len)]
+
+
+def room_of(path: str) -> str:
+    """Returns the subject that a module is counted under."""
+    return max((begin for begin in NEAREST if path.startswith(begin)), key=len)
