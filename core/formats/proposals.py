@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import floor, log10
 from typing import Literal
 
+from core.formats.names import NUMBERED, words
+
 Kind = Literal["integer", "double", "text", "boolean", "date", "timestamp", "other"]
-ProposedRole = Literal["identifiers", "quasi_identifiers", "sensitive", "open"]
+ProposedRole = Literal["identifiers", "withheld", "quasi_identifiers", "sensitive", "open"]
 
 NEARLY_UNIQUE = 0.7
 """Different values for each record above which a column tells who people are, whatever it is called."""
 FEW_VALUES, MANY_RECORDS = 50, 20.0
 """Values at most, and records of each at least, for a column to name nobody, whatever it is called."""
-REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
-"""Records of a value on average, at least, for a column to say whose they are; if its name says so too; and at most."""
-FEWEST_PEOPLE = 150
-"""Different values at least for a column to say whose its records are, unless its name says so: ages and codes are fewer."""
 FREE_TEXT = 40
 MOST_WIDTHS = 6
 LONGEST_CODE = 12
@@ -27,7 +23,7 @@ FEWER = 0.75
 IDENTIFIERS = (
     "id ids ssn ip iban uuid guid url uri mrn nhs vin imei mac name names surname firstname lastname fullname username filename nickname "
     "email mail phone telephone mobile fax address street account passport licence license login signature "
-    "photo image comment comments note notes text description remark remarks key number no nr"
+    "key number no nr"
 )
 QUASI_IDENTIFIERS = (
     "age sex gender birth dob born birthday birthdate zip zipcode postcode postal pin pincode plz city town village county state region "
@@ -35,19 +31,17 @@ QUASI_IDENTIFIERS = (
     "profession job workclass employer industry height weight bmi blood household children family relationship veteran admitted admission "
     "discharge visited hired date day month year hispanic hisp kids worker origin residence"
 )
+NOTES = "photo image comment comments note notes text description remark remarks"
 SENSITIVE = (
     "disease diagnosis condition icd illness medication drug drugs treatment therapy procedure hiv symptom symptoms salary income wage "
     "wages earnings balance debt score crime offence conviction outcome disability pregnancy party vote"
 )
 WORDS: dict[ProposedRole, frozenset[str]] = {
     "identifiers": frozenset(IDENTIFIERS.split()),
+    "withheld": frozenset(NOTES.split()),
     "quasi_identifiers": frozenset(QUASI_IDENTIFIERS.split()),
     "sensitive": frozenset(SENSITIVE.split()),
 }
-SUBJECTS = frozenset(["user", "person", "patient", "customer", "client", "member", "employee", "subject", "respondent"])
-"""Whom a record is about: a column of that name and no other word says who."""
-NUMBERS = frozenset(["id", "ssn", "uuid", "guid", "mrn", "nhs", "passport"])
-"""What numbers people, rather than naming them: names are shared."""
 CODES = frozenset(["zip", "zipcode", "postcode", "postal", "pin", "pincode", "plz"])
 
 
@@ -104,34 +98,11 @@ def propose(profile: Profile) -> Proposal:
     """Returns a proposal. Nothing is ever proposed to be insensitive: what neither name nor values tell is left open."""
     role, reason = _role(profile) if profile.kind != "other" else ("identifiers", "of a type that cannot be published")
     if not profile.values:
-        role, reason = "identifiers", "holds nothing"
+        role, reason = "withheld", "holds nothing"
     hierarchy, hint = hierarchy_of(profile)
     if role == "quasi_identifiers" and hierarchy is None:
         role, reason = "identifiers", f"values of this type cannot be generalised ({reason})"
     return Proposal(profile, role, reason, hierarchy, hint)
-
-
-def propose_person(proposals: Sequence[Proposal]) -> Proposal | None:
-    """Returns the column that seems to say whose a record is: many values, each of several records; None where there is none.
-
-    Its name only decides between several such columns, and lets fewer records do.
-    """
-    able = [one for one in proposals if one.role in {"identifiers", "open"} and one.profile.kind in {"integer", "text"}]
-    found = [one for one in able if _repeats(one)]
-    return max(found, key=lambda one: (_is_subject(one), one.role == "identifiers", one.profile.distinct), default=None)
-
-
-def _repeats(proposal: Proposal) -> bool:
-    profile, least = proposal.profile, NAMED_REPEATS if _is_subject(proposal) else REPEATS
-    free_text = profile.kind == "text" and profile.mean_length > FREE_TEXT
-    fewest = 0 if _is_subject(proposal) else FEWEST_PEOPLE
-    # More values than a value has records: people are many, and categories are few.
-    return not free_text and profile.distinct >= fewest and least <= profile.mean_records <= min(MOST_REPEATS, profile.distinct)
-
-
-def _is_subject(proposal: Proposal) -> bool:
-    named = set(words(proposal.profile.name))
-    return bool(named & SUBJECTS) or bool(named & NUMBERS)
 
 
 def _role(profile: Profile) -> tuple[ProposedRole, str]:
@@ -139,10 +110,11 @@ def _role(profile: Profile) -> tuple[ProposedRole, str]:
     # Identifiers come first: of two words in a name the one that withholds more decides.
     for role, known in WORDS.items():
         if named & known:
-            if role == "identifiers" and profile.distinct <= FEW_VALUES and profile.mean_records >= MANY_RECORDS:
+            if role in {"identifiers", "withheld"} and profile.distinct <= FEW_VALUES and profile.mean_records >= MANY_RECORDS:
                 return "open", ""
             return role, "by its name"
-    if named and named <= SUBJECTS:
+    # A column of such a name and no other word says who.
+    if named and named <= NUMBERED["person"]:
         return "identifiers", "by its name"
     return _role_by_values(profile)
 
@@ -155,12 +127,6 @@ def _role_by_values(profile: Profile) -> tuple[ProposedRole, str]:
     if profile.kind in {"date", "timestamp"}:
         return "quasi_identifiers", "a date, which others may know"
     return "open", ""
-
-
-def words(name: str) -> list[str]:
-    """Returns the words of a column's name in lower case: ``dateOfBirth`` and ``date_of_birth`` have three."""
-    parted = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name)
-    return [word for word in re.split(r"[^a-z]+", parted.lower()) if word]
 
 
 def hierarchy_of(profile: Profile) -> tuple[str | None, str]:

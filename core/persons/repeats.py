@@ -32,6 +32,7 @@ class Repeats:
         counts: Shape (n,), int64, the records of each.
         records: Records that have a value, any.
         seen: Records of one value among some of a batch.
+        measured: Whether some values are fractions: a coordinate or a price, and no number that somebody was given.
     """
 
     bits: int
@@ -39,19 +40,23 @@ class Repeats:
     counts: NDArray[np.int64]
     records: int
     seen: int = 0
+    measured: bool = False
 
-    def and_also(self, digests: Digests) -> Repeats:
+    def and_also(self, digests: Digests, *, measured: bool = False) -> Repeats:
         """Returns the same with further records.
 
         Args:
             digests: Shape (m,), of the value of each; ``NOBODY`` where there is none.
+            measured: Whether some of these are fractions.
         """
         there = digests[digests != NOBODY]
         mine = there[_ends(there, self.bits)]
         ones = np.ones(len(mine), np.int64)
         some = np.unique(there[:: max(len(there) // LOOKS, 1)], return_counts=True)[1]
         seen = max(self.seen, int(some.max(initial=0)))
-        return _put_together(self.bits, [self.values, mine], [self.counts, ones], self.records + len(there), seen)
+        return _put_together(
+            self.bits, [self.values, mine], [self.counts, ones], self.records + len(there), seen, measured=self.measured or measured
+        )
 
     @property
     def distinct(self) -> int:
@@ -86,10 +91,12 @@ def repeats_together(parts: Iterable[Repeats]) -> Repeats:
     values = [part.values[kept] for part, kept in zip(known, chosen, strict=True)]
     counts = [part.counts[kept] for part, kept in zip(known, chosen, strict=True)]
     records, seen = sum(part.records for part in known), max((part.seen for part in known), default=0)
-    return _put_together(bits, values, counts, records, seen)
+    return _put_together(bits, values, counts, records, seen, measured=any(part.measured for part in known))
 
 
-def _put_together(bits: int, values: Sequence[Digests], counts: Sequence[NDArray[np.int64]], records: int, seen: int) -> Repeats:
+def _put_together(
+    bits: int, values: Sequence[Digests], counts: Sequence[NDArray[np.int64]], records: int, seen: int, *, measured: bool
+) -> Repeats:
     found, place = np.unique(np.concatenate([np.empty(0, np.uint64), *values]), return_inverse=True)
     summed = np.zeros(len(found), np.int64)
     np.add.at(summed, place, np.concatenate([np.empty(0, np.int64), *counts]))
@@ -97,7 +104,7 @@ def _put_together(bits: int, values: Sequence[Digests], counts: Sequence[NDArray
         bits += 1
         kept = _ends(found, bits)
         found, summed = found[kept], summed[kept]
-    return Repeats(bits, found, summed, records, seen)
+    return Repeats(bits, found, summed, records, seen, measured)
 
 
 def _ends(digests: Digests, bits: int) -> NDArray[np.bool_]:

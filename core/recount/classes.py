@@ -129,12 +129,14 @@ def column_faults(job: Job, columns: Sequence[str]) -> list[str]:
     # DuckDB's names know no case: of two such columns it would count the first one twice.
     if len({name.lower() for name in columns}) < len(columns):
         return ["columns of the data files differ in nothing but upper and lower case"]
+    if kept := [name for name in columns if name in job.columns.withheld]:
+        faults.append(f"{listed(kept)} is withheld and must not be published")
     if raw := [name for name in columns if name in job.columns.dropped]:
         faults.append(f"{listed(raw)} is an identifier and must not be published")
     pseudonyms = [one.name for one in job.columns.pseudonyms]
     if lacking := [name for name in [*qids, *(payload or [*job.columns.sensitive, *pseudonyms])] if name not in columns]:
         faults.append(f"{listed(lacking)} is missing from the data files")
-    if payload is not None and (more := [name for name in columns if name not in {*qids, *payload, *job.columns.dropped}]):
+    if payload is not None and (more := [name for name in columns if name not in {*qids, *payload, *job.columns.kept_back}]):
         faults.append(f"{listed(more)} is published, but the job does not say so")
     # Bounds take the place of the column itself, so that the raw column beside them would be a leak.
     if raw := [qid.name for qid in job.columns.quasi_identifiers if qid.name not in qids and qid.name in columns]:

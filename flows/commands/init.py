@@ -13,6 +13,7 @@ from flows.terminal.screen import NameTable, Screen
 
 ROLES = {
     "identifiers": "identifier: not published",
+    "withheld": "withheld: not published",
     "quasi_identifiers": "quasi-identifier: coarsened",
     "sensitive": "sensitive: published",
 }
@@ -52,7 +53,7 @@ def init(
     drafted = draft_job(Given(tuple(source or ()), table, query, named), out)
     shown = NameTable(Column("column", overflow="fold"), "proposed", "because", box=None, header_style="bold")
     for one in drafted.proposals:
-        open_role = "for you to decide: " + ("coarsened" if one.profile.name in drafted.coarsened else "not published")
+        open_role = "for you to decide: " + ("coarsened" if one.profile.name in drafted.coarsened else "withheld")
         shown.add_row(Text(one.profile.name), ROLES.get(one.role, open_role), one.reason)
     console = Screen(highlight=False)
     console.print(shown)

@@ -125,8 +125,8 @@ class SourceError(SkaldError):
     def unlisted_columns(cls, names: Sequence[str]) -> SourceError:
         """The source has columns that no role names."""
         return cls(
-            f"No role is given to {listed(names, most=12)}. List each under identifiers, quasi_identifiers, sensitive or insensitive, "
-            "or say 'insensitive: rest'."
+            f"No role is given to {listed(names, most=12)}. List each under identifiers, withheld, quasi_identifiers, sensitive or "
+            "insensitive, or say 'insensitive: rest'."
         )
 
     @classmethod

@@ -85,7 +85,7 @@ class ValuesError(SourceError):
     def no_names(cls, count: int) -> ValuesError:
         """Columns without a name would be published, and whoever reads them gives them another one each."""
         them = "it a name, or list it" if count == 1 else "them names, or list them"
-        return cls(f"The source has {counted(count, 'column')} without a name. Give {them} under identifiers to leave it out.")
+        return cls(f"The source has {counted(count, 'column')} without a name. Give {them} under withheld to leave it out.")
 
     @classmethod
     def same_names(cls, names: Sequence[str]) -> ValuesError:

@@ -12,7 +12,7 @@ from schemas.pseudonyms.identifiers import Entry, Identifier, identifier_entries
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.reading.model import StrictModel, fault
 
-ROLES = ("identifiers", "quasi_identifiers", "sensitive", "insensitive")
+ROLES = ("identifiers", "withheld", "quasi_identifiers", "sensitive", "insensitive")
 REST = "rest"
 
 
@@ -85,7 +85,7 @@ class QuasiIdentifier(StrictModel):
 class Columns(StrictModel):
     """Which column has which role; one without a role is an error when the source is read."""
 
-    counted_if_set: ClassVar[frozenset[str]] = frozenset({"person", "linkable"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"person", "linkable", "withheld", "accept_untreated"})
     person: Person = Field(default_factory=list)
     """Whose record it is: a column, or several that name a person together. k counts different persons then, and a null is nobody; left
     out, every record counts as a person of its own, and a run warns where identifiers repeat. The word none says that it is one. It is
@@ -95,12 +95,17 @@ class Columns(StrictModel):
     linkable: Names = Field(default_factory=list)
     """Identifiers whose pseudonyms may show which records belong together even where fewer than k people share the set of combinations that
     their records are in: a name or a list of them; without it such a run ends with exit code 3."""
+    withheld: ColumnNames = Field(default_factory=list)
+    """Columns that are not published and name nobody: whether their values repeat is not looked at."""
     quasi_identifiers: Annotated[list[QuasiIdentifier], Field(min_length=1)]
     """Columns that are generalised; their order is the order of importance for ties."""
     sensitive: ColumnNames = Field(default_factory=list)
     """Columns whose values are to be protected; they are published."""
     insensitive: ColumnNamesOrRest = Field(default_factory=list)
     """Columns that are published as they are, or the word rest for all that are not named elsewhere."""
+    accept_untreated: bool = False
+    """Whether the job accepts that fewer than k share what the insensitive columns together publish; the maximum risk that is claimed is
+    then that of the quasi-identifiers alone, and says so."""
     _none: bool = PrivateAttr(default=False)
 
     @model_validator(mode="wrap")
@@ -130,6 +135,11 @@ class Columns(StrictModel):
     def dropped(self) -> list[str]:
         """The identifiers that are not published."""
         return [entry for entry in self.identifiers if isinstance(entry, str)]
+
+    @property
+    def kept_back(self) -> list[str]:
+        """All columns that are not published: identifiers without a treatment, and those that are withheld."""
+        return [*self.dropped, *self.withheld]
 
     @property
     def pseudonyms(self) -> list[Identifier]:

@@ -19,7 +19,7 @@ _KEYS = (
     r"method(\.[^=]+)?|suppression(\.[^=]+)?",
     r"privacy\.k|privacy\.l(\.[^=]+)?|privacy\.t\.[^=]+\.(t|distance)",
     r"source\.(format|delimiter|types|schema)(\.[^=]+)?",
-    r"columns\.(sensitive|insensitive|person|linkable)(\.[0-9]+)?",
+    r"columns\.(withheld|sensitive|insensitive|person|linkable)(\.[0-9]+)?",
     r"columns\.quasi_identifiers\.[0-9]+\.(name|exact|hierarchy\.(widths|origin|encode|prefix|mask|date|csv|delimiter)(\.[0-9]+)?)",
 )
 """Settings of the job that may be Prefect parameters. A new one is kept out until it is named here."""

@@ -154,7 +154,7 @@ def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]
 
 def banned_faults(policy: Policy, published: Sequence[str]) -> list[str]:
     """Returns a sentence for each published column that the policy never lets out."""
-    return [f"column '{name}' is never to be published; list it under identifiers by its name alone" for name in policy.banned(published)]
+    return [f"column '{name}' is never to be published; list it under withheld, or under identifiers by its name alone" for name in policy.banned(published)]
 
 
 def _rebuild() -> None:

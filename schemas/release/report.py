@@ -30,6 +30,7 @@ class Asked(_Part):
         treatment: ``drop``, ``mask`` or ``cell``, and ``treatment_words`` what that does to the records that fail.
         method: The algorithm, and ``method_words`` what it does.
         identifiers, quasi_identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
+        withheld: Columns that are not published and name nobody.
         memory: The budget in bytes.
         pseudonyms: What is published in the place of identifiers, in words, by column; ``identifiers`` are those that are left out.
         source: What the source is, as in ``CSV files``; empty for older releases.
@@ -50,6 +51,7 @@ class Asked(_Part):
     memory: int
     pseudonyms: dict[str, str] = {}
     source: str = ""
+    withheld: tuple[str, ...] = ()
 
 
 class Proof(_Part):

@@ -47,6 +47,8 @@ class Terms(BaseModel):
         treatment: ``drop``, ``mask`` or ``cell``, and after how many ``rounds`` at most.
         objective: What the search of the lattice minimised; None for other methods.
         identifiers, sensitive, insensitive: Columns by role; ``insensitive`` may be the word ``rest``.
+        withheld: Columns that are not published and name nobody.
+        accept_untreated: Whether fewer than k may share what insensitive columns publish together.
         quasi_identifiers: In job order.
         memory: The budget in bytes.
         tries_next: Whether another cut is tried where l or t refuse the best one (``method.refused: next``).
@@ -66,6 +68,8 @@ class Terms(BaseModel):
     memory: int
     tries_next: bool = False
     source: str = ""
+    withheld: tuple[str, ...] = ()
+    accept_untreated: bool = False
 
 
 class LatticeFigures(BaseModel):

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
@@ -65,8 +66,17 @@ def _counted(columns: Sequence[str], chunk: Chunk) -> list[Repeats]:
     for plain, there in _as_written(columns, chunk):
         for batch in read_chunk(plain, there, as_written=True) if there else ():
             for name, column in zip(there, batch.columns, strict=True):
-                found[name] = found[name].and_also(digests_of([column], batch.num_rows))
+                found[name] = found[name].and_also(digests_of([column], batch.num_rows), measured=_has_fractions(column))
     return list(found.values())
+
+
+def _has_fractions(column: pa.Array) -> bool:
+    """Tells whether some values of a column are fractions; a number that was read as a float because some are missing is whole."""
+    if not (pt.is_floating(column.type) or pt.is_decimal(column.type)):
+        return False
+    numbers = column.cast(pa.float64())
+    # Neither NaN nor infinity is a fraction.
+    return bool(pc.any(pc.and_(pc.is_finite(numbers), pc.not_equal(numbers, pc.floor(numbers)))).as_py())
 
 
 def _as_written(columns: Sequence[str], chunk: Chunk) -> Iterator[tuple[Chunk, list[str]]]:
@@ -87,7 +97,7 @@ def _table(found: Sequence[Repeats]) -> pa.Table:
     """Returns a row for each value that was looked at, with what else is known of its column beside them."""
     places = np.concatenate([np.full(len(one.values), number, np.int32) for number, one in enumerate(found)])
     values, counts = np.concatenate([one.values for one in found]), np.concatenate([one.counts for one in found])
-    totals = json.dumps([(one.bits, one.records, one.seen) for one in found])
+    totals = json.dumps([(one.bits, one.records, one.seen, one.measured) for one in found])
     return pa.table({"column": places, "value": values, "count": counts}).replace_schema_metadata({"totals": totals})
 
 
@@ -96,7 +106,10 @@ def _read(table: pa.Table) -> list[Repeats]:
     column, values, counts = (table[name].to_numpy() for name in ("column", "value", "count"))
     totals = json.loads(table.schema.metadata[b"totals"])
     mine = [column == number for number in range(len(totals))]
-    return [Repeats(bits, values[of], counts[of], records, seen) for of, (bits, records, seen) in zip(mine, totals, strict=True)]
+    return [
+        Repeats(bits, values[of], counts[of], records, seen, measured)
+        for of, (bits, records, seen, measured) in zip(mine, totals, strict=True)
+    ]
 
 
 def bundle_key(columns: Sequence[str], parts: Sequence[Artifact]) -> Key:
@@ -127,7 +140,7 @@ def _together(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -
 
 
 def repeated_columns(columns: Sequence[str], parts: Iterable[Artifact], store: Store) -> dict[str, RepeatedColumn]:
-    """Returns the columns whose values repeat, with how often.
+    """Returns the columns whose values repeat, with how often; measurements are none, because no fraction is the number of a person.
 
     Args:
         columns: In the order in which they were counted.
@@ -135,5 +148,5 @@ def repeated_columns(columns: Sequence[str], parts: Iterable[Artifact], store: S
         store: Has them.
     """
     found = _together(columns, parts, store)
-    told = {name: one for name, one in zip(columns, found, strict=True) if one.most > 1}
+    told = {name: one for name, one in zip(columns, found, strict=True) if one.most > 1 and not one.measured}
     return {name: RepeatedColumn(mean=one.mean, most=one.most, share=one.share) for name, one in told.items()}

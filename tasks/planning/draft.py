@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 import duckdb
 
-from core.formats.proposals import Proposal, propose, propose_person
+from core.formats.names import numbered_by
+from core.formats.persons import person_candidates, propose_person
+from core.formats.proposals import Proposal, propose
 from schemas.errors.base import SourceError, StorageError
 from tasks.planning.draft_text import PERSON, Decided, Undecided, job_text
 from tasks.planning.drafted_ladders import with_ladders
-from tasks.planning.exposure import draw_sample, exposures, is_dominated, values_kept
+from tasks.planning.exposure import determines, draw_sample, exposures, is_dominated, values_kept
 from tasks.planning.fronts import Front, Given, front_of, job_name
 from tasks.planning.profiles import profile
 from tasks.planning.trials import best_draft
@@ -80,10 +82,13 @@ def draft_job(given: Given, out: Path) -> Drafted:
 
 
 def _person(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> Proposal | None:
-    able = list(proposals)
-    while (found := propose_person(able)) and is_dominated(connection, found.profile):
-        able.remove(found)
-    return found
+    able = [one for one in person_candidates(proposals) if _may_be_people(connection, one)]
+    return propose_person(able, lambda one, other: determines(connection, one.profile.name, other.profile.name))
+
+
+def _may_be_people(connection: duckdb.DuckDBPyConnection, one: Proposal) -> bool:
+    # A column that is named after persons may have one with very many records, or a number for all that are unknown.
+    return numbered_by(one.profile.name) == "person" or not is_dominated(connection, one.profile)
 
 
 def _kept(connection: duckdb.DuckDBPyConnection, proposals: Sequence[Proposal]) -> dict[str, int]:

@@ -25,11 +25,12 @@ QUASI_IDENTIFIERS = (
 )
 COARSENED = (
     "    # DECIDE: nothing tells what these are. They are coarsened meanwhile, which is safe whatever they are; those first that give",
-    "    # most away. What nobody outside can know may move to insensitive, what is nobody's business to identifiers.",
+    "    # most away. What nobody outside can know may move to insensitive, what is nobody's business to withheld.",
 )
 WITHHELD = (
     "    # DECIDE: nothing tells what these are, and coarsened they would cost the others too much. They are withheld meanwhile; those",
-    "    # first that give most away. Move one to quasi_identifiers with the hierarchy beside it, or to another role.",
+    "    # first that give most away. Move one to quasi_identifiers with the hierarchy beside it, or to another role: to identifiers what",
+    "    # may say whose a record is.",
 )
 
 
@@ -98,8 +99,8 @@ def job_text(
         "columns:",
         *_person(decided.person),
         "  # Say who somebody is, or may do so: never published.",
-        *_listed("identifiers", decided.proposals, [one.proposal for one in withheld]),
-        *([*WITHHELD, *(_withheld(one) for one in withheld)] if withheld else []),
+        *_listed("identifiers", decided.proposals),
+        *_kept_back(decided.proposals, withheld),
         "",
         *QUASI_IDENTIFIERS,
         "  quasi_identifiers:",
@@ -141,7 +142,15 @@ def _source(decided: Decided) -> str:
     return "\n".join(lines)
 
 
-def _listed(role: ProposedRole, proposals: Sequence[Proposal], more: Sequence[Proposal] = ()) -> list[str]:
+def _kept_back(proposals: Sequence[Proposal], undecided: Sequence[Undecided]) -> list[str]:
+    """Returns the role of columns that are not published and name nobody, where there are any."""
+    if not undecided and all(one.role != "withheld" for one in proposals):
+        return []
+    listed = _listed("withheld", proposals, more=bool(undecided))
+    return ["", "  # Not published either, and nobody's name.", *listed, *([*WITHHELD, *map(_withheld, undecided)] if undecided else [])]
+
+
+def _listed(role: ProposedRole, proposals: Sequence[Proposal], *, more: bool = False) -> list[str]:
     mine = [proposal for proposal in proposals if proposal.role == role]
     if not mine and not more:
         return [f"  {role}: []"]

@@ -15,6 +15,8 @@ MOST_DISTINCT = 3
 """Different sensitive values that a class is asked for at most; more cost much and tell an attacker little less."""
 DOMINANT = 0.1
 """Share of the records that the most frequent value may have for the values to be people, however often some of them come."""
+UNTIDY = 0.01
+"""Share of the values that may belong to several others where they determine these all the same: data have slips."""
 SPARE = 0.25
 """Share of the records that must lie outside the l - 1 most frequent values, so that most classes find one of these."""
 
@@ -49,6 +51,21 @@ def is_dominated(connection: duckdb.DuckDBPyConnection, column: Profile) -> bool
     counts = f"SELECT count(*) AS n FROM source WHERE {name} IS NOT NULL GROUP BY {name}"
     [(most,)] = connection.execute(f"SELECT coalesce(max(n), 0) FROM ({counts})").fetchall()
     return int(most) > DOMINANT * column.values
+
+
+def determines(connection: duckdb.DuckDBPyConnection, finer: str, coarser: str) -> bool:
+    """Tells whether records with the same value in one column have the same value in another, but for one value in a hundred.
+
+    Args:
+        connection: Has the view ``source``.
+        finer: The column whose values are looked at, one by one; a null is none.
+        coarser: The column that they may determine; a null says nothing.
+    """
+    one, other = quote(finer), quote(coarser)
+    # Of several values the least and the greatest differ, and no set of them need be held.
+    each = f"SELECT min({other}) <> max({other}) AS differs FROM source WHERE {one} IS NOT NULL AND {other} IS NOT NULL GROUP BY {one}"
+    [(values, differing)] = connection.execute(f"SELECT count(*), count(*) FILTER (differs) FROM ({each})").fetchall()
+    return bool(values) and differing <= UNTIDY * values
 
 
 def draw_sample(connection: duckdb.DuckDBPyConnection, person: str | None) -> int:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import duckdb
 
-from core.formats.proposals import Kind, Profile, words
+from core.formats.names import words
+from core.formats.proposals import Kind, Profile
 from schemas.errors.base import SourceError
 from schemas.errors.tables import FileError
 from schemas.job.formats import SourceFormat, foreign_words, format_of_suffix

@@ -110,6 +110,7 @@ def _asked(manifest: Manifest, terms: Terms) -> Asked:
         memory=terms.memory,
         pseudonyms=manifest.pseudonyms,
         source=terms.source,
+        withheld=terms.withheld,
     )
 
 

@@ -41,6 +41,8 @@ def terms_of(job: Job, node: Node | None = None, tops: Sequence[int] = ()) -> Te
         insensitive=columns.insensitive if isinstance(columns.insensitive, str) else tuple(columns.insensitive),
         memory=job.memory,
         tries_next=job.tries_next,
+        withheld=tuple(columns.withheld),
+        accept_untreated=columns.accept_untreated,
         source=FORMATS[job.source.format].words,
     )
 

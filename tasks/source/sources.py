@@ -160,7 +160,7 @@ def _payload(job: Job, schema: pa.Schema) -> tuple[str, ...]:
     rest = [name for name in names if name not in roles]
     if rest and job.columns.insensitive != REST:
         raise SourceError.unlisted_columns(rest)
-    if nameless := sum(not name and roles.get(name) != "identifiers" for name in names):
+    if nameless := sum(not name and roles.get(name) not in {"identifiers", "withheld"} for name in names):
         raise ValuesError.no_names(nameless)
     if job.output.format == "csv" and (broken := sum(len(name.splitlines()) > 1 for name in names)):
         raise ValuesError.names_of_lines(broken)
@@ -199,7 +199,7 @@ def _check_types(job: Job, schema: pa.Schema, payload: Sequence[str]) -> None:
         dtype = plain_type(schema.field(name).type)
         if pa.types.is_nested(dtype) or pa.types.is_null(dtype):
             raise SourceError.wrong_type(
-                name, str(dtype), "published", "turn it into text or numbers, or list it under identifiers to leave it out"
+                name, str(dtype), "published", "turn it into text or numbers, or list it under withheld to leave it out"
             )
 
 

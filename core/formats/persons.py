@@ -1,0 +1,67 @@
+"""Which column says whose a record is: many values, each of several records, and not those of a visit, an order or a ward."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from core.formats.names import NUMBERED, numbered_by, words
+from core.formats.proposals import FREE_TEXT, Proposal
+
+REPEATS, NAMED_REPEATS, MOST_REPEATS = 2.0, 1.2, 100.0
+"""Records of a value on average, at least, for a column to say whose they are; if its name says so too; and at most, for other names."""
+FEWEST_PEOPLE, FEWEST_NAMED = 150, 20
+"""Different values at least for a column to say whose its records are, as ages and codes are fewer; and if its name says so too."""
+
+NUMBERS = frozenset(["id", "ssn", "uuid", "guid", "mrn", "nhs", "passport"])
+"""What numbers people, rather than naming them: names are shared."""
+CODED = NUMBERS | frozenset(["number", "no", "nr", "num", "key", "code", "hash", "pseudonym", "token"])
+"""What a column of numbers or codes calls them: ``member_no``, beside ``member_count``."""
+
+
+def person_candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """Returns the columns that may say whose a record is; where a name says so, those that are named after persons."""
+    able = [one for one in proposals if one.role in {"identifiers", "open"} and one.profile.kind in {"integer", "text"}]
+    named = [one for one in able if _repeats_by_name(one)]
+    return named or [one for one in able if _repeats(one)]
+
+
+def propose_person(candidates: Sequence[Proposal], determines: Callable[[Proposal, Proposal], bool]) -> Proposal | None:
+    """Returns the column that seems to say whose a record is; None where there is none.
+
+    Units may be nested: a visit is of one patient. Of such columns the coarsest is taken, because whoever has several visits is one person.
+    Of columns of which none determines another, or each the other, names decide, and then the number of values.
+
+    Args:
+        candidates: As ``person_candidates`` returns them.
+        determines: Tells whether records with the same value in the first column have the same value in the second.
+    """
+    left = list(candidates)
+    found = max(left, key=lambda one: (_is_subject(one), one.role == "identifiers", one.profile.distinct), default=None)
+    while found is not None:
+        # Where each determines the other, they are the same unit under two names.
+        left = [one for one in left if one is not found]
+        coarser = next((one for one in left if determines(found, one) and not determines(one, found)), None)
+        if coarser is None:
+            break
+        found = coarser
+    return found
+
+
+def _repeats(proposal: Proposal) -> bool:
+    profile, named = proposal.profile, _is_subject(proposal)
+    if numbered_by(profile.name) in {"event", "place"} or (profile.kind == "text" and profile.mean_length > FREE_TEXT):
+        return False
+    # More values than a value has records: people are many, and categories are few.
+    most = min(MOST_REPEATS, profile.distinct)
+    return profile.distinct >= (0 if named else FEWEST_PEOPLE) and (NAMED_REPEATS if named else REPEATS) <= profile.mean_records <= most
+
+
+def _repeats_by_name(proposal: Proposal) -> bool:
+    profile, named = proposal.profile, set(words(proposal.profile.name))
+    numbers = numbered_by(profile.name) == "person" and (bool(named & CODED) or named <= NUMBERED["person"])
+    # Whoever is named so may have hundreds of records, under a number that is a long digest.
+    return numbers and profile.distinct >= FEWEST_NAMED and profile.mean_records >= NAMED_REPEATS
+
+
+def _is_subject(proposal: Proposal) -> bool:
+    return bool(set(words(proposal.profile.name)) & NUMBERS) or numbered_by(proposal.profile.name) == "person"
