@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from ipaddress import ip_address
 
-from core.formats.proposals import words
+from core.formats.names import words
 from core.passthrough.numbers import number_kinds
 
 NEARLY_UNIQUE, EMAIL, WEB, IP, PHONE, BIRTH, PLACE, TEXT = (

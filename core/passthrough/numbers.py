@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from core.formats.proposals import words
+from core.formats.names import words
 
 CARD, BANK, TAX, SOCIAL, HEALTH = "payment cards", "bank accounts", "tax numbers", "social-security numbers", "health numbers"
 

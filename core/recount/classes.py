@@ -13,10 +13,12 @@ from math import isclose
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount
 from core.recount.risk import risk_in, unmasked
+from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.release.endpoints import RANGED, endpoints_of
 from schemas.release.manifest import Manifest, pseudonym_words, published_payload, published_qids
+from schemas.release.together import Kind
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Recount:
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
         linked: What pseudonyms show that link records.
         one_value: By sensitive column, the classes in which nobody has another value than the others, and the records in these.
+        together: What several published columns tell together, by kind of column, in the unit of k; empty where that was not counted.
         population: Rows of the population, and number of classes by their records and the rows that their labels fit; None without one.
     """
 
@@ -60,6 +63,7 @@ class Recount:
     linked: tuple[LinkCount, ...] = ()
     one_value: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     population: tuple[int, Mapping[tuple[int, int], int]] | None = None
+    together: Mapping[Kind, TogetherCount] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -75,6 +79,11 @@ class Recount:
     def nothing_but_stars(self) -> frozenset[str]:
         """The columns of quasi-identifiers that hold nothing but ``*``."""
         return frozenset(name for name, records in self.withheld.items() if records == self.records)
+
+    @property
+    def units(self) -> int:
+        """How many records or persons the files have, in the unit of k."""
+        return self.persons.released if self.persons else self.records
 
     def starred(self, masked: int) -> tuple[int, int]:
         """Returns who has ``*`` in every quasi-identifier, in the unit of k, and how many of these are of the given masked records."""
@@ -184,6 +193,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly which columns are pseudonyms")
     if set(recount.unread) - set(manifest.unread):
         faults.append("the manifest does not say truly whose labels were held against the source")
+    faults += together_claims(manifest, recount.together, recount.unit, recount.units)
     return faults + link_claims(job, manifest, recount.linked)
 
 

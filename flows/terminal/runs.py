@@ -16,11 +16,12 @@ from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
 from schemas.release.manifest import Manifest, Remainder
-from schemas.release.passthrough import PassedColumn, unclaimed_because
+from schemas.release.passthrough import PassedColumn
 from schemas.release.population import population_sentences
 from tasks.engine.progress import STEPS, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.advice import advice_sentences
+from tasks.report.claims import first_warning, maximum_risk_in_short
 from tasks.report.linked import linked_sentences
 from tasks.report.sentences import increment_sentences, overlap_sentences, warning_sentences
 from tasks.report.units import Unit
@@ -52,6 +53,8 @@ def progress_bars(console: Console) -> Iterator[None]:
 def release_summary(manifest: Manifest, folder: str, *, new: bool) -> RenderableType:
     """Returns what a run made, as a table."""
     table = fact_table()
+    if first := first_warning(manifest):
+        table.add_row("warning", first)
     table.add_row("records", f"{manifest.records:,}")
     table.add_row("released", f"{manifest.released:,}")
     table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
@@ -75,7 +78,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
         table.add_row("optimum", f"{manifest.optimal}: {passed}")
     else:
         table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
-    for name, text in risk_rows(manifest.risk, Unit.of_release(manifest), unclaimed_because(manifest.passthrough)):
+    for name, text in risk_rows(manifest.risk, Unit.of_release(manifest), manifest):
         table.add_row(name, text)
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
@@ -95,7 +98,8 @@ def said_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
     said = {
         "linked": linked_sentences(manifest),
         "source": increment_sentences(manifest),
-        "warning": warning_sentences(manifest),
+        # What is said first of all is not said again.
+        "warning": [one for one in warning_sentences(manifest) if one != first_warning(manifest)],
         "next": advice_sentences(manifest, manifest.asked.objective if manifest.asked else None),
     }
     yield from ((name, sentence) for name, sentences in said.items() for sentence in sentences)
@@ -130,7 +134,7 @@ def _masked(manifest: Manifest) -> str:
     return f", {manifest.masked:,} of them masked" if manifest.masked else ""
 
 
-def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit, unclaimed: str = "") -> Iterator[tuple[str, str]]:
+def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit, manifest: Manifest | None) -> Iterator[tuple[str, str]]:
     """Yields three rows: the risk before, if it was counted, the risk after, and the strictest preset to cite, or why none."""
     if not risk:
         return
@@ -138,7 +142,7 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit, unclaim
     yield "risk before", risk_words(risk["before"], unit) if "before" in risk else "not counted"
     suppressed = f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""
     yield "risk after", risk_words(after, unit) + suppressed
-    yield "maximum risk", unclaimed or unit.maximum_risk_in_short(int(after.get("min_class", 0)))
+    yield "maximum risk", maximum_risk_in_short(manifest, unit, int(after.get("min_class", 0))) if manifest else UNKNOWN
 
 
 def risk_words(figures: Mapping[str, int | float], unit: Unit) -> str:
@@ -170,6 +174,8 @@ def verification_summary(
         trusted: Whether the signature is that of a key which the user gave.
     """
     table = fact_table()
+    if manifest and (first := first_warning(manifest)):
+        table.add_row("warning", first)
     table.add_row("records", f"{recount.records:,}")
     table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} (k = {k:,})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
@@ -177,7 +183,7 @@ def verification_summary(
     unit = replace(Unit.of_release(manifest) if manifest else Unit(), one="person" if recount.persons else "record")
     # Where persons could not be counted, the sizes of classes say nothing of a risk.
     risk = before | {"after": risk_after(recount, suppressed, masked)} if not manifest or manifest.unit == unit.one else {}
-    for name, text in risk_rows(risk, unit, unclaimed_because(manifest.passthrough) if manifest else UNKNOWN):
+    for name, text in risk_rows(risk, unit, manifest):
         table.add_row(name, text)
     for sentence in linked_sentences(manifest) if manifest else ():
         table.add_row("linked", sentence)

@@ -58,6 +58,9 @@ class Policy(StrictModel):
     never_published: ColumnNames = Field(default_factory=list)
     """Columns that no release may hold in any form, not as quasi-identifiers or pseudonyms either: names, or patterns with * and ?, in
     capitals or not."""
+    accept_untreated: bool = True
+    """Whether a job may accept that fewer than k share what its untreated columns publish together (columns.accept_untreated). If it is
+    false, such a job is refused, and so is every release in which that is so."""
     methods: Annotated[list[Annotated[str, OneOf(METHODS)]], Field(min_length=1)] | None = None
     """The only methods that a job may use; any if left out."""
     _path: str = PrivateAttr(default="")
@@ -119,6 +122,8 @@ def policy_faults(policy: Policy, job: Job) -> list[str]:
         faults.append(f"suppression.limit is {least}, and the policy allows {most} at most")
     if policy.person and not job.columns.person and not job.columns.each_a_person:
         faults.append("columns.person is not said; name the columns that tell persons apart, or say none if every record is a person")
+    if job.columns.accept_untreated and not policy.accept_untreated:
+        faults.append("columns.accept_untreated is true, and the policy forbids it; coarsen the insensitive columns or withhold them")
     if policy.methods is not None and job.method.name not in policy.methods:
         allowed = ", ".join(f"'{name}'" for name in policy.methods)
         faults.append(f"method.name is '{job.method.name}', and the policy allows {allowed}")
@@ -154,7 +159,10 @@ def origin_faults(policy: Policy, syntax: Mapping[str, Any] | None) -> list[str]
 
 def banned_faults(policy: Policy, published: Sequence[str]) -> list[str]:
     """Returns a sentence for each published column that the policy never lets out."""
-    return [f"column '{name}' is never to be published; list it under withheld, or under identifiers by its name alone" for name in policy.banned(published)]
+    return [
+        f"column '{name}' is never to be published; list it under withheld, or under identifiers by its name alone"
+        for name in policy.banned(published)
+    ]
 
 
 def _rebuild() -> None:

@@ -17,6 +17,7 @@ from schemas.release.passthrough import PassedColumn
 from schemas.release.population import PopulationRisk
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
+from schemas.release.together import Kind, Together
 
 MASK = "*"
 FORMAT = 2
@@ -116,6 +117,7 @@ class Manifest(BaseModel):
 
     Attributes:
         format: Of the manifest; 1 is that of versions that did not say so.
+        passthrough_together: What untreated columns tell together, sensitive ones left out; null where there are none.
         release: The release id, made of the digests of job and inputs, keyed with the secret of the work folder like every digest of them.
         name: The job's name.
         job, inputs: Digests of the job and of the source files, keyed.
@@ -162,6 +164,7 @@ class Manifest(BaseModel):
         replay_of: The release whose recoding was applied; None where one was looked for.
         passthrough: By column that is published as in the source, how many values it has, how many records are alone with theirs, and what
             it looks like that may tell who people are.
+        sensitive_together, pseudonyms_together: The same of the sensitive columns, and of the pseudonyms.
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.
         unread: Quasi-identifiers whose labels the recount cannot read, so that they were not held against the source; left out where none.
@@ -177,6 +180,7 @@ class Manifest(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     format: int = 1
+    passthrough_together: Together | None = None
     release: str
     name: str
     job: str
@@ -225,6 +229,8 @@ class Manifest(BaseModel):
     linked: tuple[Linked, ...] | None = None
     policy: str | None = None
     passthrough: dict[str, PassedColumn] = {}
+    sensitive_together: Together | None = None
+    pseudonyms_together: Together | None = None
     one_value: dict[str, OneValue] = {}
     population: PopulationRisk | None = None
     unread: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
@@ -246,6 +252,19 @@ class Manifest(BaseModel):
     def unit(self) -> str:
         """What k counts."""
         return "person" if self.persons else "record"
+
+    def together(self, kind: Kind) -> Together | None:
+        """Returns what columns of a kind tell together; None where there are none, or it was not counted."""
+        return {
+            "insensitive": self.passthrough_together,
+            "sensitive": self.sensitive_together,
+            "pseudonyms": self.pseudonyms_together,
+        }[kind]
+
+    @property
+    def untreated(self) -> bool:
+        """Whether columns that are not sensitive are published as in the source, as far as it says."""
+        return any(self.asked is None or name not in self.asked.sensitive for name in self.passthrough)
 
     @property
     def levels_of_all(self) -> dict[str, int] | None:

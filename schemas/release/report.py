@@ -13,6 +13,7 @@ from schemas.release.manifest import Persons
 from schemas.release.passthrough import PassedColumn
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures
+from schemas.release.together import Together
 
 
 class _Part(BaseModel):
@@ -237,6 +238,8 @@ class Report(_Part):
         lattice: What the search found out about the lattice, where it kept that.
         verified: How it was verified, a sentence each.
         increment: What was counted before this run, a sentence each.
+        passthrough_together: What untreated columns tell together, as in the manifest.
+        together: What columns tell together, a sentence each.
         passthrough: What was found of each column that is published as in the source.
         policy: SHA-256 of the policy that the job was held against, if the run had one.
         limits: What it does not promise; what other releases of the same source tell comes first.
@@ -273,6 +276,8 @@ class Report(_Part):
     increment: tuple[str, ...] = ()
     risk_basis: str = "Counted from class sizes"
     policy: str | None = None
+    passthrough_together: Together | None = None
+    together: tuple[str, ...] = ()
     passthrough: dict[str, PassedColumn] = {}
     source_name: str | None = None
     run_by: str | None = None

@@ -38,7 +38,7 @@ from tasks.records.fragments import published_fragment
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.writing.classes import links_of, set_apart, write_part
+from tasks.writing.classes import published_beside, set_apart, write_part
 from tasks.writing.members import fragment_members_key, keep_fragment
 from tasks.writing.people import people_table, write_people
 
@@ -147,8 +147,8 @@ def anonymise(
         runs.append(store.path(store.make("runs", STEP.key(key, number), ".arrow", write)))
         members.append((classes, lot.kept))
         if lot.digests is not None:
-            links = links_of(job, source, published.labels, classes, lot.payload)
-            people.append(people_table(classes, lot.digests, _values(coding, lot.words), links))
+            beside = published_beside(job, source, published.labels, classes, lot.payload)
+            people.append(people_table(classes, lot.digests, _values(coding, lot.words), beside))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
         losses=dict(published.losses),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,7 @@ from schemas.release.endpoints import endpoints_of
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, Remainder, pseudonym_words
 from schemas.release.population import PopulationRisk
+from schemas.release.together import Kind, Together
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
@@ -155,6 +156,9 @@ def _manifest(
         one_value=_one_value(recount),
         unread=recount.unread,
         population=_population(recount),
+        passthrough_together=_together(job, recount, "insensitive"),
+        sensitive_together=_together(job, recount, "sensitive"),
+        pseudonyms_together=_together(job, recount, "pseudonyms"),
         endpoints=endpoints_of(job, _numerical(job, source), own["node"], recount.nothing_but_stars),
         **own,
     )
@@ -171,6 +175,12 @@ def _population(recount: Recount) -> PopulationRisk | None:
     return PopulationRisk.model_validate(
         journalist(table) | {"records": rows, "k_map": int(table.population.min()), "marketer": marketer(table), "lacking": lacking}
     )
+
+
+def _together(job: Job, recount: Recount, kind: Kind) -> Together | None:
+    found = recount.together.get(kind)
+    unit: Literal["record", "person"] = "person" if recount.persons else "record"
+    return Together.told(found.counts, job.privacy.k, unit, recount.units) if found else None
 
 
 def _one_value(recount: Recount) -> dict[str, OneValue]:

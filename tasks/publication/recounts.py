@@ -199,7 +199,7 @@ def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[People
 def _beside(tasks: RecountTasks, written: Written, pieces: Sequence[Sequence[Artifact]], kept: Kept) -> Beside:
     """Has one task count what needs all classes at once, if anything does."""
     job = tasks.job
-    if not (job.columns.links or job.population):
+    if not (job.columns.links or job.population or kept.people):
         return Beside()
     records = tuple(one for piece in pieces for one in piece)
     [text] = tasks.each(count_beside_classes, "beside classes", [(written.what, records, kept)], keyed=False)

@@ -11,11 +11,13 @@ from core.recount.classes import Recount
 from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
 from schemas.errors.overlaps import OverlapError
+from schemas.errors.passthrough import UntreatedError
 from schemas.errors.storage import PeopleLostError
 from schemas.job.job import Job
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
+from schemas.release.small_counts import told_in_words
 from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import forget_older, write_entry
@@ -114,6 +116,7 @@ def verify_and_publish(
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
         PeopleLostError: what was kept of people is gone or altered.
         LinkedError: pseudonyms show people's records to whom fewer than k are like.
+        UntreatedError: untreated columns tell fewer than k apart together, and the policy forbids to accept it.
         OverlapError: an earlier release tells more together with this one, and the job says to refuse that.
         SkaldError: the source changed, or the target cannot be written.
     """
@@ -149,6 +152,7 @@ def _verified_and_published(
         check_unchanged(source)
     check_linked(job, counted)
     written = Written(release, tuple(staged), layout, None if job.target_address else staging)
+    check_untreated(run, counted)
     own = {
         "sources": source_digests(job, source, run.secret),
         "hierarchies": keyed_hierarchies(job, run.secret),
@@ -259,6 +263,17 @@ def check_linked(job: Job, counted: Recount) -> None:
         unit = "person" if job.columns.person else "pseudonym"
         keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
         raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
+
+
+def check_untreated(run: Run, found: Recount) -> None:
+    """Refuses untreated columns that tell fewer than k apart together, where the policy forbids to accept it.
+
+    Raises:
+        UntreatedError: they do.
+    """
+    policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
+    if policy and not policy.accept_untreated and together and together.below_k:
+        raise UntreatedError.below_k(told_in_words(together.below_k, k), found.units, found.unit, k, policy.path)
 
 
 def _told(done: Published) -> Published:

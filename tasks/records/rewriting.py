@@ -19,7 +19,7 @@ from tasks.records.recodings import assigned, load_classes
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
-from tasks.writing.classes import links_of, set_apart
+from tasks.writing.classes import published_beside, set_apart
 from tasks.writing.members import Part, keep_members
 from tasks.writing.people import Assigned, keep_people
 
@@ -78,10 +78,10 @@ def people_of_place(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
 
     def linked() -> Assigned:
         classes = assigned(artifacts, place.number, store)
-        if not job.columns.linking:
-            return classes, []
+        if not source.payload:
+            return classes, {}
         labels = load_classes(job, coding, artifacts, store).labels
-        return classes, links_of(job, source, labels, *_published(job, classes, source, place.chunk))
+        return classes, published_beside(job, source, labels, *_published(job, classes, source, place.chunk))
 
     return keep_people(job, place.chunk, record_run_key(job, source, artifacts, place), linked, store)
 

@@ -12,25 +12,29 @@ from core.recount.labels.allowed_labels import telling_labels, telling_pairs
 from core.recount.linked import LinkCount, strange_links
 from core.recount.pseudonyms import form_groups, is_compared, pseudonym_faults, shared_sql
 from core.recount.shares import Classes
+from core.recount.together import TogetherCount
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
 from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns, published_qids
+from schemas.release.together import Kind
 from tasks.recount.endpoints import distinct_labels, endpoint_faults
 from tasks.recount.original import Original
 from tasks.recount.people import not_counted
 from tasks.recount.rows import Rows
 from tasks.recount.spreads import spread_faults
+from tasks.recount.together import columns_of_job, count_together, held_together
 from tasks.recount.truth import Truth, truth_of
 from tasks.store.database import quote
 
 
 class Beside(NamedTuple):
-    """What is counted beside the classes: who is linked, and rows of the population."""
+    """What is counted beside the classes: who is linked, rows of the population, and what columns tell together of persons."""
 
     linked: tuple[LinkCount, ...] = ()
     population: tuple[int, Mapping[tuple[int, int], int]] | None = None
+    together: Mapping[Kind, TogetherCount] = {}
 
 
 def judged(
@@ -57,12 +61,14 @@ def judged(
     hidden = _hidden_faults(job, rows)
     hidden += [] if unproved else endpoint_faults(job, rows, original, shared_by)
     hidden += _pseudonym_faults(job, rows)
+    of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
+    together, strange = held_together(of_records, beside.together, by_people=bool(counts.persons))
     records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records)
     told = [*_unproved(unproved, truth.unread), *(_unmeasured(job, original, measured) if unproved else [])]
     told += not_counted(unspread) if job.columns.person and not counts.persons else []
-    found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population)
+    found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
     found = replace(found, unproved=tuple(told), unread=tuple(truth.unread), sampled=truth.sampled)
-    return found, promise_faults(job, found) + strange_links(linked) + spread + hidden + truth.faults
+    return found, promise_faults(job, found) + strange_links(linked) + strange + spread + hidden + truth.faults
 
 
 def _expect(job: Job, rows: Rows) -> None:

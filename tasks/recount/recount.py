@@ -25,6 +25,7 @@ from tasks.recount.people import PeopleFiles, count_linked, count_people
 from tasks.recount.population import count_in_population
 from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import count_spreads, whole_of
+from tasks.recount.together import count_together_of_people
 from tasks.release.files import TEXT, Csv, data_files, is_listed, layout_of, relation_of
 from tasks.release.manifest import read_manifest
 from tasks.release.told_of_files import told_of_files
@@ -88,7 +89,8 @@ def recount(
         )
         # What the classes took is given back before values and labels are held.
         give_back()
-        beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source))
+        of_people = count_together_of_people(job, connection, people)
+        beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people)
         found, faults = judged(job, rows, classes, beside, original, unproved, shared_by)
     if faults:
         raise VerificationError(what, faults)

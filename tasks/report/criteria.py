@@ -12,8 +12,9 @@ from schemas.release.passthrough import telling
 from schemas.release.population import population_sentences
 from schemas.release.report import Criterion
 from schemas.release.terms import Terms
+from schemas.release.together import KINDS
 from tasks.report.linked import linked_sentences
-from tasks.report.sentences import one_value_sentence, proofs
+from tasks.report.sentences import one_value_sentence, proofs, together_sentences
 from tasks.report.units import Unit
 
 
@@ -42,6 +43,7 @@ def _singling_out(manifest: Manifest) -> Criterion:
             whose = f"{counted(now, unit.one)} of {int(before['records']):,} were alone with their combination"
         told.append(f"In the source {whose}; in the release {later:,}.")
     told += population_sentences(manifest.population)
+    told += together_sentences(manifest)
     alone = {name: one.unique_records for name, one in manifest.passthrough.items() if one.unique_records}
     told += [
         f"By '{name}', published as in the source: {counted(records, 'record')} of it {'has' if records == 1 else 'have'} a value "
@@ -52,7 +54,8 @@ def _singling_out(manifest: Manifest) -> Criterion:
         told.append("Records were counted and not people: identifiers repeat, so that a class may be fewer people than records.")
     if unit.linked:
         told += linked_sentences(manifest)
-    weak = bool(alone or telling(manifest.passthrough) or manifest.repeats or unit.linked)
+    stand_out = any(one is not None and one.below_k for one in map(manifest.together, KINDS))
+    weak = bool(stand_out or alone or telling(manifest.passthrough) or manifest.repeats or unit.linked)
     answer = f"No closer than to {counted(manifest.min_class, unit.one)} that look alike."
     if weak:
         answer = "By the quasi-identifiers no closer than to the smallest class; but something else speaks against it."

@@ -12,11 +12,11 @@ from core.recount.classes import Recount
 from schemas.job.method import METHODS
 from schemas.job.suppression import SUPPRESSIONS
 from schemas.release.manifest import Manifest
-from schemas.release.passthrough import unclaimed_because
 from schemas.release.report import Asked, CameOut, Example, Figure, Report, ReportedFile, ReportedQid, RiskFigure
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.advice import advice_sentences
+from tasks.report.claims import maximum_risk
 from tasks.report.criteria import criteria_of
 from tasks.report.linked import linked_limits
 from tasks.report.published import published_columns_of
@@ -30,6 +30,7 @@ from tasks.report.sentences import (
     promises,
     proofs,
     suppression,
+    together_sentences,
     verification,
     warning_sentences,
 )
@@ -60,7 +61,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         losses=tuple(_losses(manifest.loss, unit)),
         risk=tuple(_risks(manifest.risk, unit)),
         risk_basis=unit.basis(),
-        maximum_risk=unclaimed_because(manifest.passthrough) or _maximum_risk(manifest.risk, unit),
+        maximum_risk=maximum_risk(manifest),
         optimal=manifest.optimal,
         certificate=certificate(manifest, terms.objective),
         advice=advice_sentences(manifest, terms.objective),
@@ -82,6 +83,8 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
         increment=increment_sentences(manifest),
         policy=manifest.policy,
         passthrough=manifest.passthrough,
+        passthrough_together=manifest.passthrough_together,
+        together=together_sentences(manifest),
         source_name=manifest.source_name,
         run_by=manifest.run_by,
         created=manifest.created,
@@ -183,9 +186,3 @@ def _risks(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> list[Ri
         for name, (title, share, meaning) in unit.risks().items()
         if name in before or name in after
     ]
-
-
-def _maximum_risk(risk: Mapping[str, Mapping[str, int | float]], unit: Unit) -> str:
-    # By the smallest class that was counted: k is only what no class may fall below.
-    least = int(risk.get("after", {}).get("min_class", 0))
-    return unit.maximum_risk(least) if least else ""

@@ -19,6 +19,8 @@ from schemas.release.passthrough import passthrough_warnings
 from schemas.release.population import population_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
+from schemas.release.together import KINDS
+from tasks.report.claims import first_warning
 from tasks.report.units import Unit
 
 RECORDS = Unit()
@@ -238,15 +240,22 @@ def overlap_sentences(manifest: Manifest) -> list[str]:
 
 
 def warning_sentences(manifest: Manifest) -> list[str]:
-    """Returns all that a run warns of: identifiers that repeat, equal files, untreated columns that may tell people, other releases."""
+    """Returns all that a run warns of: first what untreated columns tell together, then identifiers, files, columns, other releases."""
     # By content, because a copy has a name of its own.
     equal = len(manifest.sources) - len({file.digest for file in manifest.sources})
     twice = "its records are published twice" if manifest.persons else "its people count twice in k"
     copies = [f"{counted(equal, 'file')} of the source with the same content as another: if copied, {twice}."]
+    first = first_warning(manifest)
     told = [*passthrough_warnings(manifest.passthrough), *overlap_sentences(manifest)]
     if manifest.asked and manifest.asked.tries_next:
         told.append(TRIED_NEXT)
-    return [*repeat_warnings(manifest), *(copies if equal else []), *told]
+    return [*([first] if first else []), *repeat_warnings(manifest), *(copies if equal else []), *told]
+
+
+def together_sentences(manifest: Manifest) -> tuple[str, ...]:
+    """Returns who stands out by columns of each kind together, a sentence each."""
+    k = int(manifest.privacy["k"])
+    return tuple(one.sentence(kind, k) for kind in KINDS if (one := manifest.together(kind)))
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:

@@ -14,11 +14,14 @@ import duckdb
 from pydantic import ValidationError
 
 from core.recount.classes import Recount
+from core.recount.together import together_claims
 from schemas.errors.base import VerificationError, listed
 from schemas.privacy.kinds import PrivacyKind, models_asked
 from schemas.privacy.sensitive import DiversitySpec
 from schemas.release.manifest import Manifest
 from schemas.release.terms import Terms
+from tasks.recount.rows import RowsHere
+from tasks.recount.together import Counts, columns_together, count_together
 from tasks.release.files import layout_of, relation_of
 from tasks.store.database import database, quote
 
@@ -52,6 +55,7 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
     with TemporaryDirectory(prefix="skald-verify-") as spill, database(terms.memory, Path(spill)) as connection:
         source = relation_of(connection, files, layout_of(files, manifest.columns))
         try:
+            together = _together(RowsHere(connection, source), manifest, terms)
             for kind, column, asked in _told_by_files(manifest):
                 statement = kind.statement(source, qids, quote(column), _spec(what, kind, asked))
                 [(failing, classes, worst)] = connection.execute(statement).fetchall()
@@ -65,7 +69,16 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
     if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != recount.one_value:
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
-    return replace(recount, measured={"l": measured} if measured else {}), faults
+    # Who is whose is not at hand: what is said of persons is not held against records.
+    faults += together_claims(manifest, together, recount.unit, recount.units)
+    return replace(recount, measured={"l": measured} if measured else {}, together=together), faults
+
+
+def _together(rows: RowsHere, manifest: Manifest, terms: Terms) -> Counts:
+    """Counts what the columns of each kind tell together, by the roles that the manifest says."""
+    qids = [column for qid in terms.quasi_identifiers for column in qid.columns]
+    columns = columns_together(list(rows.types("release")), qids, terms.sensitive, list(manifest.pseudonyms))
+    return count_together(rows, columns, qids, manifest.privacy["k"])
 
 
 def _told_by_files(manifest: Manifest) -> list[tuple[PrivacyKind, str, object]]:

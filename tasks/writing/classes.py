@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from core.composition.contents import contents_of
 from core.order.release_order import assign_files, first_files, in_canonical_order
 from core.persons.set_tree import withhold
 from core.recoding.recoding import SUPPRESSED, Assigner, Recoding, take_labels
@@ -29,7 +30,7 @@ from tasks.store.keys import Key, Step, fingerprint_of
 from tasks.store.store import Artifact, Store
 from tasks.writing.files import published_schema, write_release
 from tasks.writing.members import Part, keep_members
-from tasks.writing.people import Assigned, digests_in, keep_people
+from tasks.writing.people import Assigned, Beside, digests_in, keep_people
 from tasks.writing.runs import RunWriter, gathered, write_run
 
 RUNS, FILES, MEMBERS = Step("runs", __name__), Step("files", __name__), Step("members", __name__)
@@ -73,12 +74,12 @@ def rewrite_chunk(
         with RunWriter(path, int((first + spread).max(initial=0)), most, source.own_texts) as run:
             for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
                 released = classes[classes >= 0]
-                found.append((classes, links_of(job, source, recoding.labels, released, payload) if job.columns.person else []))
+                found.append((classes, published_beside(job, source, recoding.labels, released, payload) if job.columns.person else {}))
                 published = _withheld(job, source, recoding.labels, released, payload)
                 run.add(released, published, assign_files(released, first, spread, published.columns))
         keep_members(chunk, members_key(coding, artifacts, chunk), lambda: np.concatenate([classes for classes, _ in found]), store)
         if job.columns.person:
-            keep_people(job, chunk, key, lambda: _together(job, found), store)
+            keep_people(job, chunk, key, lambda: _together(found), store)
         return run.rows
 
     return store.make("runs", key, ".arrow", write)
@@ -97,8 +98,8 @@ def people_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sour
     def assigned() -> Assigned:
         recoding, found = load_recoding(job, coding, artifacts, store), []
         for classes, payload in _assigned(job, coding, recoding, source, chunk, load_withheld(artifacts, store)):
-            found.append((classes, links_of(job, source, recoding.labels, classes[classes >= 0], payload)))
-        return _together(job, found)
+            found.append((classes, published_beside(job, source, recoding.labels, classes[classes >= 0], payload)))
+        return _together(found)
 
     return keep_people(job, chunk, run_key(job, coding, artifacts, source, chunk), assigned, store)
 
@@ -121,8 +122,8 @@ def members_of_chunk(job: Job, coding: Coding, artifacts: RecodingArtifacts, sou
     return keep_members(chunk, members_key(coding, artifacts, chunk), assigned, store)
 
 
-def links_of(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> list[pa.Array]:
-    """Returns the linking pseudonyms that released records publish, by column of ``columns.linking``.
+def published_beside(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int32], payload: pa.RecordBatch) -> Beside:
+    """Returns what released records publish beside labels: linking pseudonyms, and digests of untreated, sensitive and treated columns.
 
     Args:
         job: Names the columns, and says whether suppressed records are masked.
@@ -131,16 +132,28 @@ def links_of(job: Job, source: Source, labels: pa.Table, classes: NDArray[np.int
         classes: Shape (n,), of the records.
         payload: What else the records publish.
     """
-    if not job.columns.linking:
-        return []
     published = _withheld(job, source, labels, classes, payload)
-    return [published.column(source.payload.index(name)) for name in job.columns.linking]
+    by_name = dict(zip(source.payload, published.columns, strict=True)) if source.payload else {}
+    kinds = {
+        "insensitive": [name for name in by_name if name not in source.treatments and name not in job.columns.sensitive],
+        "sensitive": [name for name in by_name if name in job.columns.sensitive],
+        "pseudonyms": [name for name in by_name if name in source.treatments],
+    }
+    digests = {kind: _contents([by_name[name] for name in names], len(classes)) for kind, names in kinds.items() if names}
+    return {f"link_{number}": by_name[name] for number, name in enumerate(job.columns.linking)} | digests
 
 
-def _together(job: Job, found: Sequence[Assigned]) -> Assigned:
-    """Puts the classes and links of the batches of a chunk together."""
-    links = [pa.chunked_array([links[place] for _, links in found]) for place in range(len(job.columns.linking))]
-    plain = [pa.concat_arrays(link.unify_dictionaries().chunks) for link in links]
+def _contents(columns: Sequence[pa.Array], rows: int) -> pa.Array:
+    # What is not a number is a value of its own here, and no null.
+    marks = [pc.fill_null(pc.is_nan(column), False) for column in columns if pa.types.is_floating(column.type)]
+    return pa.array(contents_of([*columns, *marks], rows))
+
+
+def _together(found: Sequence[Assigned]) -> Assigned:
+    """Puts the classes of the batches of a chunk together, and what is published beside them."""
+    names = list(found[0][1]) if found else []
+    whole = {name: pa.chunked_array([beside[name] for _, beside in found]).unify_dictionaries() for name in names}
+    plain = {name: pa.concat_arrays(column.chunks) for name, column in whole.items()}
     return np.concatenate([np.empty(0, np.int32), *(classes for classes, _ in found)]), plain
 
 

@@ -1,12 +1,14 @@
 """Who is in which class of a release: what the recount counts people from, kept in the run folder and never published.
 
-Pseudonyms that show which records belong together are kept with them, so that it can be counted whose they are.
+Pseudonyms that show which records belong together are kept with them, so that it can be counted whose they are; and digests of what records
+publish untreated, so that it can be counted how many people share it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +30,8 @@ class KeptPeople(NamedTuple):
     """Who is in which class of a release, in parts, and what the classes publish; nothing where no person is named.
 
     Attributes:
-        people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` … and ``records``.
+        people: Tables of ``class``, ``person``, ``value_0`` …, ``link_0`` …, by kind of column the digest of what a record publishes, and
+            ``records``.
         classes: Tables of what the classes publish: one with a row for each, or several that name them in ``class``.
     """
 
@@ -36,9 +39,11 @@ class KeptPeople(NamedTuple):
     classes: tuple[Artifact, ...] = ()
 
 
-Assigned = tuple[NDArray[np.int32], Sequence[pa.Array]]
-"""The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish in each column of
-``columns.linking``: arrays of shape (released,)."""
+Beside = Mapping[str, pa.Array]
+"""What released records publish beside labels, by what it is called where it is kept: linking pseudonyms as ``link_0`` …, and by kind of
+column a digest of all values together; arrays of shape (released,)."""
+Assigned = tuple[NDArray[np.int32], Beside]
+"""The class of each of n records, shape (n,), negative for one that is not released, and what those that are publish beside it."""
 
 NONE_KEPT = KeptPeople()
 """Of a job that names no person."""
@@ -56,7 +61,7 @@ def keep_people(job: Job, chunk: Chunk, run: Key, assigned: Callable[[], Assigne
         job: Names the person, and promises something of sensitive values.
         chunk: Whose records they are.
         run: Key of the chunk's run.
-        assigned: Returns the classes of the chunk's records, and their linking pseudonyms.
+        assigned: Returns the classes of the chunk's records, and what they publish beside these.
         store: Gets them.
 
     Raises:
@@ -68,8 +73,8 @@ def keep_people(job: Job, chunk: Chunk, run: Key, assigned: Callable[[], Assigne
     """
 
     def write(path: Path) -> int:
-        classes, links = assigned()
-        return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), links))
+        classes, beside = assigned()
+        return write_people(path, people_table(classes, digests_in(job, chunk), _values_in(job, chunk), beside))
 
     return store.make("people", people_key(job, run), ".parquet", write)
 
@@ -97,21 +102,21 @@ def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
 
 
 def people_table(
-    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), links: Sequence[pa.Array] = ()
+    classes: NDArray[np.integer[Any]], digests: Digests, values: Sequence[pa.Array] = (), beside: Beside = MappingProxyType({})
 ) -> pa.Table:
-    """Returns who is in which class with how many records, by sensitive values and linking pseudonyms.
+    """Returns who is in which class with how many records, by sensitive values and what else these publish.
 
     Args:
         classes: Shape (n,), the class of each record, negative for one that is not released.
         digests: Shape (n,), of its person.
         values: Its value in each sensitive column that a promise looks at, arrays of shape (n,).
-        links: The pseudonyms that those records publish that are released, arrays of shape (released,).
+        beside: What those records publish that are released.
     """
     # By number: a column of the source may have any name, ours included.
     names = ["class", "person", *_value_names(len(values))]
     held = pa.table([pa.array(classes, pa.int64()), pa.array(digests), *values], names=names).take(pa.array(np.flatnonzero(classes >= 0)))
-    for number, link in enumerate(links):
-        held = held.append_column(f"link_{number}", link)
+    for name, column in beside.items():
+        held = held.append_column(name, column)
     # One row for each: that somebody has several in a class and a chunk is rare, and whoever reads them adds up.
     return held.append_column("records", pa.array(np.ones(len(held), np.int64)))
 

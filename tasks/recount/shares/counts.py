@@ -23,10 +23,12 @@ from tasks.recount.original import Original
 from tasks.recount.people import COMBINATIONS, PeopleFiles, count_linked
 from tasks.recount.population import count_in_population
 from tasks.recount.recount import count_in_classes
+from tasks.recount.together import Counts, count_together_of_people
 from tasks.store.database import literal, quote
 
 _CLASSES: TypeAdapter[Classes] = TypeAdapter(Classes)
 _RECOUNT = TypeAdapter(Recount)
+_TOGETHER: TypeAdapter[Counts] = TypeAdapter(Counts)
 _LINKED: TypeAdapter[tuple[LinkCount, ...]] = TypeAdapter(tuple[LinkCount, ...])
 
 Population = tuple[int, Mapping[tuple[int, int], int]] | None
@@ -89,13 +91,14 @@ def count_beside(connection: duckdb.DuckDBPyConnection, job: Job, records: Seque
     if people:
         connection.execute(combinations_sql(source, qids, COMBINATIONS))
     linked = count_linked(job, connection, source, qids, people)
-    return json.dumps([_LINKED.dump_python(linked), _pairs(count_in_population(job, connection, source))])
+    together = _TOGETHER.dump_python(count_together_of_people(job, connection, people))
+    return json.dumps([_LINKED.dump_python(linked), _pairs(count_in_population(job, connection, source)), together])
 
 
 def read_beside(text: str) -> Beside:
     """Returns what was counted beside the classes."""
-    linked, population = json.loads(text)
-    return Beside(_LINKED.validate_python(linked), _population(population))
+    linked, population, together = json.loads(text)
+    return Beside(_LINKED.validate_python(linked), _population(population), _TOGETHER.validate_python(together))
 
 
 def recount_text(found: Recount) -> str:

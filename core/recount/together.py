@@ -1,0 +1,146 @@
+"""The recount of what several published columns tell together: how many share each combination of their values.
+
+Whatever a release publishes of somebody may be known. A record that is one of k by its quasi-identifiers stands alone where its other
+columns together are like no other's. So the combinations of these are counted as classes are, alone and with the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from core.recount.groups import Alike, Groups
+from core.recount.people import NOBODY
+from schemas.release.manifest import Manifest
+from schemas.release.together import KINDS, Kind, Together
+
+SALT = 0x51AD
+
+
+@dataclass(frozen=True)
+class TogetherCount:
+    """Who stands out by a combination, in the unit of k.
+
+    Attributes:
+        unique: Alone with it.
+        below_k: Who shares it with fewer than k.
+        with_classes: Who shares it and the labels of the quasi-identifiers with fewer than k.
+        shape: What tells by how many records each combination is shared, with labels and without: equal for equal releases.
+    """
+
+    unique: int
+    below_k: int
+    with_classes: int
+    shape: str
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """The three figures."""
+        return self.unique, self.below_k, self.with_classes
+
+
+def combined_groups(release: Alike, columns: Sequence[str], qids: Sequence[str]) -> Groups:
+    """Returns how the records of each combination are counted: two digests of the columns, two with the labels, ``records``.
+
+    It is right because equal values have equal digests, nulls too, and different ones two that are equal with a chance of 1 in 2^128. So
+    nothing is held of a combination but 32 bytes, however wide it is.
+
+    Args:
+        release: What is read.
+        columns: Quoted names of the columns.
+        qids: Quoted names of the published quasi-identifiers.
+    """
+
+    def digests(names: Sequence[str]) -> tuple[str, str]:
+        listed = [f"r.{name}" for name in names]
+        return f"hash({', '.join(listed)})", f"hash({', '.join([str(SALT), *reversed(listed)])})"
+
+    alone, further = digests(columns)
+    labelled, further_labelled = digests([*columns, *qids])
+    keys = (alone, "alone"), (further, "further"), (labelled, "labelled"), (further_labelled, "further_labelled")
+    return Groups(f"{release.relation} AS r", keys, ((release.counted, "records"),), wide=True)
+
+
+def together_sql(counted: str, k: int) -> str:
+    """Returns the statement that counts records by how many share their combination, in the order of the fields of ``TogetherCount``.
+
+    Args:
+        counted: The combinations, counted.
+        k: What a class must reach.
+    """
+    return f"""
+        WITH cells AS MATERIALIZED (FROM {counted}),
+        whole AS MATERIALIZED (SELECT sum(records)::BIGINT AS records FROM cells GROUP BY alone, further)
+        SELECT (SELECT count(*) FILTER (records = 1) FROM whole),
+            (SELECT coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM whole),
+            (SELECT coalesce(sum(records) FILTER (records < {k:d}), 0)::BIGINT FROM cells),
+            {_shape("whole", "cells")}
+    """
+
+
+def contents_sql(combinations: str, classes: str, people: str, labels: int, kind: Kind, table: str) -> str:
+    """Returns the statement that makes the table of who has what: ``combination``, ``person``, ``content``, ``records``.
+
+    Args:
+        combinations: The table of the published combinations of labels.
+        classes: What is read as ``class`` and ``label_0`` …
+        people: What is read as ``class``, ``person``, ``records`` and, by kind of column, the digest of what a record publishes there.
+        labels: How many published quasi-identifiers there are.
+        kind: Of the columns.
+        table: Name of the table.
+    """
+    same = " AND ".join(f"k.label_{number}::VARCHAR IS NOT DISTINCT FROM c.label_{number}" for number in range(labels))
+    return f"""
+        CREATE OR REPLACE TEMP TABLE {table} AS
+        SELECT n.combination, p.person, p.{kind} AS content, sum(p.records)::BIGINT AS records FROM {people} AS p LEFT JOIN (
+            SELECT k.class, c.combination FROM {classes} AS k JOIN {combinations} AS c ON {same}
+        ) AS n ON n.class = p.class
+        GROUP BY ALL
+    """
+
+
+def together_of_people_sql(contents: str, k: int) -> str:
+    """Returns the statement that counts persons in the same way: who has several combinations is below k by the one that fewest share.
+
+    It is right because everybody counts once for a combination, however many records of it are theirs, and once in each figure.
+
+    Args:
+        contents: The table of who has what.
+        k: What a class must reach.
+    """
+    persons = f"count(DISTINCT person) FILTER (person <> {NOBODY}) AS persons, sum(records)::BIGINT AS records"
+
+    def who(shared: str, keys: str) -> str:
+        return f"(SELECT count(DISTINCT person) FROM {contents} SEMI JOIN (FROM {shared}) USING ({keys}) WHERE person <> {NOBODY})"
+
+    return f"""
+        WITH cells AS MATERIALIZED (SELECT combination, content, {persons} FROM {contents} GROUP BY combination, content),
+        whole AS MATERIALIZED (SELECT content, {persons} FROM {contents} GROUP BY content)
+        SELECT {who("whole WHERE persons = 1", "content")}, {who(f"whole WHERE persons < {k:d}", "content")},
+            {who(f"cells WHERE persons < {k:d}", "combination, content")}, {_shape("whole", "cells")}
+    """
+
+
+def _shape(*tables: str) -> str:
+    sums = (f"(SELECT coalesce(sum(hash(records)::HUGEINT), 0)::VARCHAR FROM {table})" for table in tables)
+    return f"concat_ws(' ', {', '.join(sums)})"
+
+
+def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], unit: str, whole: int) -> list[str]:
+    """Returns where a manifest is wrong about what columns tell together; one of an older version says nothing of it.
+
+    Args:
+        manifest: The manifest.
+        counts: What was counted, by kind of column.
+        unit: In what.
+        whole: How many of these the files have.
+    """
+    faults = []
+    for kind, words in KINDS.items():
+        said, found = manifest.together(kind), counts.get(kind)
+        # Persons that are not at hand cannot be counted, and records say nothing of them.
+        if said is None or said.unit != unit:
+            continue
+        if found is None or said != Together.told(found.counts, manifest.privacy["k"], said.unit, whole):
+            faults.append(f"the manifest does not say truly how many stand out by the {words} together")
+    return faults
