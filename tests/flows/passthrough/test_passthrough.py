@@ -68,6 +68,7 @@ def test_plan_refuses_what_a_run_would(direct: CommandLine, tmp_path: Path) -> N
 def test_by_name_it_is_published_with_a_warning_and_no_maximum_risk_is_claimed(direct: CommandLine, tmp_path: Path) -> None:
     columns = job_of()["columns"]
     columns["insensitive"].append("contact")
+    columns["accept_untreated"] = True
     people_job(tmp_path, with_mails(), columns=columns, privacy={"k": 12}, suppression={"limit": 1})
     planned = " ".join(direct("plan", "job.yaml").stdout.split())
     assert "contact: 30 values, 0 records alone" in planned
@@ -96,7 +97,8 @@ def test_by_name_it_is_published_with_a_warning_and_no_maximum_risk_is_claimed(d
 
 
 def test_a_maximum_risk_is_claimed_where_nothing_was_seen(anonymise: Anonymise, tmp_path: Path) -> None:
-    made = anonymise(people_job(tmp_path, privacy={"k": 12}, suppression={"limit": 1}))
+    columns = job_of()["columns"] | {"accept_untreated": True}
+    made = anonymise(people_job(tmp_path, columns=columns, privacy={"k": 12}, suppression={"limit": 1}))
     assert not [name for name, one in made.manifest.passthrough.items() if one.reasons]
     assert "EMA" in json.loads((made.folder / "report.json").read_text())["maximum_risk"]
 

@@ -14,7 +14,7 @@ from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
 from tasks.recount.recount import verify_release
 from tests.conftest import Anonymise, CommandLine
-from tests.jobs import QIDS, class_sizes, people, people_job, released
+from tests.jobs import QIDS, class_sizes, job_of, people, people_job, released
 
 TABLE = people(400)
 SOURCE = Counter(zip(*(TABLE[qid].to_pylist() for qid in QIDS), strict=True))
@@ -69,7 +69,8 @@ def test_an_altered_risk_is_noticed(anonymise: Anonymise, tmp_path: Path) -> Non
 
 
 def test_run_and_verify_show_the_same_three_lines(direct: CommandLine) -> None:
-    job = people_job(direct.folder / "job", TABLE)
+    columns = job_of()["columns"] | {"accept_untreated": True}
+    job = people_job(direct.folder / "job", TABLE, columns=columns)
     ran = direct("run", job, "--set", "privacy.k=12")
     release = direct.folder / "job" / "releases" / (direct.folder / "job" / "releases" / "CURRENT").read_text().strip()
     checked = direct("verify", release, "--job", job, "--set", "privacy.k=12")

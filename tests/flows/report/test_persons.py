@@ -149,7 +149,8 @@ def test_a_report_of_persons_says_persons_and_claims_what_they_keep(anonymise: A
 
 
 def test_a_report_of_records_speaks_of_no_persons(anonymise: Anonymise, tmp_path: Path) -> None:
-    made = anonymise(job(tmp_path, UNIQUE, columns=columns(person=[], identifiers=["person"], insensitive="rest")))
+    roles = columns(person=[], identifiers=["person"], withheld=["score", "visits"], insensitive="rest")
+    made = anonymise(job(tmp_path, UNIQUE, columns=roles))
     report = report_of(made.folder)
     told = [report.asked.promises, report.certificate, report.came_out.why_suppressed, report.risk, report.losses, report.verified]
     assert not re.search(r"\b(people|persons?'?s?)\b", json.dumps([str(one) for one in told]).replace("columns.person", ""))
@@ -198,12 +199,14 @@ def current(line: CommandLine) -> Path:
 
 def harmless(**others: Any) -> dict[str, Any]:
     """Columns that name persons, for the table of these."""
-    return columns(identifiers=["person", "zip", "height"], insensitive=["score", "visits"], **others)
+    return columns(identifiers=["person", "zip", "height"], withheld=["score", "visits"], insensitive=[], **others)
 
 
 def repeating(folder: Path, table: pa.Table = HARMLESS, **others: Any) -> Path:
     """A job that names nobody, though the same people come again."""
-    return job(folder, table, columns=columns(person=[], identifiers=["person"], insensitive="rest", **others))
+    return job(
+        folder, table, columns=columns(person=[], identifiers=["person"], withheld=["score", "visits"], insensitive="rest"), **others
+    )
 
 
 def figures() -> tuple[float, int]:

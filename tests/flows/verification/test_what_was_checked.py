@@ -18,6 +18,7 @@ from schemas.errors.base import VerificationError
 from schemas.job.job import load_job
 from schemas.release.manifest import Manifest, Persons
 from schemas.release.passthrough import PassedColumn
+from schemas.release.together import Together
 from tasks.engine.versions import versions
 from tasks.recount.recount import verify_release
 from tasks.release.manifest import read_manifest
@@ -117,13 +118,17 @@ def test_what_was_held_together_is_said_in_classes(made: Path) -> None:
 
 
 def test_no_maximum_risk_is_claimed_that_the_run_did_not_claim(made: Path) -> None:
-    manifest = manifest_of(made)
+    manifest = manifest_of(made).model_copy(update={"passthrough": {}, "passthrough_together": None})
     mails = PassedColumn(distinct=9, unique_records=9, values=9, looked_at=9, reasons=("e-mail addresses",))
-    telling = manifest.model_copy(update={"passthrough": {"note": mails}})
+    nobody = Together(unique_records=0, below_k=0, with_classes=0)
+    telling = manifest.model_copy(update={"passthrough": {"note": mails}, "passthrough_together": nobody})
     recount = Recount(manifest.released, manifest.classes, manifest.min_class, 0, 0, 0, {4: manifest.classes})
     claim = "No maximum risk is claimed"
     assert claim not in shown(recount, manifest)
     assert f"{claim}: a column published as in the source may tell who people are ('note')" in shown(recount, telling)
+    assert f"{claim}: what the untreated columns tell together was not counted" in shown(
+        recount, telling.model_copy(update={"passthrough_together": None})
+    )
     assert f"{claim}: without a manifest" in shown(recount, None)
 
 
