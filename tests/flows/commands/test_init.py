@@ -13,7 +13,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.formats.proposals import Kind, Profile, propose, ranks, widths
+from core.formats.persons import person_candidates, propose_person
+from core.formats.proposals import Kind, Profile, Proposal, propose, ranks, widths
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.job import load_job
 from schemas.reading.yaml_reading import parse
@@ -65,7 +66,8 @@ def test_a_draft_is_a_job_before_the_user_has_decided(direct: CommandLine, kind:
     columns = load_job(job).columns
     assert columns.insensitive == []
     assert columns.identifiers[:3] == ["Patient-ID", "token", "told"]
-    assert {*columns.identifiers, *(qid.name for qid in columns.quasi_identifiers), *columns.sensitive} == set(table.column_names)
+    given = {*columns.identifiers, *columns.withheld, *(qid.name for qid in columns.quasi_identifiers), *columns.sensitive}
+    assert given == set(table.column_names)
     assert columns.sensitive == ["diagnosis"]
     assert load_job(job).privacy.l["diagnosis"].distinct == 3
     kinds: dict[str, Any] = {qid.name: qid.hierarchy for qid in columns.quasi_identifiers}
@@ -118,6 +120,82 @@ def test_no_person_is_proposed_where_values_are_few_or_never_repeat(direct: Comm
     write_parquet(direct.folder / "in", table)
     assert direct("init", "in").returncode == 0
     assert load_job(direct.folder / "job.yaml").columns.person == []
+
+
+def nested(person: str, visit: str, ward: str, people: int, visits_each: int = 5, records: int = 4) -> pa.Table:
+    """Returns records of visits, each of one person and in one ward."""
+    random = np.random.default_rng(5)
+    whose = np.repeat(np.arange(people), visits_each * records)
+    visit_of = np.arange(len(whose)) // records
+    return pa.table(
+        {
+            visit: 500_000 + visit_of,
+            person: [f"{CANARY}{number}" for number in whose],
+            ward: random.integers(0, 160, visit_of[-1] + 1)[visit_of] + 70_000,
+            "age": 20 + whose % 60,
+            "diagnosis": [f"{CANARY} {number}" for number in random.integers(0, 9, len(whose))],
+        }
+    )
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    ("names", "people", "each"),
+    [
+        (("person_id", "visit_id", "ward_id"), 60, 30),
+        (("patient", "encounter_id", "hospital_id"), 400, 5),
+        (("memberNo", "claim_id", "provider_id"), 400, 5),
+        (("customer_id", "order_id", "store_id"), 300, 4),
+        (("subject_key", "patient_visit_id", "x3"), 300, 4),
+        # No name tells: the coarser of the two that can be people.
+        (("x1", "x2", "ward_id"), 300, 4),
+    ],
+)
+def test_of_nested_units_the_person_is_proposed_and_not_the_visit(
+    direct: CommandLine, names: tuple[str, str, str], people: int, each: int
+) -> None:
+    write_parquet(direct.folder / "in", nested(*names, people, each))
+    assert direct("init", "in").returncode == 0
+    columns = load_job(direct.folder / "job.yaml").columns
+    assert columns.person == [names[0]]
+    assert names[0] in columns.identifiers
+
+
+def test_visits_are_no_persons_where_nobody_else_is_there(direct: CommandLine) -> None:
+    write_parquet(direct.folder / "in", nested("person", "visit_id", "ward_id", 300, 4).drop_columns(["person"]))
+    assert direct("init", "in").returncode == 0
+    assert load_job(direct.folder / "job.yaml").columns.person == []
+
+
+@given(st.permutations(range(4)), st.integers(0, 3))
+def test_of_a_chain_of_units_the_coarsest_is_the_person_in_whatever_order(order: list[int], same: int) -> None:
+    # Column n determines n + 1 and all coarser ones; the last two may be one unit under two names.
+    columns = [propose(Profile(f"x{place}", "integer", 4000, 1600 // 2**place)) for place in range(4)]
+    unit = {column.profile.name: min(place, same) for place, column in enumerate(columns)}
+
+    def determines(finer: Proposal, coarser: Proposal) -> bool:
+        return unit[finer.profile.name] <= unit[coarser.profile.name]
+
+    candidates = person_candidates([columns[place] for place in order])
+    found = propose_person(candidates, determines)
+    assert found is not None
+    assert unit[found.profile.name] == max(unit.values())
+
+
+def test_undecided_columns_that_are_withheld_are_no_identifiers_and_cancel_no_claim(direct: CommandLine) -> None:
+    random = np.random.default_rng(3)
+    rows = 2000
+    unknown = {f"q{number}": random.integers(0, 400, rows) for number in range(14)}
+    write_parquet(direct.folder / "in", pa.table({"age": random.integers(20, 60, rows), "sex": random.choice(["f", "m"], rows)} | unknown))
+    assert direct("init", "in").returncode == 0
+    columns = load_job(direct.folder / "job.yaml").columns
+    assert columns.withheld
+    assert set(columns.withheld) <= unknown.keys()
+    assert (columns.identifiers, columns.insensitive) == ([], [])
+    done = direct("run", "job.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "repeat" not in done.stdout
+    assert "keeps 0.09" in done.stdout
 
 
 def test_a_draft_of_nested_and_unreadable_columns_leaves_them_out(direct: CommandLine) -> None:
@@ -184,7 +262,7 @@ def test_proposed_ranks_nest(distinct: int) -> None:
 def test_nothing_is_harmless_and_an_identifiers_name_counts_but_where_values_are_few(
     name: str, kind: Kind, values: int, distinct: int
 ) -> None:
-    assert propose(Profile(name, kind, values, distinct)).role in {"identifiers", "quasi_identifiers", "sensitive", "open"}
+    assert propose(Profile(name, kind, values, distinct)).role in {"identifiers", "withheld", "quasi_identifiers", "sensitive", "open"}
     named = Profile(f"{name} email", kind, values, distinct)
     assert propose(named).role == "identifiers" or (named.mean_records >= 20 and propose(named).role == "open")
 
