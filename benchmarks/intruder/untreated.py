@@ -90,6 +90,16 @@ def _claim(ended: Ended) -> str:
 
 
 ATTACKS = [
-    Attack("drafts", "knows age and postcode of everybody in a draft of visits", "BEFORE1", draft_of_visits),
-    Attack("untreated columns", "knows all values that are published as they are", "BEFORE2", all_untreated),
+    Attack(
+        "drafts",
+        "knows age and postcode of everybody in a draft of visits",
+        "7,200 of 7,200 records fit fewer than 12 people, the fewest 1; the run said 'keeps 0.09' and did not warn",
+        draft_of_visits,
+    ),
+    Attack(
+        "untreated columns",
+        "knows all values that are published as they are",
+        "20,000 of 20,000 records alone by their untreated columns; the run said 'keeps 0.09' and did not warn",
+        all_untreated,
+    ),
 ]

@@ -117,9 +117,13 @@ def _rows(folder: Path, output: str) -> list[dict[str, Any]]:
 
 @pytest.mark.few(3)
 @pytest.mark.parametrize("method", ["skald", "mondrian", "rayden", "fragments"])
-def test_persons_are_those_of_a_plain_count_of_people(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
+def test_persons_are_those_of_a_plain_count_of_people(
+    anonymise: Anonymise, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
     ways = {"fragments": {"name": "mondrian", "fragments": {"count": 2}}, "skald": {"name": "skald", "node": [2, 1]}}
-    person = {"person": "person", "identifiers": [{"name": "person", "treatment": "hash", "key": "env:SKALD_SECRET"}], "linkable": "person"}
+    monkeypatch.setenv("PERSON_KEY", "9f3c1b7a5e2d48c6" * 4)
+    treated = {"name": "person", "treatment": {"hash": {"key": {"env": "PERSON_KEY"}, "length": 16}}}
+    person = {"person": "person", "identifiers": [treated], "linkable": "person"}
     path = job(tmp_path, columns=person, method=ways.get(method, {"name": method}), suppression={"limit": 0})
     made, rows = anonymise(path), TABLE.to_pylist()
     unit = made.manifest.passthrough_together
