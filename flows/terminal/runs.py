@@ -15,9 +15,10 @@ from rich.text import Text
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
-from schemas.release.manifest import Manifest, Remainder
+from schemas.release.manifest import Manifest
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import population_sentences
+from schemas.release.remainder import Remainder
 from tasks.engine.progress import STEPS, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.advice import advice_sentences

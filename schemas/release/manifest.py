@@ -15,6 +15,7 @@ from schemas.release.increments import Increment, Overlap, SourceDigest
 from schemas.release.joined import Joined
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import PopulationRisk
+from schemas.release.remainder import Remainder
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.terms import Band, LatticeFigures, Terms
 from schemas.release.together import Kind, Together
@@ -22,40 +23,6 @@ from schemas.release.together import Kind, Together
 MASK = "*"
 FORMAT = 2
 """The format of manifests: since 2 they list every other file of their release, and bear a digest of themselves."""
-
-
-class Round(BaseModel):
-    """A further choice of levels: its node, the records that it published, and their classes before equal labels are one."""
-
-    model_config = ConfigDict(frozen=True)
-
-    node: tuple[int, ...]
-    records: int
-    classes: int
-
-
-class Remainder(BaseModel):
-    """What became of the records that fail at the node of all, where they are not simply dropped or masked.
-
-    Attributes:
-        records: How many there are; what the limit of suppression is about.
-        dm_star: DM* of the node, all of them counted as suppressed: what the search compared nodes by. The losses are of what is published.
-        rounds: In their order.
-        starred: Records of which some values are starred, but not all.
-        stars: Starred values, those of masked records included.
-        least: How many stars these records cannot do without at the levels where they are starred; None if that is not known.
-        withheld: By QID, the values ``*`` in the release, whether a star or a level made them.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    records: int
-    dm_star: int
-    rounds: tuple[Round, ...]
-    starred: int
-    stars: int
-    least: int | None
-    withheld: dict[str, int]
 
 
 class Persons(BaseModel):

@@ -25,7 +25,7 @@ from core.local_suppression.unions import members_of
 from core.recoding.labels import STAR
 from schemas.job.job import Job
 from schemas.job.method import full_domain
-from schemas.release.manifest import Round
+from schemas.release.remainder import Round
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
 from tasks.counting.visits import People, Places, visits_among

@@ -19,7 +19,7 @@ from core.privacy.class_tables import without_sensitive
 from core.privacy.models import PrivacyModel
 from core.recoding.recoding import Recoding, recode
 from schemas.job.job import Job
-from schemas.release.manifest import Remainder
+from schemas.release.remainder import Remainder
 from tasks.counting.coding import Coding
 from tasks.lattice.linked_people import Linked
 

@@ -21,8 +21,9 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.endpoints import endpoints_of
 from schemas.release.files import PublishedFile
-from schemas.release.manifest import Linked, Manifest, OneValue, Persons, Remainder, pseudonym_words
+from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
 from schemas.release.population import PopulationRisk
+from schemas.release.remainder import Remainder
 from schemas.release.together import Kind, Together
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss

@@ -91,7 +91,9 @@ def count_together_of_people(job: Job, connection: duckdb.DuckDBPyConnection, fi
     return found
 
 
-def held_together(records: Counts, people: Counts, *, by_people: bool) -> tuple[Counts, list[str]]:
+def held_together(
+    records: Mapping[Kind, TogetherCount], people: Mapping[Kind, TogetherCount], *, by_people: bool
+) -> tuple[Mapping[Kind, TogetherCount], list[str]]:
     """Returns the counts in the unit of k, and whether those of persons are not of what the files hold.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import unclaimed_because
-from schemas.release.together import Together, together_warning, unclaimed_together
+from schemas.release.together import KINDS, Together, together_warning, unclaimed_together
 from tasks.report.units import Unit
 
 
@@ -29,6 +29,12 @@ def accepted_below_k(manifest: Manifest) -> Together | None:
 def first_warning(manifest: Manifest) -> str:
     """Returns what is said before anything else of a release; empty where nothing stands out."""
     return together_warning(manifest.passthrough_together, int(manifest.privacy["k"]), accepted=is_accepted_untreated(manifest))
+
+
+def together_sentences(manifest: Manifest) -> tuple[str, ...]:
+    """Returns who stands out by columns of each kind together, a sentence each."""
+    k = int(manifest.privacy["k"])
+    return tuple(one.sentence(kind, k) for kind in KINDS if (one := manifest.together(kind)))
 
 
 def maximum_risk(manifest: Manifest) -> str:

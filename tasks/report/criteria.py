@@ -13,8 +13,9 @@ from schemas.release.population import population_sentences
 from schemas.release.report import Criterion
 from schemas.release.terms import Terms
 from schemas.release.together import KINDS
+from tasks.report.claims import together_sentences
 from tasks.report.linked import linked_sentences
-from tasks.report.sentences import one_value_sentence, proofs, together_sentences
+from tasks.report.sentences import one_value_sentence, proofs
 from tasks.report.units import Unit
 
 

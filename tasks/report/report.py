@@ -16,7 +16,7 @@ from schemas.release.report import Asked, CameOut, Example, Figure, Report, Repo
 from schemas.release.terms import Band, QidTerms, Terms
 from tasks.pseudonyms.limits import PSEUDONYMOUS
 from tasks.report.advice import advice_sentences
-from tasks.report.claims import maximum_risk
+from tasks.report.claims import maximum_risk, together_sentences
 from tasks.report.criteria import criteria_of
 from tasks.report.linked import linked_limits
 from tasks.report.published import published_columns_of
@@ -30,7 +30,6 @@ from tasks.report.sentences import (
     promises,
     proofs,
     suppression,
-    together_sentences,
     verification,
     warning_sentences,
 )

@@ -19,7 +19,6 @@ from schemas.release.passthrough import passthrough_warnings
 from schemas.release.population import population_sentences
 from schemas.release.report import Limit, Proof
 from schemas.release.terms import Terms
-from schemas.release.together import KINDS
 from tasks.report.claims import first_warning
 from tasks.report.units import Unit
 
@@ -250,12 +249,6 @@ def warning_sentences(manifest: Manifest) -> list[str]:
     if manifest.asked and manifest.asked.tries_next:
         told.append(TRIED_NEXT)
     return [*([first] if first else []), *repeat_warnings(manifest), *(copies if equal else []), *told]
-
-
-def together_sentences(manifest: Manifest) -> tuple[str, ...]:
-    """Returns who stands out by columns of each kind together, a sentence each."""
-    k = int(manifest.privacy["k"])
-    return tuple(one.sentence(kind, k) for kind in KINDS if (one := manifest.together(kind)))
 
 
 def repeat_warnings(manifest: Manifest) -> tuple[str, ...]:

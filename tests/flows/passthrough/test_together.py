@@ -107,7 +107,7 @@ def _rows(folder: Path, output: str) -> list[dict[str, Any]]:
     if output == "csv":
         types = {"dose": pl.Float64, "code": pl.Int64}
         return pl.concat([pl.read_csv(path, schema_overrides=types) for path in sorted((folder / "data").iterdir())]).to_dicts()
-    import duckdb  # noqa: PLC0415
+    import duckdb
 
     [path] = sorted((folder / "data").iterdir())
     with duckdb.connect(str(path), read_only=True) as connection:
