@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def job(folder: Path, table: pa.Table = TABLE, files: int = 2, columns: dict[str
 
 def same(value: Any) -> Hashable:
     """Returns what SQL takes for the same value: zero has no sign, and what is not a number is one value."""
-    return "nan" if value != value else value
+    return "nan" if isinstance(value, float) and isnan(value) else value
 
 
 def stand_out(contents: Sequence[Hashable], whose: Sequence[int]) -> tuple[set[int], set[int]]:
