@@ -12,6 +12,7 @@ from schemas.errors.base import counted
 from schemas.errors.overlaps import OverlapError
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
+from schemas.release.together import KINDS
 from tasks.composition.ledger import people_of_release, seal_of_release
 from tasks.publication.manifests import risk_after
 from tasks.publication.remote_target import at_hand
@@ -64,13 +65,22 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population"}}
+    apart = {"sizes", "persons", "linked", "population", "together"}
+    figures = {name: value for name, value in vars(recount).items() if name not in apart}
+    # As the manifest tells them: it says nothing of fewer than k.
+    told = {kind: one.model_dump() for kind in KINDS if manifest and (one := manifest.together(kind))}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
     linked = [vars(one) for one in recount.linked]
     population = risk_in(*recount.population) if recount.population else None
     evidence = {"signed_by": manifest.signed_by if manifest else None, "notes": verified.notes, "newer": verified.newer}
     return (
         figures
-        | {"population": population, "persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)}
+        | {
+            "population": population,
+            "persons": persons,
+            "linked": linked,
+            "together": told,
+            "risk": risk_after(recount, suppressed, masked),
+        }
         | evidence
     )

@@ -153,6 +153,7 @@ def _verified_and_published(
     check_linked(job, counted)
     check_untreated(run, counted)
     written = Written(release, tuple(staged), layout, None if job.target_address else staging)
+    check_untreated(run, counted)
     own = {
         "sources": source_digests(job, source, run.secret),
         "hierarchies": keyed_hierarchies(job, run.secret),

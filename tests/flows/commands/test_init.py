@@ -185,7 +185,7 @@ def test_of_a_chain_of_units_the_coarsest_is_the_person_in_whatever_order(order:
 def test_undecided_columns_that_are_withheld_are_no_identifiers_and_cancel_no_claim(direct: CommandLine) -> None:
     random = np.random.default_rng(3)
     rows = 2000
-    unknown = {f"q{number}": random.integers(0, 400, rows) for number in range(14)}
+    unknown = {f"q{number}": random.integers(0, 100, rows) for number in range(14)}
     write_parquet(direct.folder / "in", pa.table({"age": random.integers(20, 60, rows), "sex": random.choice(["f", "m"], rows)} | unknown))
     assert direct("init", "in").returncode == 0
     columns = load_job(direct.folder / "job.yaml").columns

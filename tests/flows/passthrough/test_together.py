@@ -191,7 +191,7 @@ def test_a_policy_forbids_to_accept_it(anonymise: Anonymise, tmp_path: Path, mon
     monkeypatch.setenv("SKALD_POLICY", str(policy))
     with pytest.raises(PolicyError, match=r"columns\.accept_untreated is true, and the policy forbids it"):
         anonymise(job(tmp_path, columns={"accept_untreated": True}))
-    with pytest.raises(UntreatedError, match="share what is published of them untreated") as refused:
+    with pytest.raises(UntreatedError, match="share what is published of them with fewer") as refused:
         anonymise(job(tmp_path))
     assert refused.value.exit_code == 3
     assert not list((tmp_path / "releases").glob("together-*"))

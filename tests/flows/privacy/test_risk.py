@@ -69,7 +69,7 @@ def test_an_altered_risk_is_noticed(anonymise: Anonymise, tmp_path: Path) -> Non
 
 
 def test_run_and_verify_show_the_same_three_lines(direct: CommandLine) -> None:
-    columns = job_of()["columns"] | {"accept_untreated": True}
+    columns = job_of()["columns"] | {"insensitive": [], "withheld": ["note", "score", "visits"]}
     job = people_job(direct.folder / "job", TABLE, columns=columns)
     ran = direct("run", job, "--set", "privacy.k=12")
     release = direct.folder / "job" / "releases" / (direct.folder / "job" / "releases" / "CURRENT").read_text().strip()

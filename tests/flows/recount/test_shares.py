@@ -99,8 +99,8 @@ def test_whole_records_are_read_by_one_thread_where_row_groups_are_large(
 
     monkeypatch.setattr(recount_calls, "_answered", counted)
     assert manifest_of(anonymise, path, tmp_path / "shares", 2) == whole
-    # Of either part of release and source.
-    assert [threads for wide, threads in asked if wide] == [1] * 4
+    # Of either part of release and source; of the release also the untreated columns together, and the sensitive ones.
+    assert [threads for wide, threads in asked if wide] == [1] * 8
     assert {threads for wide, threads in asked if not wide} == {2}
 
 
@@ -184,6 +184,6 @@ def test_each_part_is_read_a_few_times_however_many_columns_there_are(
     anonymise(people_job(tmp_path, people(300), files=3, intervals=intervals), "rows_per_file=60", "threads=3")
     qids = len(JOB["columns"]["quasi_identifiers"])
     of_release, of_source = ([asked for label, asked in readings if label == f"count {side}"] for side in ("release", "source"))
-    # Labels of all quasi-identifiers at once, and whole records; of the source its number too.
-    assert (len(of_release), max(of_release)) == (2, qids)
+    # Labels of all quasi-identifiers at once, what columns tell together, and whole records; of the source its number too.
+    assert (len(of_release), max(of_release)) == (3, qids)
     assert (len(of_source), max(of_source)) == (3, qids)
