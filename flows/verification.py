@@ -68,7 +68,13 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
     linked = [vars(one) for one in recount.linked]
     population = risk_in(*recount.population) if recount.population else None
-    evidence = {"signed_by": manifest.signed_by if manifest else None, "notes": verified.notes, "newer": verified.newer}
+    evidence = {
+        "signed_by": manifest.signed_by if manifest else None,
+        "notes": verified.notes,
+        "newer": verified.newer,
+        "unverified": verified.unverified,
+        "on_trust": verified.on_trust,
+    }
     return (
         figures
         | {"population": population, "persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)}
