@@ -53,6 +53,7 @@ def test_labels_that_only_look_alike_are_of_their_level(anonymise: Anonymise, tm
     assert level or published == set(values)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("group", ["[0, 20[", "[5,8)", "[5, 8)", "[unknown]", "[1 - 9]", ">= 3"])
 @pytest.mark.parametrize("method", ["{name: skald, node: [1]}", "{name: mondrian, generalisation: hierarchy}"])
 @pytest.mark.parametrize("values", [list(range(8)), [date(2000, 1, 1 + day) for day in range(8)]], ids=["numbers", "dates"])
