@@ -23,6 +23,10 @@ from tasks.verification.release import Known, Verified, verify_published
 NOT_AGAIN = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
 
 
+NOT_PLAIN = {"sizes", "persons", "linked", "population", "together"}
+"""What of a recount is no figure by itself."""
+
+
 def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
     """Verifies a release.
 
@@ -64,7 +68,7 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population"}}
+    figures = {name: value for name, value in vars(recount).items() if name not in NOT_PLAIN}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
     linked = [vars(one) for one in recount.linked]
     population = risk_in(*recount.population) if recount.population else None
@@ -75,8 +79,16 @@ def figures_of(verified: Verified) -> dict[str, Any]:
         "unverified": verified.unverified,
         "on_trust": verified.on_trust,
     }
+    # The shape only says whether two counts are of the same records.
+    together = {kind: {name: value for name, value in vars(one).items() if name != "shape"} for kind, one in recount.together.items()}
     return (
         figures
-        | {"population": population, "persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)}
+        | {
+            "together": together,
+            "population": population,
+            "persons": persons,
+            "linked": linked,
+            "risk": risk_after(recount, suppressed, masked),
+        }
         | evidence
     )

@@ -86,9 +86,9 @@ class Verified:
     recount: Recount
     manifest: Manifest | None
     notes: tuple[str, ...] = ()
-    newer: tuple[str, ...] = ()
     unverified: tuple[str, ...] = ()
     on_trust: tuple[str, ...] = ()
+    newer: tuple[str, ...] = ()
 
 
 def verify_published(job: Job | None, release: Path, known: Known) -> Verified:

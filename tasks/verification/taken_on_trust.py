@@ -12,6 +12,8 @@ OF_THE_RUN = ("created", "run_by", "source_name", "policy", "versions", "seconds
 """What a run says of itself."""
 OF_THE_SEARCH = ("optimal", "search", "lattice", "suppressed_for", "remainder")
 """What it found out about choices that it did not publish."""
+TOGETHER = ("passthrough_together", "sensitive_together", "pseudonyms_together")
+"""What columns tell together of persons: only the run folder keeps what their records publish."""
 OF_THE_SOURCE = ("records", "suppressed", "source_sizes", "risk.before", "sources")
 """What the source tells where it is at hand."""
 
@@ -35,6 +37,7 @@ def taken_on_trust(job: Job | None, manifest: Manifest, recount: Recount, *, is_
         # Persons of classes of the source as it is are not counted.
         told += ["source_sizes", "risk.before"]
     told += [] if is_its_job else ["asked", "hierarchies", "node"]
+    told += TOGETHER if manifest.persons is not None and not recount.together else []
     told += ["persons"] if manifest.persons is not None and recount.persons is None else []
     return tuple(dict.fromkeys(told))
 
