@@ -7,6 +7,7 @@ from core.columns.node import Node
 from core.recount.classes import Recount
 from schemas.job.job import Job, load_job
 from schemas.reading.given import GivenJob
+from schemas.release.claimed_levels import ClaimedLevels, claimed_levels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from tasks.counting.coding import Coding, load_coding
@@ -15,7 +16,7 @@ from tasks.counting.source_sizes import read_sizes
 from tasks.engine.flows import as_job_flow
 from tasks.lattice.lattice_maps import read_map
 from tasks.lattice.phases import search_lattice
-from tasks.lattice.recodings import check_hierarchies, choose_root, read_outcome
+from tasks.lattice.recodings import Outcome, check_hierarchies, choose_root, read_outcome
 from tasks.publication.manifests import make_manifest
 from tasks.publication.verify_and_publish import Published, read_or_recall, verify_and_publish
 from tasks.source.opening import open_run
@@ -59,7 +60,15 @@ def skald(job_file: Path | GivenJob, settings: tuple[str, ...] = ()) -> Publishe
         def describe(staged: Sequence[PublishedFile], counted: Recount) -> Manifest:
             return make_manifest(run, source, outcome, staged, counted, before, tops, drawn)
 
-        return verify_and_publish(run, source, files, describe, people)
+        return verify_and_publish(run, source, files, describe, people, _claim(job, outcome, tops))
+
+
+def _claim(job: Job, outcome: Outcome, tops: Sequence[int]) -> ClaimedLevels:
+    """Returns the levels that labels are of: those of the node, and of rounds."""
+    local = outcome.local
+    nodes = [outcome.node, *(one.node for one in (local.rounds if local else ()))]
+    names = [qid.name for qid in job.columns.quasi_identifiers]
+    return claimed_levels(names, nodes, tops, starred=local is not None and local.stars > 0)
 
 
 def _root_and_tops(job: Job, coding: Coding) -> tuple[Node, list[int]]:

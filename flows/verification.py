@@ -24,6 +24,10 @@ from tasks.verification.release import Known, Verified, verify_published
 NOT_AGAIN = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
 
 
+NOT_PLAIN = {"sizes", "persons", "linked", "population", "together"}
+"""What of a recount is no figure by itself."""
+
+
 def verified_release(job: Job | None, release: str, key: Path | None) -> Verified:
     """Verifies a release.
 
@@ -65,21 +69,26 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-    apart = {"sizes", "persons", "linked", "population", "together"}
-    figures = {name: value for name, value in vars(recount).items() if name not in apart}
-    # As the manifest tells them: it says nothing of fewer than k.
-    told = {kind: one.model_dump() for kind in KINDS if manifest and (one := manifest.together(kind))}
+    figures = {name: value for name, value in vars(recount).items() if name not in NOT_PLAIN}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
     linked = [vars(one) for one in recount.linked]
     population = risk_in(*recount.population) if recount.population else None
-    evidence = {"signed_by": manifest.signed_by if manifest else None, "notes": verified.notes, "newer": verified.newer}
+    evidence = {
+        "signed_by": manifest.signed_by if manifest else None,
+        "notes": verified.notes,
+        "newer": verified.newer,
+        "unverified": verified.unverified,
+        "on_trust": verified.on_trust,
+    }
+    # As the manifest has it: it says nothing of fewer than k.
+    together = {kind: one.model_dump() for kind in KINDS if manifest and (one := manifest.together(kind))}
     return (
         figures
         | {
+            "together": together,
             "population": population,
             "persons": persons,
             "linked": linked,
-            "together": told,
             "risk": risk_after(recount, suppressed, masked),
         }
         | evidence

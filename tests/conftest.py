@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 laws.load()
 
 if TYPE_CHECKING:
+    from schemas.job.job import Job
     from tasks.publication.verify_and_publish import Published
 
 MODES = ["direct", "prefect"]
@@ -30,6 +32,8 @@ MODES = ["direct", "prefect"]
 
 
 Anonymise = Callable[..., "Published"]
+VERIFIED: set[tuple[str, ...]] = set()
+"""What was verified by now: module of tests, method, and what becomes of suppressed records."""
 MIGRATED = """
 import sys
 from pathlib import Path
@@ -89,15 +93,43 @@ def prefect(tmp_path: Path, prefect_home: Path) -> CommandLine:
     return CommandLine("prefect", tmp_path, prefect_home)
 
 
+def verify_first(job: Job, release: Path) -> None:
+    """Verifies a release that was just published, if it is the first of its kind in the module of the test.
+
+    Raises:
+        VerificationError: it is not what its run said.
+    """
+    from flows.verification import verified_release
+    from schemas.errors.base import SkaldError, VerificationError
+
+    module = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0]
+    kind = module, job.method.name, job.suppression.treatment, str(bool(job.columns.person))
+    if kind in VERIFIED or not release.is_dir():
+        return
+    VERIFIED.add(kind)
+    # What a test has put out of the way, such as a source, is no fault of the release.
+    with suppress(SkaldError):
+        try:
+            verified_release(job, str(release), None)
+        except VerificationError as refused:
+            raise AssertionError(str(refused)) from refused
+
+
 @pytest.fixture(scope="session")
 def anonymise() -> Anonymise:
-    """Runs a job in this process by its own method, without Prefect: ``anonymise(job_path, "privacy.k=3")``."""
+    """Runs a job in this process by its own method, without Prefect: ``anonymise(job_path, "privacy.k=3")``.
+
+    What is published is verified, the first release of each kind in a module of tests.
+    """
     from schemas.job.job import load_job
     from schemas.job.method import METHODS
 
     def run(job_path: Path, *settings: str) -> Published:
-        flow: Any = METHODS[load_job(job_path, settings).method.name].flow.load()
-        return getattr(flow, "fn", flow)(job_path, tuple(settings))
+        job = load_job(job_path, settings)
+        flow: Any = METHODS[job.method.name].flow.load()
+        published: Published = getattr(flow, "fn", flow)(job_path, tuple(settings))
+        verify_first(job, published.folder)
+        return published
 
     return run
 

@@ -15,6 +15,7 @@ from core.columns.domains import Domain
 from core.hierarchies.disclosing_labels import telling
 from core.hierarchies.levels import Bounds, Extent, Ladder, Level
 from core.hierarchies.table import null_route
+from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.kinds import entry_of
 from schemas.job.columns import QuasiIdentifier
 
@@ -138,6 +139,17 @@ def _least(qid: QuasiIdentifier, levels: Sequence[Level], folder: Path) -> int:
     if not qid.hides:
         return 0
     return next(number for number, level in enumerate(levels) if number and not telling(qid, level.labels, folder))
+
+
+def check_recounted(qid: QuasiIdentifier) -> None:
+    """Refuses a kind of hierarchy that nothing reads for the recount: what it publishes could not be held against the source.
+
+    Raises:
+        HierarchyError: the kind, or values that it hides, cannot be recounted.
+    """
+    kind = entry_of(qid.hierarchy)
+    if kind.recount_levels is None or (qid.hides and kind.recount_rule is None):
+        raise HierarchyError.not_recounted(qid.name, kind.name)
 
 
 def check_static(qid: QuasiIdentifier, folder: Path) -> None:

@@ -37,7 +37,7 @@ class Recount:
         withheld: Records with ``*`` by QID; empty where that was not counted.
         source: Records of the source; None where it was not at hand.
         unproved: What could not be checked, in sentences.
-        unread: Quasi-identifiers whose labels the recount cannot read, so that they were not held against the source.
+        unverified: What the job promises and was not counted, in sentences.
         sampled: Classes in which whole records were held against the source, where labels overlap; None where all records were, or none.
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
         linked: What pseudonyms show that link records.
@@ -57,7 +57,7 @@ class Recount:
     withheld: Mapping[str, int] = field(default_factory=dict)
     source: int | None = None
     unproved: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
     sampled: int | None = None
     persons: PersonCount | None = None
     linked: tuple[LinkCount, ...] = ()
@@ -191,8 +191,6 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults.append("the manifest does not say truly where ranges end")
     if manifest.pseudonyms != pseudonym_words(job):
         faults.append("the manifest does not say truly which columns are pseudonyms")
-    if set(recount.unread) - set(manifest.unread):
-        faults.append("the manifest does not say truly whose labels were held against the source")
     # Against another k other counts were made, which say nothing of the manifest's.
     if manifest.privacy.get("k") == job.privacy.k:
         faults += together_claims(manifest, recount.together, recount.unit, recount.units)

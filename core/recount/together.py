@@ -138,8 +138,8 @@ def together_claims(manifest: Manifest, counts: Mapping[Kind, TogetherCount], un
     faults = []
     for kind, words in KINDS.items():
         said, found = manifest.together(kind), counts.get(kind)
-        # Persons that are not at hand cannot be counted, and records say nothing of them.
-        if said is None or said.unit != unit:
+        # Persons that are not at hand cannot be counted, and neither records nor what the source tells of classes say it.
+        if said is None or said.unit != unit or (found is None and unit == "person"):
             continue
         if found is None or said != Together.told(found.counts, manifest.privacy["k"], said.unit, whole):
             faults.append(f"the manifest does not say truly how many stand out by the {words} together")

@@ -7,6 +7,9 @@ import typer
 
 from flows.terminal.screen import Screen, print_json
 
+UNVERIFIED = 5
+"""The exit code where nothing speaks against a release, and not all that was promised of k, l and t could be counted."""
+
 # ruff: noqa: PLC0415 - each command imports what it needs
 
 
@@ -21,7 +24,11 @@ def verify(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Prints JSON as the last thing on standard output.")] = False,
 ) -> None:
-    """Recounts the files of a release and looks at every byte of it; exits with 4 if anything is not as it was published."""
+    """Recounts the files of a release and looks at every byte of it.
+
+    Exits with 0 if all that was promised holds, with 4 if anything is not as it was published, and with 5 if nothing speaks against it, but
+    k, l or t could not be counted as it was promised; what was not is said first.
+    """
     from flows.terminal.runs import verification_summary
     from flows.verification import figures_of, verified_release
     from schemas.job.job import load_job
@@ -33,5 +40,11 @@ def verify(
         print_json(figures_of(verified))
     else:
         k = loaded.privacy.k if loaded else int(manifest.privacy["k"]) if manifest else 1
-        summary = verification_summary(recount, manifest, k, verified.notes, newer=verified.newer, trusted=key is not None)
-        Screen().print("Verified.", summary)
+        screen = Screen()
+        for sentence in verified.unverified:
+            screen.print(f"Not verified: {sentence}")
+        trusted = key is not None
+        summary = verification_summary(recount, manifest, k, verified.notes, verified.on_trust, newer=verified.newer, trusted=trusted)
+        screen.print("Not verified in full: nothing speaks against the rest." if verified.unverified else "Verified.", summary)
+    if verified.unverified:
+        raise typer.Exit(UNVERIFIED)

@@ -162,7 +162,14 @@ def risk_words(figures: Mapping[str, int | float], unit: Unit) -> str:
 
 
 def verification_summary(
-    recount: Recount, manifest: Manifest | None, k: int, notes: Sequence[str] = (), *, newer: tuple[str, ...] = (), trusted: bool = False
+    recount: Recount,
+    manifest: Manifest | None,
+    k: int,
+    notes: Sequence[str] = (),
+    on_trust: Sequence[str] = (),
+    *,
+    newer: tuple[str, ...] = (),
+    trusted: bool = False,
 ) -> RenderableType:
     """Returns what was recounted, as a table.
 
@@ -171,6 +178,7 @@ def verification_summary(
         manifest: What it was held against, if there is one.
         k: What every class has at least.
         notes: What could not be checked, in sentences.
+        on_trust: Fields of the manifest that nothing at hand can tell.
         newer: Releases of the same job beside it that were made later.
         trusted: Whether the signature is that of a key which the user gave.
     """
@@ -178,7 +186,8 @@ def verification_summary(
     if manifest and (first := first_warning(manifest)):
         table.add_row("warning", first)
     table.add_row("records", f"{recount.records:,}")
-    table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} (k = {k:,})")
+    promised = f"k = {k:,} persons, which were not counted" if manifest and manifest.persons and not recount.persons else f"k = {k:,}"
+    table.add_row("classes", f"{recount.classes:,}, the smallest of {counted(recount.min_class, recount.unit)} ({promised})")
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     before = {side: figures for side, figures in (manifest.risk if manifest else {}).items() if side == "before"}
     unit = replace(Unit.of_release(manifest) if manifest else Unit(), one="person" if recount.persons else "record")
@@ -197,6 +206,8 @@ def verification_summary(
         table.add_row("newer", newer_words(newer))
     for sentence in notes:
         table.add_row("not checked", sentence)
+    if on_trust:
+        table.add_row("on trust", f"the manifest's {', '.join(on_trust)}: nothing at hand tells them, a signature would (--key)")
     for sentence in recount.unproved:
         table.add_row("source", sentence)
     if recount.source is not None and not recount.unproved:

@@ -96,7 +96,8 @@ class HierarchyError(SkaldError):
     @classmethod
     def not_recounted(cls, name: str, kind: str) -> Self:
         """The recount has no reading of its own of a kind of hierarchy."""
-        return cls(f"Column '{name}': the recount cannot group values by {kind}, so that nothing is proved; use another kind of hierarchy.")
+        why = f"the recount cannot read hierarchies of the kind {kind}, so that nothing would be proved of their labels"
+        return cls(f"Column '{name}': {why}. Use another kind, or register a reader of it for the recount.")
 
     @classmethod
     def no_level(cls, qid: str, where: str, level: int, top: int) -> Self:

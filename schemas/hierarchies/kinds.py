@@ -28,10 +28,11 @@ class HierarchyKind:
         marks: Spells each of these as shortly as the papers' tables do; empty if levels are numbered.
         table: Reads the values that are listed, where they are: ``(qid, spec, folder)`` to a `core.hierarchies.table.LabelTable`.
         telling: Tells which labels tell what the job hides, for kinds that can hide values: ``(texts, qid)`` to flags.
-        recount_levels: Groups values for the recount, by code that shares nothing with the ladder: ``(name, spec, values, folder)`` to
-            `core.recount.labels.group_levels.Levels`; without it no t-closeness can be measured over the kind.
-        recount_axis: Reads labels for the recount in the same way, to a `core.recount.labels.label_readers.Axis`; without it a release is
-            not held against its source in columns of the kind.
+        recount_levels: Says for the recount what each level publishes, by code that shares nothing with the ladder: ``(name, spec, values,
+            folder)`` to `core.recount.labels.group_levels.Levels`. Without it a release cannot be held against its source, so that jobs
+            with a hierarchy of the kind are refused.
+        recount_axis: Reads labels for the recount where they may be of any level, in the same way, to a
+            `core.recount.labels.label_readers.Axis`; for kinds with too many labels to list. Left out, the levels say what labels cover.
         recount_rule: Makes what tells the recount whether a label may be published where values are hidden: ``(qid, folder)`` to a
             `core.recount.labels.allowed_labels.Rule`; without it no label may.
     """
@@ -92,7 +93,7 @@ HIERARCHIES = Registry(
         ladder=Code("core.hierarchies.widths:widths_ladder"),
         telling=Code("core.hierarchies.disclosing_labels:telling_bins"),
         words=lambda spec: "ranks in bins" if spec.encode else "numbers in bins",
-        recount_levels=Code("core.recount.labels.group_levels:levels_of_bins"),
+        recount_levels=Code("core.recount.labels.bin_levels:levels_of_bins"),
         recount_axis=Code("core.recount.labels.label_readers:axis_of_ends"),
         recount_rule=Code("core.recount.labels.allowed_labels:bins_rule"),
         steps=_width_steps,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from operator import not_
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
 from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
@@ -134,7 +133,6 @@ class Manifest(BaseModel):
         sensitive_together, pseudonyms_together: The same of the sensitive columns, and of the pseudonyms.
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.
-        unread: Quasi-identifiers whose labels the recount cannot read, so that they were not held against the source; left out where none.
         one_value: By sensitive column, the classes of the data files in which nobody has another value than the others, as recounted.
         population: Risk in the population that the job names; null where it names none.
         policy: SHA-256 of the policy that the job was held against; null where the run had none. ``created``: when it was made, UTC.
@@ -200,7 +198,6 @@ class Manifest(BaseModel):
     pseudonyms_together: Together | None = None
     one_value: dict[str, OneValue] = {}
     population: PopulationRisk | None = None
-    unread: Annotated[tuple[str, ...], Field(exclude_if=not_)] = ()
     endpoints: dict[str, Literal["observed", "shared"]] = {}
     created: str | None = None
     source_name: str | None = None

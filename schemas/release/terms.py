@@ -6,6 +6,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+OWN_NODE = "node that the job names"
+"""How ``optimal`` of a manifest begins where no node was looked for."""
+NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
+"""What it says where there are no levels to choose."""
+
 
 class Band(BaseModel):
     """Classes of ``least`` to ``most`` records: how many there are, and how many records they hold; ``most`` is None in the last band.

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 
 from core.columns.node import Node
-from core.hierarchies.hierarchy import check_static
+from core.hierarchies.hierarchy import check_recounted, check_static
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
 from core.lattice.roots import dense_root, occupied_root
@@ -93,7 +93,7 @@ def check_hierarchies(job: Job) -> None:
     """Refuses hierarchies that are wrong whatever the data hold, before any of them is read.
 
     Raises:
-        HierarchyError: a file that cannot be read, ragged rows, labels that do not nest.
+        HierarchyError: a file that cannot be read, ragged rows, labels that do not nest; or the recount cannot read the kind.
         JobError: several of that, all at once.
     """
     qids, faults = list(job.columns.quasi_identifiers), []
@@ -102,6 +102,7 @@ def check_hierarchies(job: Job) -> None:
             qids.append(QuasiIdentifier(name=column, hierarchy=closeness.hierarchy))
     for qid in qids:
         try:
+            check_recounted(qid)
             check_static(qid, job.folder)
         except HierarchyError as fault:
             faults.append(fault)

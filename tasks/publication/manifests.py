@@ -24,6 +24,7 @@ from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
 from schemas.release.population import PopulationRisk
 from schemas.release.remainder import Remainder
+from schemas.release.terms import NOT_FOR_NODES, OWN_NODE
 from schemas.release.together import Kind, Together
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
@@ -36,10 +37,6 @@ from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import Source
-
-OWN_NODE = "node that the job names"
-"""How ``optimal`` begins where no node was looked for."""
-NOT_FOR_NODES = "not a choice of levels: every class has labels of its own"
 
 
 def make_manifest(
@@ -155,7 +152,6 @@ def _manifest(
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
         one_value=_one_value(recount),
-        unread=recount.unread,
         population=_population(recount),
         passthrough_together=_together(job, recount, "insensitive"),
         sensitive_together=_together(job, recount, "sensitive"),

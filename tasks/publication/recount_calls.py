@@ -13,6 +13,7 @@ import pyarrow as pa
 from core.recount.classes import Recount
 from core.recount.people import everybody_sql
 from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from tasks.publication.deliveries import fetched_files, scratch
 from tasks.recount.columns import are_wide, takes_much
@@ -44,12 +45,14 @@ class Written(NamedTuple):
         files: The files.
         layout: How CSV files are read.
         staging: Where they are; None for those that are in the target by now, which is in a store.
+        claim: The levels that their labels are said to be of; None where classes have labels of their own.
     """
 
     release: str
     files: tuple[PublishedFile, ...]
     layout: Csv
     staging: Path | None = None
+    claim: ClaimedLevels | None = None
 
     @property
     def what(self) -> str:
@@ -81,7 +84,7 @@ def recount_whole(job: Job, written: Written, source: Source, kept: Kept, store:
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(source.relation, source.columns)
-        found: Recount = recount(job, files, spill, written.what, original, written.layout, "", kept.files(store))
+        found: Recount = recount(job, files, spill, written.what, original, written.layout, "", kept.files(store), 0, written.claim)
     return recount_text(found)
 
 

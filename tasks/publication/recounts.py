@@ -144,7 +144,7 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
     whole = _with_everybody(tasks, written, somebody, whole)
     beside = _beside(tasks, written, pieces, kept if by_people else Kept())
     with told_of_files(written.what):
-        found, faults = judged(job, rows, whole, beside, original)
+        found, faults = judged(job, rows, whole, beside, original, claim=written.claim)
     faults += control_faults(
         [(number, one.counts.records) for number, one in numbered],
         {number: sum(one.rows for one in piece) for number, piece in enumerate(pieces)},

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.recount.classes import Recount, manifest_faults
+from core.recount.classes import Recount
 from schemas.errors.base import StorageError, VerificationError
 from schemas.errors.evidence import LargeManifestError, ListedReportError
 from schemas.errors.storage import PointerError
@@ -31,6 +31,7 @@ from tasks.source.chunks import Source
 from tasks.store.files import USER_UMASK, file_digest, flush, open_folder, open_up, private_folder, write_whole
 from tasks.store.secret import secret_of
 from tasks.store.staging import clear_staging, staging_prefix
+from tasks.verification.stated import stated_faults
 
 if TYPE_CHECKING:
     from tasks.release.signatures import Signer
@@ -111,7 +112,7 @@ def complete(
         StorageError: the target cannot be written.
         LargeManifestError: the manifest is larger than is read later on.
     """
-    if faults := manifest_faults(job, manifest, recount):
+    if faults := stated_faults(job, manifest, recount):
         raise VerificationError(f"release '{manifest.release}'", faults)
     signer = signer_of(job)
     origin = {"created": datetime.now(UTC).isoformat(timespec="seconds"), "source_name": job.source.name, "run_by": job.run_by}

@@ -14,6 +14,7 @@ from schemas.errors.overlaps import OverlapError
 from schemas.errors.passthrough import UntreatedError
 from schemas.errors.storage import PeopleLostError
 from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
@@ -102,6 +103,7 @@ def verify_and_publish(
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
     people: KeptPeople = NONE_KEPT,
+    claim: ClaimedLevels | None = None,
 ) -> Published:
     """Stages the files, recounts them knowing only the job, and publishes them with one rename.
 
@@ -111,6 +113,7 @@ def verify_and_publish(
         files: Data files in the order of the release.
         describe: Makes the manifest of the staged files and their recount.
         people: Who is in which class; nothing where the job names no person.
+        claim: The levels that labels are said to be of; None where classes have labels of their own.
 
     Raises:
         VerificationError: the files do not keep the job's promise, or the manifest is not true of them.
@@ -122,7 +125,7 @@ def verify_and_publish(
     """
     release = release_id(run.job, source)
     with withdrawn_if_refused(run.job, release, run.work), true_of(release) as publication:
-        return _verified_and_published(run, source, files, describe, people, publication)
+        return _verified_and_published(run, source, files, describe, people, claim, publication)
 
 
 def _verified_and_published(
@@ -131,6 +134,7 @@ def _verified_and_published(
     files: Sequence[Artifact],
     describe: Callable[[Sequence[PublishedFile], Recount], Manifest],
     people: KeptPeople,
+    claim: ClaimedLevels | None,
     publication: Publication,
 ) -> Published:
     job, release = run.job, release_id(run.job, source)
@@ -143,7 +147,7 @@ def _verified_and_published(
     with run.phase("verify"):
         staging = staging_folder(job, release)
         try:
-            staged, layout, counted = _written(run, source, files, release, staging, people)
+            staged, layout, counted = _written(run, source, files, staging, people, claim)
         except Exception:
             # The recount reads the source too: one that changed meanwhile is the user's to know of, and no fault of the files.
             check_unchanged(source)
@@ -180,17 +184,17 @@ def _verified_and_published(
 
 
 def _written(
-    run: Run, source: Source, files: Sequence[Artifact], release: str, staging: Path, people: KeptPeople
+    run: Run, source: Source, files: Sequence[Artifact], staging: Path, people: KeptPeople, claim: ClaimedLevels | None
 ) -> tuple[list[PublishedFile], Csv, Recount]:
     """Writes the data files where they are recounted: into staging, or into the store that the release is for."""
-    job = run.job
+    job, release = run.job, release_id(run.job, source)
     if job.target_address:
         lay_mark(job, release, run.work.generation)
         staged, layout = deliver_files(run, files, release)
-        written = Written(release, tuple(staged), layout)
+        written = Written(release, tuple(staged), layout, claim=claim)
     else:
         staged, layout = stage_output(job, numbered(files), run.store, staging, run.spill), csv_layout(job, files, run.store)
-        written = Written(release, tuple(staged), layout, staging)
+        written = Written(release, tuple(staged), layout, staging, claim)
     # Records in the place of people would be a promise that nobody asked for.
     if lost := sum(not run.store.whole(one) for one in (*people.people, *people.classes)):
         raise PeopleLostError.of_run(lost)

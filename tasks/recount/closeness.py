@@ -7,11 +7,10 @@ import numpy as np
 import pyarrow as pa
 
 from core.recount.groups import Groups
-from core.recount.labels.group_levels import group_levels, places
+from core.recount.labels.group_levels import group_levels
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.job.job import Job
-from tasks.recount.original import Original
-from tasks.recount.reading import as_given, fetched
+from tasks.recount.original import Original, as_given, fetched
 from tasks.store.database import quote
 
 
@@ -43,7 +42,7 @@ def make_whole(
     if along is not None:
         groups = group_levels(column, along, as_given(rows["value"], original, column), job.folder)
         levels = len(groups)
-        columns |= {f"level_{level}": np.array(places(groups[level - 1]), np.int64) for level in range(1, levels + 1)}
+        columns |= {f"level_{number}": level.groups for number, level in enumerate(groups, start=1)}
     connection.register("whole_rows", pa.Table.from_pydict(columns))
     connection.execute("CREATE OR REPLACE TEMP TABLE whole AS SELECT * FROM whole_rows")
     connection.unregister("whole_rows")

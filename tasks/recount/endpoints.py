@@ -20,8 +20,7 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original
-from tasks.recount.reading import as_given, fetched
+from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.rows import Rows
 from tasks.store.database import quote
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from core.recount.together import TogetherCount
 from schemas.errors.base import counted, listed
 from schemas.job.job import Job
 from schemas.pseudonyms.identifiers import Identifier
+from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns, published_qids
 from schemas.release.together import Kind
@@ -38,7 +39,15 @@ class Beside(NamedTuple):
 
 
 def judged(
-    job: Job, rows: Rows, classes: Classes, beside: Beside, original: Original | None, unproved: str = "", shared_by: int = 0
+    job: Job,
+    rows: Rows,
+    classes: Classes,
+    beside: Beside,
+    original: Original | None,
+    unproved: str = "",
+    shared_by: int = 0,
+    claim: ClaimedLevels | None = None,
+    uncounted: str = "",
 ) -> tuple[Recount, list[str]]:
     """Holds what was counted against the job and the source; returns it with what was found there, and all faults.
 
@@ -50,6 +59,8 @@ def judged(
         original: As for ``recount``.
         unproved: As there.
         shared_by: As there.
+        claim: As there.
+        uncounted: As there.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
@@ -63,11 +74,11 @@ def judged(
     hidden += _pseudonym_faults(job, rows)
     of_records = count_together(rows, columns_of_job(job, rows), published_qids(job), job.privacy.k)
     together, strange = held_together(of_records, beside.together, by_people=bool(counts.persons))
-    records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records)
-    told = [*_unproved(unproved, truth.unread), *(_unmeasured(job, original, measured) if unproved else [])]
-    told += not_counted(unspread) if job.columns.person and not counts.persons else []
+    records, truth = (None, Truth([])) if unproved else _truth(job, rows, original, counts.records, claim)
+    told = [*_unproved(unproved), *(_unmeasured(job, original, measured) if unproved else [])]
+    unverified = not_counted(unspread, uncounted) if job.columns.person and not counts.persons else []
     found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
-    found = replace(found, unproved=tuple(told), unread=tuple(truth.unread), sampled=truth.sampled)
+    found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
     return found, promise_faults(job, found) + strange_links(linked) + strange + spread + hidden + truth.faults
 
 
@@ -96,21 +107,19 @@ def _hidden_faults(job: Job, rows: Rows) -> list[str]:
     return faults
 
 
-def _truth(job: Job, rows: Rows, original: Original | None, released: int) -> tuple[int | None, Truth]:
+def _truth(job: Job, rows: Rows, original: Original | None, released: int, claim: ClaimedLevels | None) -> tuple[int | None, Truth]:
     """Counts the source, and holds the files against it; returns its records and what came of it, nothing without it."""
     if original is None:
         return None, Truth([])
     records = rows.records("source")
     if released > records:
         return records, Truth([f"the data files hold {counted(released, 'record')}, more than the {records:,} of the source"])
-    return records, truth_of(job, rows, original)
+    return records, truth_of(job, rows, original, claim)
 
 
-def _unproved(reason: str, unread: Sequence[str]) -> list[str]:
+def _unproved(reason: str) -> list[str]:
     """Returns what could not be checked, in sentences."""
-    labels = f"The labels of {listed(unread)} were not held against the source: the recount cannot read hierarchies of their kind."
-    records = f"Whether the records are those of the source was not checked: {reason}."
-    return [sentence for sentence, said in ((records, reason), (labels, unread)) if said]
+    return [f"Whether the records are those of the source was not checked: {reason}."] if reason else []
 
 
 def _unmeasured(job: Job, original: Original | None, measured: Mapping[str, Mapping[str, float]]) -> list[str]:

@@ -24,8 +24,8 @@ from core.recount.sampled_classes import (
     sample_sql,
 )
 from core.recount.truth import beside_faults, part_of, released_parts, released_parts_sql, source_parts, source_parts_sql
+from tasks.recount.original import fetched
 from tasks.recount.published_labels import Labels
-from tasks.recount.reading import fetched
 from tasks.recount.sides import Sides
 from tasks.store.database import quote
 

@@ -62,7 +62,7 @@ def count_linked(
         qids: Quoted names of the published quasi-identifiers.
         files: Where the persons are, if they are known.
     """
-    columns, known = job.columns, files if job.columns.person else None
+    columns, known = job.columns, files if job.columns.person and files and _has_links(files) else None
     if columns.links and not known:
         connection.execute(combinations_sql(source, qids, COMBINATIONS))
     counted = []
@@ -72,6 +72,11 @@ def count_linked(
         [row] = connection.execute(statement).fetchall()
         counted.append(LinkCount(one, known is not None or tells_people(job, one), *row))
     return tuple(counted)
+
+
+def _has_links(files: PeopleFiles) -> bool:
+    """Tells whether it was kept whose the pseudonyms are; the source does not tell it."""
+    return all("link_0" in pq.read_schema(path).names for path in files[0])
 
 
 def read_people(files: PeopleFiles) -> tuple[str, str]:
@@ -85,13 +90,14 @@ def read_people(files: PeopleFiles) -> tuple[str, str]:
     return classes, f"read_parquet([{', '.join(literal(str(path)) for path in kept)}])"
 
 
-def not_counted(columns: Sequence[str]) -> list[str]:
+def not_counted(columns: Sequence[str], because: str) -> list[str]:
     """Returns what could not be counted without the persons, in sentences.
 
     Args:
         columns: The sensitive columns whose values are counted by people.
+        because: Why job and source do not tell who is in which class.
     """
-    persons = "The people in each class were not counted: what the run folder kept of them is not there any more."
+    persons = f"The people in each class were not counted: what the run folder kept of them is not at hand, and {because}."
     values = f"Nor was how often the values of {listed(columns)} occur in each class, which is by people too."
     return [persons, values] if columns else [persons]
 

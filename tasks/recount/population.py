@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -20,13 +21,15 @@ from core.recount.labels.label_spans import Spans, read_labels
 from core.recount.labels.value_scales import value_scale
 from schemas.errors.population import PopulationError
 from schemas.job.job import Job
+from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns
-from tasks.recount.original import Original
-from tasks.recount.published_labels import CLOSED, any_begins, has_ranges, label_texts, way_of
-from tasks.recount.reading import as_given, fetched
+from tasks.recount.original import Original, as_given, fetched
+from tasks.recount.published_labels import label_texts, way_of
 from tasks.source.partitions import relation
 from tasks.store.database import quote
 
+RANGE = re.compile(r"\{?\[.+ - .+[\])](, null\})?")
+"""Labels that are ranges, with or without nulls."""
 Pairs = Counter[tuple[int, int]]
 """Number of classes by their records in the data and the rows of the population that they fit."""
 
@@ -101,18 +104,20 @@ def _fitted(job: Job, number: int, classes: dict[str, pa.Array], held: pa.Array)
     published = [classes[name] for name in published_columns(job, qid)]
     values = pa.array(held).unique().drop_null().sort()
     texts = label_texts(job, qid, values.type, published)
-    ranged = has_ranges(job, qid, texts)
-    if (any_begins(texts, CLOSED) and value_scale(values) is None) or pt.is_null(values.type):
-        raise PopulationError.lacks([qid.name])
-    axis = label_axis(qid, values, job.folder, ranges=ranged, beginnings=way_of(job, qid) == "prefix")
-    if not axis.known:
-        raise PopulationError.lacks([qid.name])
     distinct = list(dict.fromkeys(texts))
+    if pt.is_null(values.type):
+        raise PopulationError.lacks([qid.name])
+    axis = label_axis(qid, values, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
+    spans = read_labels(axis, distinct)
+    empty = (label for label, low, high in zip(distinct, spans.low, spans.high, strict=True) if low == high)
+    # A range means nothing among texts, which fit none by that and not because they lie elsewhere.
+    if value_scale(values) is None and any(label is not None and RANGE.fullmatch(label) for label in empty):
+        raise PopulationError.lacks([qid.name])
     place = {text: position for position, text in enumerate(distinct)}
     found = held.dictionary_encode()
     order = np.append(axis.positions[_ranks(found.dictionary, values)], len(values))
     codes = found.indices.fill_null(len(found.dictionary)).to_numpy().astype(np.int64)
-    return np.array([place[text] for text in texts], np.int64), read_labels(axis, distinct), order[codes]
+    return np.array([place[text] for text in texts], np.int64), spans, order[codes]
 
 
 def _ranks(entries: pa.Array, values: pa.Array) -> NDArray[np.int64]:

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from core.recount.groups import Groups
+from core.recount.labels.claimed_labels import claimed_spans, level_claimed, values_claimed
+from core.recount.labels.group_levels import level_makers
 from core.recount.labels.label_readers import label_axis
 from core.recount.labels.label_spans import Spans, is_closed, pair_labels, read_labels
 from core.recount.labels.value_texts import texts_with_nulls
@@ -18,14 +22,12 @@ from core.recount.truth import label_groups, labels_sql, value_groups, values_sq
 from schemas.hierarchies.hierarchy import WidthsHierarchy
 from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.endpoints import in_ranges
-from schemas.release.manifest import published_columns
-from tasks.recount.reading import as_given, fetched
+from schemas.release.manifest import MASK, published_columns
+from tasks.recount.original import as_given, fetched
 from tasks.recount.sides import Sides
 from tasks.store.database import quote
-
-CLOSED, OPEN = ("[", "{["), (">= ", "<= ", "{>= ", "{<= ")
-"""How ranges begin, those with two ends and those with one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,25 +38,25 @@ class Labels:
         number: Its position in the job.
         name: Its name in the source.
         columns: Quoted names of the columns under which it is published.
-        known: Whether labels of its hierarchy can be read; else each of them covers any value.
         spans: What its labels cover.
         released: Shape (labels,), records with each label.
         source: Shape (positions,), records with each value, those with a null last.
         order: Shape (values,), the position of each value in ascending order, a null last if there is one.
         owners: Shape (values,), int32, the label of each of these values, -1 for none; None where labels overlap.
         kept: Whether each label is the value itself, type and all.
+        claimed: Whether they are of the levels that the release says, if it says any.
     """
 
     number: int
     name: str
     columns: tuple[str, ...]
-    known: bool
     spans: Spans
     released: NDArray[np.int64]
     source: NDArray[np.int64]
     order: NDArray[np.int64]
     owners: NDArray[np.int32] | None
     kept: bool
+    claimed: bool = True
 
     @property
     def nbytes(self) -> int:
@@ -90,11 +92,17 @@ def _groups(job: Job, sides: Sides, qid: QuasiIdentifier) -> tuple[Groups, Group
     return value_groups(sides.source, quote(qid.name)), labels
 
 
-def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
+def qid_labels(job: Job, sides: Sides, number: int, claim: ClaimedLevels | None = None) -> Labels:
     """Reads the labels of the quasi-identifier at a position of the job, and makes the tables of its values and its labels.
 
+    Args:
+        job: The job.
+        sides: Release and source.
+        number: The position.
+        claim: The levels that the labels are said to be of, if they are of any.
+
     Raises:
-        HierarchyError: the file of its hierarchy cannot be read.
+        HierarchyError: the file of its hierarchy cannot be read, or nothing reads its kind for the recount.
     """
     qid, rows, connection = job.columns.quasi_identifiers[number], sides.rows, sides.connection
     columns = tuple(map(quote, published_columns(job, qid)))
@@ -104,20 +112,65 @@ def qid_labels(job: Job, sides: Sides, number: int) -> Labels:
     values = fetched(connection, f"SELECT value, records FROM values_{number} ORDER BY place")
     labels = fetched(connection, f"SELECT * EXCLUDE number FROM labels_{number} ORDER BY number")
     held = as_given(values["value"], sides.original, qid.name)
-    texts = label_texts(
-        job, qid, held.type, [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
-    )
-    known = held.drop_null()
-    axis = label_axis(qid, known, job.folder, ranges=has_ranges(job, qid, texts), beginnings=way_of(job, qid) == "prefix")
-    spans = read_labels(axis, texts)
-    # A null is the last value in DuckDB's order, and stands after all positions of an axis.
-    order = np.append(axis.positions, len(known)) if len(held) > len(known) else axis.positions
-    source = np.zeros(len(known) + 1, np.int64)
+    shown = [as_given(labels[f"label_{place}"], sides.original, qid.name) for place in range(len(columns))]
+    found = labels_of_levels(job, sides, qid, held, shown, claim) if claim and qid.name in claim.levels else None
+    order, spans = found or _read_anyhow(job, qid, held, shown)
+    source = np.zeros(spans.null + 1, np.int64)
     source[order] = values.pop("records").to_numpy()
     owners = spans.owners(len(source))
     owners = None if owners is None else owners[order]
     kept = owners is not None and len(columns) == 1 and _is_kept(held, labels["label_0"], owners)
-    return Labels(number, qid.name, columns, axis.known, spans, labels["records"].to_numpy(), source, order, owners, kept)
+    claimed = found is not None or claim is None or qid.name not in claim.levels
+    return Labels(number, qid.name, columns, spans, labels["records"].to_numpy(), source, order, owners, kept, claimed)
+
+
+def labels_of_levels(
+    job: Job, sides: Sides, qid: QuasiIdentifier, values: pa.Array, columns: Sequence[pa.Array], claim: ClaimedLevels
+) -> tuple[NDArray[np.int64], Spans] | None:
+    """Reads labels as those of the levels that they are said to be of.
+
+    Args:
+        job: The job.
+        sides: Release and source.
+        qid: The quasi-identifier.
+        values: Its values in the source, ascending, a null last if there is one.
+        columns: What is published.
+        claim: Says the levels.
+
+    Returns:
+        Where each value stands, and what labels cover; None where there are no such levels, or a label is of none of them.
+
+    Raises:
+        HierarchyError: the file of its hierarchy cannot be read, or nothing reads its kind for the recount.
+    """
+    above = level_makers(qid.name, qid.hierarchy, values, job.folder)
+    said = claim.levels[qid.name]
+    if not all(0 <= level <= len(above) for level in said) or claim.tops.get(qid.name, len(above)) != len(above):
+        return None
+    claims = [level_claimed(above[level - 1](), columns) if level else values_claimed(values, columns) for level in said]
+    # Where all records look masked, none was set apart.
+    starred = claim.starred or (job.suppression.masks and sides.unmasked == sides.release)
+    return claimed_spans(claims, _stars(columns) if starred else np.zeros(len(columns[0]), np.bool_))
+
+
+def _stars(columns: Sequence[pa.Array]) -> NDArray[np.bool_]:
+    """Returns which labels are ``*``, or two open bounds."""
+    if len(columns) > 1:
+        return np.asarray(np.stack([np.asarray(column.is_null()) for column in columns]).all(axis=0), np.bool_)
+    kind = columns[0].type
+    if not (pt.is_string(kind) or pt.is_large_string(kind)):
+        return np.zeros(len(columns[0]), np.bool_)
+    stars: NDArray[np.bool_] = np.asarray(pc.equal(columns[0], MASK).fill_null(fill_value=False))
+    return stars
+
+
+def _read_anyhow(job: Job, qid: QuasiIdentifier, held: pa.Array, columns: Sequence[pa.Array]) -> tuple[NDArray[np.int64], Spans]:
+    """Reads labels in whatever way they may be meant; returns where each value stands, and what labels cover."""
+    texts, known = label_texts(job, qid, held.type, columns), held.drop_null()
+    axis = label_axis(qid, known, job.folder, ranges=in_ranges(job, qid), beginnings=way_of(job, qid) == "prefix")
+    # A null is the last value in DuckDB's order, and stands after all positions of an axis.
+    order = np.append(axis.positions, len(known)) if len(held) > len(known) else axis.positions
+    return order, read_labels(axis, texts)
 
 
 def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequence[pa.Array]) -> list[str | None]:
@@ -129,19 +182,6 @@ def label_texts(job: Job, qid: QuasiIdentifier, kind: pa.DataType, columns: Sequ
     # Methods without levels publish the greatest value of a class.
     closed = not levels or not isinstance(spec, WidthsHierarchy) or is_closed(spec, kind, columns)
     return pair_labels(list(zip(*texts, strict=True)), closed=closed, levels=levels)
-
-
-def has_ranges(job: Job, qid: QuasiIdentifier, texts: Sequence[str | None]) -> bool:
-    """Tells whether labels are ranges of numbers or dates, whatever the hierarchy is.
-
-    Groups that are listed may be called ``>= 10``, too; where the job has ranges it is the open end of one.
-    """
-    return any_begins(texts, (*CLOSED, *OPEN) if in_ranges(job, qid) else CLOSED)
-
-
-def any_begins(texts: Sequence[str | None], beginnings: tuple[str, ...]) -> bool:
-    """Tells whether any label begins with one of some texts."""
-    return any(text is not None and text.startswith(beginnings) for text in texts)
 
 
 def way_of(job: Job, qid: QuasiIdentifier) -> str | None:

@@ -16,12 +16,14 @@ from core.recount.risk import risk_of_files
 from core.recount.shares import Classes
 from schemas.errors.base import VerificationError, counted
 from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels, claim_of
 from schemas.release.manifest import Manifest, published_qids
 from tasks.engine.peak_memory import give_back
 from tasks.recount.columns import are_wide, column_faults_of, read_faults
 from tasks.recount.judgement import Beside, judged
 from tasks.recount.original import Original, original_of, unproved_reason
 from tasks.recount.people import PeopleFiles, count_linked, count_people
+from tasks.recount.people_of_source import PeopleOfSource, people_of_source
 from tasks.recount.population import count_in_population
 from tasks.recount.rows import RowsHere
 from tasks.recount.spreads import count_spreads, whole_of
@@ -44,6 +46,8 @@ def recount(
     unproved: str = "",
     people: PeopleFiles | None = None,
     shared_by: int = 0,
+    claim: ClaimedLevels | None = None,
+    uncounted: str = "",
 ) -> Recount:
     """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
 
@@ -58,9 +62,11 @@ def recount(
         unproved: Why the records are not to be held against the source, if they are not.
         people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
         shared_by: How many people share the ends of ranges by what the release says, if that is more than k.
+        claim: The levels that labels are said to be of, where they are of any.
+        uncounted: Why it is not known who is in which class, where it is not.
 
     Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
+        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
         PopulationError: the population is not as the job has it.
         VerificationError: the files do not keep the job's promise, or cannot be read.
         StorageError: the disk is full, or more memory is needed than there is.
@@ -91,7 +97,7 @@ def recount(
         give_back()
         of_people = count_together_of_people(job, connection, people)
         beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people)
-        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by)
+        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by, claim, uncounted)
     if faults:
         raise VerificationError(what, faults)
     return found
@@ -214,7 +220,13 @@ def verify_against(
     layout = layout_of(files, manifest.columns if manifest else {}, job.output.delimiter)
     try:
         with passing_folder(job, "verify") as spill:
-            found = recount(job, files, spill, f"'{release}'", original, layout, unproved, people, k_of(manifest))
+            claim, found_out = claim_of(manifest) if manifest else None, PeopleOfSource(people)
+            if job.columns.person and not people:
+                found_out = _people_found_out(job, f"'{release}'", files, layout, unproved, original, claim, spill)
+            if found_out.lacking:
+                faults.append(f"{found_out.lacking:,} of the classes do not hold the records that the source has for what they publish")
+            known = unproved, found_out.files, k_of(manifest), claim, found_out.because
+            found = recount(job, files, spill, f"'{release}'", original, layout, *known)
     except VerificationError as error:
         raise VerificationError(f"'{release}'", [*faults, *error.faults]) from None
     if manifest:
@@ -223,6 +235,29 @@ def verify_against(
     if faults := [*faults, *link_faults(job, found.linked)]:
         raise VerificationError(f"'{release}'", faults)
     return found, manifest
+
+
+def _people_found_out(
+    job: Job,
+    what: str,
+    files: Sequence[Path],
+    layout: Csv,
+    unproved: str,
+    original: Original | None,
+    claim: ClaimedLevels | None,
+    spill: Path,
+) -> PeopleOfSource:
+    """Finds out from job and source who is in which class.
+
+    Raises:
+        VerificationError: columns are not those of the job, or the files cannot be read.
+    """
+    if unproved or original is None:
+        return PeopleOfSource(because=unproved)
+    if faults := column_faults_of(job, files) if files[0].suffix == ".parquet" else []:
+        raise VerificationError(what, faults)
+    with told_of_files(what):
+        return people_of_source(job, files, layout, original, claim, spill)
 
 
 def k_of(manifest: Manifest | None) -> int:

@@ -24,7 +24,10 @@ from core.recount.truth import (
     released_digests,
     source_digests,
 )
+from schemas.errors.base import listed
 from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.manifest import published_columns
 from tasks.recount.original import Original
 from tasks.recount.overlapping_labels import JOINS, faults_beside, faults_of_sample
 from tasks.recount.published_labels import Labels, expect_labels, qid_labels
@@ -38,32 +41,33 @@ class Truth(NamedTuple):
 
     Attributes:
         faults: What they publish that it does not bear out, in counts.
-        unread: Quasi-identifiers whose labels cannot be read.
         sampled: Classes in which whole records were looked at, where labels overlap; None where all records were.
     """
 
     faults: list[str]
-    unread: Sequence[str] = ()
     sampled: int | None = None
 
 
-def truth_of(job: Job, rows: Rows, original: Original) -> Truth:
+def truth_of(job: Job, rows: Rows, original: Original, claim: ClaimedLevels | None = None) -> Truth:
     """Holds what the files publish against the source.
 
     Args:
         job: Says what is published as it is, and how the rest is coarsened.
         rows: Of the release and of the source.
         original: The source.
+        claim: The levels that labels are said to be of, where they are of any.
 
     Raises:
-        HierarchyError: the file of a hierarchy cannot be read.
+        HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
         duckdb.Error: the files or the source cannot be read.
     """
     sides = sides_of(job, rows, original)
     if lacking := sides.lacking(job):
         return Truth(lacking)
+    if retyped := _wrong_types(job, sides):
+        return Truth([f"{listed(retyped)} is of another type than in the source"])
     expect_labels(job, sides)
-    labels = [qid_labels(job, sides, number) for number in range(len(job.columns.quasi_identifiers))]
+    labels = [qid_labels(job, sides, number, claim) for number in range(len(job.columns.quasi_identifiers))]
     # What is made of them in passing takes as much again.
     leave_for(sides.connection, job, 2 * sum(one.nbytes for one in labels))
     # Each look is dearer than the one before, and tells nothing where that has found something.
@@ -74,7 +78,21 @@ def truth_of(job: Job, rows: Rows, original: Original) -> Truth:
         faults = faults or faults_beside(sides, overlapping)
         if not faults:
             faults, sampled = faults_of_sample(sides, labels)
-    return Truth(faults, [one.name for one in labels if not one.known], sampled)
+    if not faults and (wrong := [one.name for one in labels if not one.claimed]):
+        faults = [f"the labels of {listed(wrong)} are not those of the levels that the release says"]
+    return Truth(faults, sampled)
+
+
+def _wrong_types(job: Job, sides: Sides) -> list[str]:
+    """Returns the columns that are of another type than in the source, and quasi-identifiers that are no text either."""
+    if job.source.drift != "freeze":
+        # Files that differ are widened to what holds all of them, which DuckDB may decide otherwise.
+        return []
+    as_they_are = [name for name in sides.names if sides.published[name] != sides.types[name]]
+    names = {name: qid.name for qid in job.columns.quasi_identifiers for name in published_columns(job, qid)}
+    return as_they_are + [
+        name for name, source in names.items() if name == source and sides.published[name] not in ("VARCHAR", sides.types[source])
+    ]
 
 
 def _label_faults(one: Labels) -> list[str]:

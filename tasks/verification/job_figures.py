@@ -13,8 +13,7 @@ from schemas.errors.base import JobError, listed
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
-from schemas.release.terms import LatticeFigures
-from tasks.publication.manifests import NOT_FOR_NODES, OWN_NODE
+from schemas.release.terms import NOT_FOR_NODES, OWN_NODE, LatticeFigures
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
 from tasks.store.secret import known_secrets

@@ -108,14 +108,20 @@ def _with_numbers(asked: Any) -> Any:
 
 
 def uncounted(manifest: Manifest) -> list[str]:
-    """Returns what of a manifest's promises was not counted without the job, a sentence each."""
-    told, counted = [NO_JOB], {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
+    """Returns which of a manifest's promises of k, l and t were not counted without the job, a sentence each."""
+    told, counted = list[str](), {(kind.section, column) for kind, column, _ in _told_by_files(manifest)}
     if manifest.persons:
         told.append("k is of persons, and records were counted: who is whose is kept where the release was made.")
     for section, model in (("l", "l-diversity"), ("t", "t-closeness")):
         columns = manifest.privacy.get(section)
         names = columns if isinstance(columns, Mapping) else ()
         told += [f"{model} of '{name}' was not counted: {_lacking(section)}." for name in names if (section, name) not in counted]
+    return told
+
+
+def said_without_job(manifest: Manifest) -> list[str]:
+    """Returns what else was not looked at without the job, a sentence each."""
+    told = [NO_JOB]
     if ranged := [name for name, ends in manifest.endpoints.items() if ends == "shared"]:
         told.append(f"Where the ranges of {listed(ranged)} end was not checked: that is held against the source.")
     if manifest.linked:

@@ -38,9 +38,10 @@ from tasks.verification.entries import RELEASE, entry_faults, manifest_text_faul
 from tasks.verification.job_figures import job_faults
 from tasks.verification.newer import newer_beside
 from tasks.verification.parquet_form import parquet_faults
-from tasks.verification.promises import count_promises, uncounted
+from tasks.verification.promises import count_promises, said_without_job, uncounted
 from tasks.verification.remade import report_faults
 from tasks.verification.table_form import table_faults
+from tasks.verification.taken_on_trust import exchanged_unseen, taken_on_trust
 
 OTHER_LIBRARY = {
     ".parquet": "Another version of PyArrow wrote the files: columns, types, row groups and who wrote them were looked at, "
@@ -77,11 +78,16 @@ class Verified:
         manifest: Its manifest; None for the release of another tool.
         notes: What could not be checked, in sentences, beside what the recount says of itself.
         newer: Releases of the same job that lie beside it and were made later, the newest first.
+        unverified: What was promised of k, l and t and not counted, in sentences; with any, the release is not verified in full.
+        on_trust: Fields of the manifest that nothing at hand can tell; none where a key that was given, or the seal that the run folder
+            keeps, says that they are as they were published.
     """
 
     recount: Recount
     manifest: Manifest | None
     notes: tuple[str, ...] = ()
+    unverified: tuple[str, ...] = ()
+    on_trust: tuple[str, ...] = ()
     newer: tuple[str, ...] = ()
 
 
@@ -124,7 +130,9 @@ def verify_published(job: Job | None, release: Path, known: Known) -> Verified:
     if faults:
         raise VerificationError(what, faults)
     held = _held(job, release, manifest, files, original, recount, what)
-    return replace(held, newer=newer_beside(known.place, release, manifest))
+    # Faults of seal or signature would have ended this.
+    on_trust = () if known.seal or known.key is not None else held.on_trust
+    return replace(held, on_trust=on_trust, newer=newer_beside(known.place, release, manifest))
 
 
 def _read(release: Path, what: str) -> tuple[bytes, Manifest]:
@@ -158,7 +166,7 @@ def _without_manifest(job: Job | None, release: Path, known: Known, what: str) -
     found = verify_release(job, release, known.people)[0]
     if faults := _foreign_faults(job, data_files(release)[0]):
         raise VerificationError(what, faults)
-    return Verified(found, None)
+    return Verified(found, None, unverified=found.unverified)
 
 
 def _foreign_faults(job: Job, path: Path) -> list[str]:
@@ -209,10 +217,10 @@ def _held(
     job: Job | None, release: Path, manifest: Manifest, files: Sequence[Path], original: Original | None, recount: Recount, what: str
 ) -> Verified:
     """Holds the figures of a manifest, its report and the form of its files against what was counted."""
-    faults, notes = job_faults(job, manifest) if job is not None else ([], uncounted(manifest))
+    faults, notes = job_faults(job, manifest) if job is not None else ([], said_without_job(manifest))
     is_its_job = job is not None and not notes
     if job is not None and original is not None and is_its_job and not recount.unproved:
-        faults += _source_faults(job, manifest, files, original)
+        faults += _source_faults(job, manifest, original)
     faults += figure_faults(manifest, recount, proved=job is not None and not recount.unproved)
     if not faults:
         delimiter = job.output.delimiter if job is not None else ","
@@ -225,7 +233,9 @@ def _held(
         notes += unreported
     if faults:
         raise VerificationError(what, faults)
-    return Verified(recount, manifest, tuple(notes))
+    notes += [said] if (said := exchanged_unseen(recount)) else []
+    unverified = recount.unverified if job is not None else tuple(uncounted(manifest))
+    return Verified(recount, manifest, tuple(notes), unverified, taken_on_trust(job, manifest, recount, is_its_job=is_its_job))
 
 
 def _terms(manifest: Manifest) -> Terms:
@@ -234,11 +244,11 @@ def _terms(manifest: Manifest) -> Terms:
     return manifest.asked
 
 
-def _source_faults(job: Job, manifest: Manifest, files: Sequence[Path], original: Original) -> list[str]:
+def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str]:
     # What is spilled here is of the source: it stays in the work folder, where what a killed command leaves is removed by the next.
     with passing_folder(job, "verify") as spill:
-        found = source_figures(job, manifest, files, layout_of(files, manifest.columns, job.output.delimiter), original, spill)
-    faults, before = list(found.faults), manifest.risk.get("before")
+        found = source_figures(job, original, spill)
+    faults, before = list[str](), manifest.risk.get("before")
     if manifest.persons is None and before is not None and before != risk_of_files(found.sizes, 0, 0, 0):
         faults.append("the manifest's risk.before is not that of the source")
     if manifest.persons is None and before is not None and manifest.source_sizes != bands(found.sizes, job.privacy.k):

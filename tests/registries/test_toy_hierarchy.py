@@ -13,10 +13,11 @@ import pytest
 
 from core.columns.domains import Domain
 from core.hierarchies.levels import Ladder, labelled
-from core.recount.labels.group_levels import Levels
+from core.recount.labels.group_levels import Levels, level_of
 from core.recount.labels.label_readers import Axis
 from docs.reference_pages import job_page
 from schemas.errors.base import JobError, VerificationError
+from schemas.errors.hierarchies import HierarchyError
 from schemas.hierarchies.hierarchy import HierarchySpec
 from schemas.hierarchies.kinds import HIERARCHIES, HierarchyKind
 from schemas.job.job import job_json_schema, load_job
@@ -26,7 +27,6 @@ from tasks.verification.release import Known, verify_published
 from tests.conftest import Anonymise
 from tests.jobs import data_files, released, two_column_job
 from tests.registries.shown import shown_plan, shown_report
-from tests.tampering.kinds import anew
 
 TABLE = pa.table({"q": list(range(20)) * 2, "s": ["a", "b"] * 20})
 
@@ -46,9 +46,10 @@ def parity_ladder(_qid: str, domain: Domain, spec: ParityHierarchy, _folder: Pat
     return Ladder((labelled(pa.array(np.where(odd, names[1], names[0]))),), len(domain.values))
 
 
-def parity_levels(_name: str, _spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Levels:
-    """Groups numbers by their last digit, as the recount does: by nothing that the ladder uses."""
-    return [[str(value)[-1] in "13579" for value in values.to_pylist()]]
+def parity_levels(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Levels:
+    """Labels numbers by their last digit, as the recount does: by nothing that the ladder uses."""
+    odd, even = ("odd", "even") if spec.parity == "words" else ("1", "0")
+    return [level_of(odd if str(value)[-1] in "13579" else even for value in values.to_pylist())]
 
 
 def parity_axis(_name: str, spec: ParityHierarchy, values: pa.Array, _folder: Path) -> Axis:
@@ -94,18 +95,35 @@ def test_a_kind_of_hierarchy_is_one_entry(anonymise: Anonymise, tmp_path: Path) 
         load_job(job)
 
 
-def test_labels_that_the_recount_cannot_read_are_named_in_manifest_and_report(anonymise: Anonymise, tmp_path: Path) -> None:
+def test_a_kind_that_the_recount_cannot_read_is_refused(anonymise: Anonymise, tmp_path: Path) -> None:
+    job = two_column_job(tmp_path, TABLE, {"widths": [1, 2]})
+    settings = ("columns.quasi_identifiers=[{name: q, hierarchy: {parity: words}}]",)
+    with HIERARCHIES.having(replace(TOY, recount_levels=None)):
+        with pytest.raises(HierarchyError, match="'q': the recount cannot read hierarchies of the kind parity"):
+            anonymise(job, *settings)
+        assert not (tmp_path / "releases").exists()
+    with HIERARCHIES.having(TOY):
+        folder = anonymise(job, *settings).folder
+    # Published while there was a reader, and verified where there is none.
+    with HIERARCHIES.having(replace(TOY, recount_levels=None, recount_axis=None)), pytest.raises(HierarchyError, match="'q'"):
+        verify_published(load_job(job, settings), folder, Known(str(folder)))
+
+
+@pytest.mark.parametrize("method", ["skald", "mondrian", "kmember"])
+def test_levels_alone_tell_what_labels_cover(anonymise: Anonymise, tmp_path: Path, method: str) -> None:
+    settings = (f"method={{name: {method}}}", "privacy.k=15", "suppression.limit=1")
     with HIERARCHIES.having(replace(TOY, recount_axis=None)):
         job = two_column_job(tmp_path, TABLE, {"parity": "words"})
-        made = anonymise(job)
-        assert made.manifest.unread == ("q",)
-        assert "every label covers values that are there, but for those of" in shown_report(made)
-        assert verify_published(load_job(job), made.folder, Known(str(made.folder))).recount.unread == ("q",)
-        anew(made.folder, lambda said: said.pop("unread"))
-        with pytest.raises(VerificationError, match="whose labels were held against the source"):
-            verify_release(load_job(job), made.folder)
-    told = anonymise(two_column_job(tmp_path / "known", TABLE, {"widths": [1, 2]}))
-    assert "unread" not in (told.folder / "manifest.json").read_text()
+        folder = anonymise(job, *settings).folder
+        assert verify_published(load_job(job, settings), folder, Known(str(folder))).recount.unproved == ()
+
+
+def test_values_that_are_hidden_need_a_rule(anonymise: Anonymise, tmp_path: Path) -> None:
+    with HIERARCHIES.having(TOY), pytest.raises(HierarchyError, match="'q'"):
+        anonymise(
+            two_column_job(tmp_path, TABLE, {"parity": "words"}),
+            "columns.quasi_identifiers=[{name: q, exact: false, hierarchy: {parity: words}}]",
+        )
 
 
 def test_closeness_along_a_toy_is_the_jobs_too(anonymise: Anonymise, tmp_path: Path) -> None:

@@ -1,31 +1,57 @@
-"""The groups of values at each level of a hierarchy, as the job's words define them, worked out value by value.
+"""What each level of a hierarchy publishes for the values of a column, as the job's words define it, worked out value by value.
 
-The hierarchical distance of t-closeness is measured over these. Nothing here is used by whatever writes a release: numbers are fractions,
-text is sliced, dates are taken apart, and a group is named by anything that only its members have.
+Labels of a release are held against these, and the hierarchical distance of t-closeness is measured over them. Nothing here is used by
+whatever writes a release: numbers are fractions or whole numbers, text is sliced, dates are taken apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from fractions import Fraction
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from core.recount.labels.listed_groups import rows_of_lists
 from core.recount.labels.value_texts import local_moments, written
 from schemas.errors.hierarchies import HierarchyError
-from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy, WidthsHierarchy
+from schemas.hierarchies.hierarchy import CsvHierarchy, DateHierarchy, HierarchySpec, PrefixHierarchy
 from schemas.hierarchies.kinds import entry_of
 from schemas.hierarchies.tree import TreeHierarchy
+from schemas.release.manifest import MASK
 
-Levels: TypeAlias = list[list[Hashable]]
-"""Per level above the values themselves, finest first, the group of each value."""
+_EPOCH = 1970
+_MONTHS = {"month": 1, "quarter": 3, "year": 12, "decade": 120}
 
 
-def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Levels:
+class Level(NamedTuple):
+    """What one level publishes.
+
+    Attributes:
+        groups: Shape (values,), int64: the group of each value, a number of ``labels``.
+        labels: What is published for each group, no text twice; None for a null.
+    """
+
+    groups: NDArray[np.int64]
+    labels: Sequence[str | None]
+
+
+Maker: TypeAlias = Callable[[], Level]
+Levels: TypeAlias = Sequence[Level | Maker]
+"""Per level above the values themselves, finest first; or what makes it when it is asked for, where that takes much."""
+
+
+def level_of(published: Iterable[str | None]) -> Level:
+    """Makes a level of what it publishes for each value."""
+    numbers: dict[str | None, int] = {}
+    groups = [numbers.setdefault(label, len(numbers)) for label in published]
+    return Level(np.array(groups, np.int64), list(numbers))
+
+
+def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Level]:
     """Returns the levels above the values themselves; the last one is a single group of all, which each hierarchy ends in.
 
     Args:
@@ -37,6 +63,15 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
     Raises:
         HierarchyError: a listed hierarchy cannot be read, or does not list a value; or the recount does not know the kind.
     """
+    return [make() for make in level_makers(name, spec, values, folder)]
+
+
+def level_makers(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> list[Maker]:
+    """Returns what makes each of these levels. Arguments as for ``group_levels``.
+
+    Raises:
+        HierarchyError: as there.
+    """
     levels_of = entry_of(spec).recount_levels
     if levels_of is None:
         raise HierarchyError.not_recounted(name, spec.kind)
@@ -45,10 +80,15 @@ def group_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path)
     except (ValueError, AttributeError, pa.ArrowException):
         remedy = "give the job and the source that the release was made of"
         raise HierarchyError.wrong_type(name, spec.kind, f"values that {spec.kind} can group", str(values.type), remedy) from None
-    present = values.is_valid().to_pylist()
-    whole: list[Hashable] = ["*"] * len(values)
-    own = _groups_of_null(name, spec, folder)
-    return [_with_null(level, present, own[number] if own else None) for number, level in enumerate(levels)] + [whole]
+    own, present = _groups_of_null(name, spec, folder), np.asarray(values.is_valid())
+
+    def made(number: int) -> Level:
+        level = levels[number]
+        known = level() if callable(level) else level
+        return known if present.all() else _with_null(known, present, own[number] if own else None)
+
+    whole = Level(np.zeros(len(values), np.int64), [MASK])
+    return [*(partial(made, number) for number in range(len(levels))), lambda: whole]
 
 
 def _groups_of_null(name: str, spec: HierarchySpec, folder: Path) -> Sequence[str]:
@@ -58,47 +98,27 @@ def _groups_of_null(name: str, spec: HierarchySpec, folder: Path) -> Sequence[st
     return next((row[1:] for row in rows_of_lists(name, spec, folder) if row[0] == spec.nulls), ())
 
 
-def _with_null(level: Sequence[Hashable], present: Sequence[bool], own: str | None) -> list[Hashable]:
-    groups = iter(level)
-    # In a pair, so that no group can be taken for the null's, whatever it is named by.
-    null = None if own is None else ("of values", own)
-    return [("of values", next(groups)) if there else null for there in present]
-
-
-def levels_of_bins(name: str, spec: WidthsHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Bins by each width; the first one is no level of its own where no two values that the column can hold share a bin."""
-    numbers = [Fraction(rank) for rank in range(len(values))] if spec.encode else [Fraction(texts[-1]) for texts in written(values)]
-    widths = [Fraction(width) for width in spec.widths]
-    if not spec.hides and widths[0] <= _resolution(numbers):
-        widths = widths[1:]
-    return [[_bin(spec, number, width) for number in numbers] for width in widths]
-
-
-def _resolution(numbers: Sequence[Fraction]) -> Fraction:
-    """Returns the least step between numbers with so many decimal places as they need: 1, 0.1, 0.01, …"""
-    step = Fraction(1)
-    # Comes to an end, because the numbers were decimal text.
-    while any((number / step).denominator > 1 for number in numbers):
-        step /= 10
-    return step
-
-
-def _bin(spec: WidthsHierarchy, number: Fraction, width: Fraction) -> Hashable:
-    if spec.bottom is not None and number < Fraction(spec.bottom):
-        return "below"
-    if spec.top is not None and number >= Fraction(spec.top):
-        return "above"
-    return (number - Fraction(spec.origin)) // width
+def _with_null(level: Level, present: NDArray[np.bool_], own: str | None) -> Level:
+    """Puts the null into the group that is published as ``own``, which may have been without values; None is a group of its own."""
+    labels = list(level.labels) if own in level.labels else [*level.labels, own]
+    groups = np.full(len(present), labels.index(own), np.int64)
+    groups[present] = level.groups
+    return Level(groups, labels)
 
 
 def levels_of_beginnings(name: str, spec: PrefixHierarchy, values: pa.Array, folder: Path) -> Levels:
-    """Groups text by its first characters and its length; the first level is none where no text is longer than it."""
+    """Masks text behind its first characters; the first level is none where no text is longer than it."""
     texts = [texts[0] for texts in written(values)]
     kept = list(spec.prefix)
     if not spec.hides and kept[0] >= max(map(len, texts), default=0):
         kept = kept[1:]
-    sparse = (*spec.beginnings, "0" * len(spec.beginnings[0])) if spec.beginnings else ()
-    return [["sparse" if text.startswith(sparse) else (text[:count], len(text)) for text in texts] for count in kept]
+    group = "0" * len(spec.beginnings[0]) if spec.beginnings else ""
+    sparse = (*spec.beginnings, group) if group else ()
+
+    def masked(count: int) -> Level:
+        return level_of(group if text.startswith(sparse) else text[:count].ljust(len(text), spec.mask) for text in texts)
+
+    return [partial(masked, count) for count in kept]
 
 
 def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Path) -> Levels:
@@ -106,18 +126,39 @@ def levels_of_units(name: str, spec: DateHierarchy, values: pa.Array, folder: Pa
     moments = local_moments(values)
     days = moments.astype("datetime64[D]")
     units = [unit for unit in spec.date if unit != "day" or spec.hides or bool(np.any(days != moments))]
-    # Counted from 1970, which a quarter, a year and a decade begin with: whole divisions fall on the calendar's.
+    below, above = np.zeros((2, len(days)), np.bool_)
+    if spec.last_below is not None:
+        below = np.asarray(days <= np.datetime64(spec.last_below))
+    if spec.first_above is not None:
+        above = np.asarray(days >= np.datetime64(spec.first_above))
+    return [partial(_units, spec, unit, days, below, above) for unit in units]
+
+
+def _units(spec: DateHierarchy, unit: str, days: NDArray[np.datetime64], below: NDArray[np.bool_], above: NDArray[np.bool_]) -> Level:
     months = days.astype("datetime64[M]").astype(np.int64)
-    numbers = {"day": days.astype(np.int64), "month": months, "quarter": months // 3, "year": months // 12, "decade": months // 120}
-    return [[_unit_group(spec, day, number) for day, number in zip(days, numbers[unit].tolist(), strict=True)] for unit in units]
+    # Counted from 1970, which a quarter, a year and a decade begin with: whole divisions fall on the calendar's.
+    numbers = days.astype(np.int64) if unit == "day" else months // _MONTHS[unit]
+    side = below * -1 + above * 1
+    _, firsts, groups = np.unique(np.stack([side, numbers * (side == 0)]), axis=1, return_index=True, return_inverse=True)
+    ends = {-1: spec.end_labels[0], 1: spec.end_labels[1]}
+    labels = [ends.get(int(side[first]), _unit_text(unit, int(months[first]), days[first])) for first in firsts.tolist()]
+    return Level(groups.reshape(-1).astype(np.int64), labels)
 
 
-def _unit_group(spec: DateHierarchy, day: np.datetime64, number: int) -> Hashable:
-    if spec.last_below is not None and day <= np.datetime64(spec.last_below):
-        return "below"
-    if spec.first_above is not None and day >= np.datetime64(spec.first_above):
-        return "above"
-    return number
+def _unit_text(unit: str, month: int, day: np.datetime64) -> str:
+    """Writes the calendar unit that a day lies in, given its month as well, counted from 1970."""
+    year, place = month // 12 + _EPOCH, month % 12
+    if unit == "decade":
+        return f"{_year(year // 10 * 10)}s"
+    if unit == "quarter":
+        return f"{_year(year)}-Q{place // 3 + 1}"
+    of_month = (day - np.datetime64(month, "M").astype("datetime64[D]")).astype(np.int64) + 1
+    ends = {"year": "", "month": f"-{place + 1:02}", "day": f"-{place + 1:02}-{of_month:02}"}
+    return _year(year) + ends[unit]
+
+
+def _year(year: int) -> str:
+    return f"{'-' if year < 0 else ''}{abs(year):04}"
 
 
 def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Array, folder: Path) -> Levels:
@@ -134,10 +175,8 @@ def levels_of_lists(name: str, spec: CsvHierarchy | TreeHierarchy, values: pa.Ar
     depth = len(rows[0]) - 1 if rows else 0
     if depth and len({row[-1] for row in rows}) == 1:
         depth -= 1
-    return [[groups[level] for groups in found if groups is not None] for level in range(depth)]
+    return [partial(_listed, found, level) for level in range(depth)]
 
 
-def places(groups: Sequence[Hashable]) -> list[int]:
-    """Numbers groups by their first appearance."""
-    numbers: dict[Hashable, int] = {}
-    return [numbers.setdefault(group, len(numbers)) for group in groups]
+def _listed(found: Sequence[Sequence[str] | None], level: int) -> Level:
+    return level_of(groups[level] for groups in found if groups is not None)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from core.recount.labels.group_levels import group_levels
 from core.recount.labels.listed_groups import rows_of_lists
 from core.recount.labels.value_scales import Scale, Span, value_scale
 from core.recount.labels.value_texts import written
@@ -43,7 +44,6 @@ class Axis:
         exact: Reads a label that is a value.
         others: Read labels that are groups, ranges and beginnings.
         pieces: Parts between commas of the value that has most of them.
-        known: Whether labels of the hierarchy can be read; else each of them covers any value.
         whole: Shape (m,), the values, ascending, where they are whole numbers and labels are ranges of these; else None.
     """
 
@@ -51,7 +51,6 @@ class Axis:
     exact: Reader
     others: tuple[Reader, ...]
     pieces: int = 1
-    known: bool = True
     whole: NDArray[np.integer[Any]] | None = None
 
 
@@ -66,17 +65,35 @@ def label_axis(qid: QuasiIdentifier, values: pa.Array, folder: Path, *, ranges: 
         beginnings: Whether labels are common beginnings whatever the hierarchy is.
 
     Raises:
-        HierarchyError: a listed hierarchy cannot be read.
+        HierarchyError: a listed hierarchy cannot be read, or nothing reads the kind for the recount.
     """
     if beginnings:
         return _by_text(values)
-    scale = value_scale(values) if ranges else None
-    kind = entry_of(qid.hierarchy).recount_axis
-    if scale is None and kind:
-        axis: Axis = kind(qid.name, qid.hierarchy, values, folder)
-        return axis
-    # A kind that the recount cannot read excuses no value and accuses none: its labels may stand for any.
-    return _ascending(scale, values) if scale else replace(_by_text(values), others=(lambda label: (0, len(values)),), known=False)
+    if ranges and (scale := value_scale(values)):
+        return _ascending(scale, values)
+    axis: Axis = (entry_of(qid.hierarchy).recount_axis or axis_of_levels)(qid.name, qid.hierarchy, values, folder)
+    return axis
+
+
+def axis_of_levels(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Axis:
+    """Orders values by what the levels of their hierarchy publish, coarsest first.
+
+    Raises:
+        HierarchyError: nothing reads the kind of hierarchy for the recount.
+    """
+    levels = group_levels(name, spec, values, folder)
+    order, spelt = np.lexsort([level.groups for level in levels]), written(values)
+    positions = np.empty(len(order), np.int64)
+    positions[order] = np.arange(len(order))
+    spans: dict[str, Span] = {}
+    for level in levels[:-1]:
+        for group, label in enumerate(level.labels):
+            held = positions[level.groups == group]
+            if label is not None and len(held):
+                low, high = spans.get(label, (len(order), 0))
+                spans[label] = min(low, int(held.min())), max(high, int(held.max()) + 1)
+    values_at = {text: (place, place + 1) for place, texts in zip(positions.tolist(), spelt, strict=True) for text in texts}
+    return Axis(positions, values_at.get, (spans.get,), _pieces(values_at))
 
 
 def axis_of_ends(name: str, spec: HierarchySpec, values: pa.Array, folder: Path) -> Axis:

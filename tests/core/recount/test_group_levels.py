@@ -1,4 +1,4 @@
-"""The recount's reading of hierarchies and the writer's agree on every kind, type and level."""
+"""The recount's reading of hierarchies and the writer's agree on every kind, type and level, and on every label to the letter."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.recount.labels.group_levels import group_levels, places
+from core.recount.labels.group_levels import group_levels
 from schemas.errors.hierarchies import HierarchyError
-from tests.oracles.hierarchies import built, domain_of, first_appearance, quasi_identifier
+from tests.oracles.hierarchies import built, domain_of, first_appearance, published, quasi_identifier
 
 WIDTHS = st.sampled_from([[1], [1, 5, 10], [4, 8, 32], [7], [0.5, 1, 10], [0.1, 0.3], [0.01, 100]])
 ENDS = st.fixed_dictionaries({}, optional={"bottom": st.integers(-5, 20), "top": st.integers(30, 90), "origin": st.integers(-3, 3)})
@@ -45,15 +45,16 @@ TEXTS = st.text("01*a", min_size=0, max_size=5)
 
 
 def agree(spec: Mapping[str, Any], values: pa.Array, nulls: int, folder: Path = Path()) -> None:
-    """Both readings group the values, and the null, alike at every level."""
+    """Both readings group the values, and the null, alike at every level, and publish the same for them."""
     known = pc.unique(values)
     known = known.take(pc.array_sort_indices(known))
     hierarchy = built(spec, domain_of(known, nulls=nulls), folder)
     with_null = pa.concat_arrays([known, pa.nulls(1 if nulls else 0, known.type)])
     levels = group_levels("x", quasi_identifier(spec).hierarchy, with_null, folder)
     assert len(levels) == hierarchy.top
-    for groups, theirs in zip(levels, hierarchy.groups[1:], strict=True):
-        assert places(groups) == first_appearance(theirs.tolist())
+    for number, level in enumerate(levels, start=1):
+        assert first_appearance(level.groups.tolist()) == first_appearance(hierarchy.groups[number].tolist())
+        assert [level.labels[group] for group in level.groups] == published(hierarchy, number)
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)

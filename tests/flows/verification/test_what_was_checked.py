@@ -62,8 +62,9 @@ def shown(recount: Recount, manifest: Manifest | None) -> str:
 
 def test_without_the_job_l_is_counted_and_what_is_not_counted_is_said(made: Path, tmp_path: Path) -> None:
     found = without_job(made, tmp_path)
-    assert found.notes[:2] == (NO_JOB, "t-closeness of 'disease' was not counted: it is measured from the source.")
-    assert [note.startswith("Where the ranges of ") for note in found.notes[2:]] == [True]
+    assert found.unverified == ("t-closeness of 'disease' was not counted: it is measured from the source.",)
+    assert found.notes[0] == NO_JOB
+    assert [note.startswith("Where the ranges of ") for note in found.notes[1:]] == [True]
     assert found.recount.measured == {"l": manifest_of(made).measured["l"]}
     assert {name: (one.classes, one.records) for name, one in manifest_of(made).one_value.items()} == found.recount.one_value
 

@@ -1,0 +1,157 @@
+"""Labels that are said to be of certain levels: which values each covers there, and nothing that its text could mean elsewhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Sequence
+from decimal import Decimal, InvalidOperation
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.recount.labels.group_levels import Level
+from core.recount.labels.label_spans import Spans
+from core.recount.labels.value_scales import value_scale
+from core.recount.labels.value_texts import texts_with_nulls, written
+from core.recount.labels.whole_ranges import read_whole
+
+Places = NDArray[np.int64]
+NOWHERE = -1
+_RANGE = re.compile(r"\[(.+?) - (.+)[\])]")
+_BEYOND = re.compile(r"(>=|<=|<) (.+)")
+
+
+class Claimed(NamedTuple):
+    """The labels of one level.
+
+    Attributes:
+        groups: Shape (values,): the group of each value at the level, a null among them.
+        numbers: Shape (labels,): the group that each label stands for, -1 for none.
+    """
+
+    groups: Places
+    numbers: Places
+
+
+def values_claimed(values: pa.Array, columns: Sequence[pa.Array]) -> Claimed:
+    """Reads labels as the values themselves.
+
+    Args:
+        values: Shape (m,), distinct and ascending, a null last if there is one.
+        columns: What is published: labels, or their two bounds.
+    """
+    labels = columns[0]
+    numbers = _places(labels, values) if labels.type == values.type else _places_of_texts(texts_with_nulls(labels), values)
+    if len(columns) > 1:
+        # Both bounds are the value.
+        numbers = np.where(values_claimed(values, columns[1:]).numbers == numbers, numbers, NOWHERE)
+    return Claimed(np.arange(len(values)), numbers)
+
+
+def level_claimed(level: Level, columns: Sequence[pa.Array]) -> Claimed:
+    """Reads labels as what a level above the values publishes. Arguments as for ``values_claimed``."""
+    if len(columns) == 1:
+        group_of: dict[Hashable, int] = {label: number for number, label in enumerate(level.labels)}
+        published: Sequence[Hashable] = texts_with_nulls(columns[0])
+    else:
+        group_of = {_bounds(label, [column.type for column in columns]): number for number, label in enumerate(level.labels)}
+        published = list(zip(*(column.to_pylist() for column in columns), strict=True))
+    return Claimed(level.groups, np.array([group_of.get(label, NOWHERE) for label in published], np.int64))
+
+
+def claimed_spans(claims: Sequence[Claimed], starred: NDArray[np.bool_]) -> tuple[Places, Spans] | None:
+    """Puts values in an order in which what a label covers are neighbours.
+
+    Args:
+        claims: The labels of each level that they may be of, finest first.
+        starred: Shape (labels,): those that may stand for any value.
+
+    Returns:
+        The position of each value, shape (values,), and what labels cover; behind the last position is one of no value. None where a label
+        is of none of the levels, or these do not nest.
+    """
+    if not np.all(np.any([claim.numbers >= 0 for claim in claims], axis=0) | starred):
+        return None
+    size = len(claims[0].groups)
+    order = np.lexsort([claim.groups for claim in claims])
+    positions = np.empty(size, np.int64)
+    positions[order] = np.arange(size)
+    low, high, covered = np.full(len(starred), size), np.zeros(len(starred), np.int64), np.zeros(len(starred), np.int64)
+    for claim in claims:
+        groups = claim.groups[order]
+        firsts = np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
+        begins, counts = np.zeros((2, max(int(groups.max(initial=0)), int(claim.numbers.max(initial=0))) + 1), np.int64)
+        begins[groups[firsts]], counts[groups[firsts]] = firsts, np.diff(firsts, append=size)
+        if counts.sum() < size:
+            # A group begins twice: the levels do not nest.
+            return None
+        here = np.flatnonzero((claim.numbers >= 0) & (counts[claim.numbers] > 0))
+        start, held = begins[claim.numbers[here]], counts[claim.numbers[here]]
+        low[here], high[here] = np.minimum(low[here], start), np.maximum(high[here], start + held)
+        covered[here] = np.maximum(covered[here], held)
+    low[starred], high[starred], covered[starred] = 0, size, size
+    apart = np.flatnonzero(high - low > covered)
+    sets = {int(label): _members(claims, int(label), positions) for label in apart}
+    return positions, Spans(np.minimum(low, high), high, sets, null=size)
+
+
+def _members(claims: Sequence[Claimed], label: int, positions: Places) -> Places:
+    """Returns where the values stand that a label covers at any of the levels."""
+    inside = np.any([claim.groups == claim.numbers[label] for claim in claims], axis=0)
+    return np.sort(positions[inside])
+
+
+def _places(labels: pa.Array, values: pa.Array) -> Places:
+    """Returns the place of each label among values of its type, -1 for none; a zero is a zero, whatever its sign."""
+    if pt.is_floating(values.type):
+        labels, values = (pc.add(one, pa.scalar(0.0, one.type)) for one in (labels, values))
+    return np.asarray(pc.fill_null(pc.index_in(labels, values), NOWHERE)).astype(np.int64)
+
+
+def _places_of_texts(texts: Sequence[str | None], values: pa.Array) -> Places:
+    """Returns the place of the value that each text writes, -1 for none."""
+    known = values.drop_null()
+    null = len(known) if values.null_count else NOWHERE
+    scale = value_scale(known)
+    # Two moments may have one local time, where clocks are put back.
+    if scale is not None and not getattr(known.type, "tz", None):
+        low, high, read = read_whole(scale.keys if pt.is_integer(known.type) else None, texts)
+        places = np.where(high - low == 1, low, NOWHERE)
+        for number in np.flatnonzero(~read).tolist():
+            text = texts[number]
+            span = None if text is None else scale.exact(text)
+            places[number] = null if text is None else span[0] if span and span[1] - span[0] == 1 else NOWHERE
+        ranges = pc.starts_with(pa.array(texts, pa.large_string()), "[").fill_null(fill_value=False)
+        places[np.asarray(ranges)] = NOWHERE
+        return places
+    spelt = {text: place for place, ways in enumerate(written(known)) for text in ways}
+    return np.array([null if text is None else spelt.get(text, NOWHERE) for text in texts], np.int64)
+
+
+def _bounds(label: str | None, kinds: Sequence[pa.DataType]) -> Hashable:
+    """Returns the two bounds that are published in the place of a label of numbers, in the types of their columns."""
+    ends: tuple[str | None, str | None] = (label, label)
+    if label is not None and (found := _RANGE.fullmatch(label)):
+        ends = found[1], found[2]
+    elif label is not None and (found := _BEYOND.fullmatch(label)):
+        ends = (found[2], None) if found[1] == ">=" else (None, found[2])
+    return tuple(map(_number, ends, kinds))
+
+
+def _number(text: str | None, kind: pa.DataType) -> Hashable:
+    if text is None:
+        return None
+    if pt.is_floating(kind):
+        try:
+            return float(kind.to_pandas_dtype()(text))
+        except ValueError:
+            return None
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        # The label of all has no bounds.
+        return None

@@ -1,0 +1,132 @@
+"""Counts who is in which class of a release from job and source alone, where the run folder that keeps it is not at hand.
+
+It is known where the labels of every quasi-identifier are of one level: then the labels of a record of the source say its class. A class is
+published whole or not at all, so that its records in the source must be those in the files. Where labels overlap, or single records of a
+class may have been withheld, nothing is concluded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+
+from core.recount.people_of_source import classes_sql, given_sql, lacking_sql, owned_sql, people_of_classes_sql, persons_sql
+from schemas.job.job import Job
+from schemas.release.claimed_levels import ClaimedLevels
+from schemas.release.manifest import published_qids
+from tasks.recount.original import Original
+from tasks.recount.people import PeopleFiles
+from tasks.recount.published_labels import Labels, expect_labels, qid_labels
+from tasks.recount.rows import RowsHere
+from tasks.recount.sides import Sides, sides_of
+from tasks.release.files import Csv, relation_of
+from tasks.store.database import connect, leave_for, literal, quote
+
+MOST_JOINED = 16
+"""Quasi-identifiers that one statement looks up: each join wants memory for every thread."""
+OVERLAPPING = "labels overlap, so that they do not say which class a record of the source is in"
+MANY = f"there are more than {MOST_JOINED} quasi-identifiers"
+SINGLE = "records that belong to a class, or to the masked ones, may have been withheld"
+LACKING = "its classes do not hold the records that the source has for them"
+
+
+class PeopleOfSource(NamedTuple):
+    """Who is in which class.
+
+    Attributes:
+        files: Where that was written; None where it is not known.
+        because: Why not, in words.
+        lacking: Classes that hold fewer or more records than the source has for their labels. Then it is not known.
+    """
+
+    files: PeopleFiles | None = None
+    because: str = ""
+    lacking: int = 0
+
+
+def people_of_source(
+    job: Job, files: Sequence[Path], layout: Csv, original: Original, claim: ClaimedLevels | None, folder: Path
+) -> PeopleOfSource:
+    """Counts who is in which class of data files.
+
+    Args:
+        job: Names the persons.
+        files: The data files.
+        layout: How CSV files are read.
+        original: The source that they were made of.
+        claim: The levels that their labels are said to be of.
+        folder: Where the persons are written; nobody else may read it.
+
+    Raises:
+        HierarchyError: the file of a hierarchy cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+        VerificationError: a DuckDB file holds no plain table.
+        duckdb.Error: the files or the source cannot be read.
+    """
+    if unknown := _unknown(job, claim):
+        return PeopleOfSource(because=unknown)
+    with connect(job, folder / "spill", last=True) as connection:
+        sides = sides_of(job, RowsHere(connection, relation_of(connection, files, layout), original.relation), original)
+        if sides.lacking(job):
+            return PeopleOfSource(because="columns of the source are missing")
+        expect_labels(job, sides)
+        labels = [qid_labels(job, sides, number, claim) for number in range(len(job.columns.quasi_identifiers))]
+        if any(one.owners is None for one in labels):
+            return PeopleOfSource(because=OVERLAPPING)
+        leave_for(connection, job, 2 * sum(one.nbytes for one in labels))
+        return _counted(job, sides, labels, original, folder)
+
+
+def _unknown(job: Job, claim: ClaimedLevels | None) -> str:
+    """Returns why it cannot be known who is in which class, whatever the files hold; empty where it can."""
+    if len(job.columns.quasi_identifiers) > MOST_JOINED:
+        return MANY
+    one_level = claim is not None and not claim.starred and all(len(levels) == 1 for levels in claim.levels.values())
+    return "" if one_level else OVERLAPPING
+
+
+def _counted(job: Job, sides: Sides, labels: Sequence[Labels], original: Original, folder: Path) -> PeopleOfSource:
+    """Counts who is in which class where each value has one label at most."""
+    connection, masked = sides.connection, sides.unmasked != sides.release
+    for one in labels:
+        _own(connection, one)
+    qids, persons = [quote(name) for name in published_qids(job)], _persons(job, original)
+    connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
+    connection.execute(persons_sql(original.relation, persons))
+    values = [quote(name) for name in job.privacy.columns]
+    connection.execute(given_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
+    [(lacking, whole)] = connection.execute(lacking_sql(sides.release)).fetchall()
+    if (lacking and _withholds_single(job)) or (masked and not whole):
+        return PeopleOfSource(because=SINGLE)
+    if lacking:
+        return PeopleOfSource(because=LACKING, lacking=int(lacking))
+    kept, classes = folder / "people.parquet", folder / "classes.parquet"
+    connection.execute(f"COPY ({people_of_classes_sql(len(values))}) TO {literal(str(kept))} (FORMAT parquet)")
+    texts = ", ".join(f"label_{number}" for number in range(len(qids)))
+    connection.execute(f"COPY (SELECT class, {texts} FROM classes) TO {literal(str(classes))} (FORMAT parquet)")
+    return PeopleOfSource(([kept], [classes]))
+
+
+def _own(connection: duckdb.DuckDBPyConnection, one: Labels) -> None:
+    """Makes the table of the label of each value of a quasi-identifier."""
+    assert one.owners is not None
+    places = np.flatnonzero(one.owners >= 0)
+    connection.register("owned", pa.table({"place": places.astype(np.int64), "number": one.owners[places].astype(np.int64)}))
+    connection.execute(owned_sql("owned", one.values_table, one.number))
+    connection.unregister("owned")
+
+
+def _persons(job: Job, original: Original) -> dict[str, bool]:
+    """Returns what names a person, quoted, and whether it may hold what is not a number, which names nobody."""
+    return {quote(name): pt.is_floating(original.columns.field(name).type) for name in job.columns.person}
+
+
+def _withholds_single(job: Job) -> bool:
+    """Tells whether the job may have single records of a published class withheld."""
+    return getattr(job.method, "linked", None) == "keep" or getattr(job.columns, "most_records", None) is not None
