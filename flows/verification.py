@@ -64,7 +64,8 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population"}}
+    apart = {"sizes", "persons", "linked", "population", "lost", "passed"}
+    figures = {name: value for name, value in vars(recount).items() if name not in apart}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
     linked = [vars(one) for one in recount.linked]
     population = risk_in(*recount.population) if recount.population else None

@@ -20,6 +20,7 @@ from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns, published_qids
 from schemas.release.together import Kind
 from tasks.recount.endpoints import distinct_labels, endpoint_faults
+from tasks.recount.losses import column_losses, passed_columns
 from tasks.recount.original import Original
 from tasks.recount.people import not_counted
 from tasks.recount.rows import Rows
@@ -38,7 +39,15 @@ class Beside(NamedTuple):
 
 
 def judged(
-    job: Job, rows: Rows, classes: Classes, beside: Beside, original: Original | None, unproved: str = "", shared_by: int = 0
+    job: Job,
+    rows: Rows,
+    classes: Classes,
+    beside: Beside,
+    original: Original | None,
+    unproved: str = "",
+    shared_by: int = 0,
+    *,
+    untreated: bool = False,
 ) -> tuple[Recount, list[str]]:
     """Holds what was counted against the job and the source; returns it with what was found there, and all faults.
 
@@ -50,6 +59,7 @@ def judged(
         original: As for ``recount``.
         unproved: As there.
         shared_by: As there.
+        untreated: As there.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
@@ -68,6 +78,10 @@ def judged(
     told += not_counted(unspread) if job.columns.person and not counts.persons else []
     found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
     found = replace(found, unproved=tuple(told), unread=tuple(truth.unread), sampled=truth.sampled)
+    if original:
+        # Where all records are published, what was counted of the source is what the files hold.
+        passed = passed_columns(job, rows) if untreated and found.records < (records or found.records) else {}
+        found = replace(found, lost=column_losses(job, rows, original), passed=passed)
     return found, promise_faults(job, found) + strange_links(linked) + strange + spread + hidden + truth.faults
 
 

@@ -44,6 +44,8 @@ def recount(
     unproved: str = "",
     people: PeopleFiles | None = None,
     shared_by: int = 0,
+    *,
+    untreated: bool = False,
 ) -> Recount:
     """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
 
@@ -58,6 +60,7 @@ def recount(
         unproved: Why the records are not to be held against the source, if they are not.
         people: Where the persons of the classes are, for jobs that name them; without them k is of records, and that is said.
         shared_by: How many people share the ends of ranges by what the release says, if that is more than k.
+        untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
@@ -91,7 +94,7 @@ def recount(
         give_back()
         of_people = count_together_of_people(job, connection, people)
         beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people)
-        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by)
+        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by, untreated=untreated)
     if faults:
         raise VerificationError(what, faults)
     return found

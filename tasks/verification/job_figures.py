@@ -14,7 +14,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.release.manifest import Manifest
 from schemas.release.terms import LatticeFigures
-from tasks.publication.manifests import NOT_FOR_NODES, OWN_NODE
+from tasks.publication.optimality import NOT_FOR_NODES, OWN_NODE
 from tasks.release.keyed import hierarchies_as_in, is_of_job
 from tasks.report.terms import terms_of
 from tasks.store.secret import known_secrets
