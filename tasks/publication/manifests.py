@@ -21,9 +21,8 @@ from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
 from schemas.release.population import PopulationRisk
 from schemas.release.remainder import Remainder
-from schemas.release.tellable import tellable
+from schemas.release.tellable import Untold, tellable
 from schemas.release.together import Kind, Together
-from schemas.release.untold import Untold
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run

@@ -18,8 +18,8 @@ from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.small_counts import told_in_words
+from schemas.release.tellable import Untold
 from schemas.release.terms import Terms
-from schemas.release.untold import Untold
 from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import forget_older, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
