@@ -20,7 +20,7 @@ from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns, published_qids
 from schemas.release.together import Kind
 from tasks.recount.endpoints import distinct_labels, endpoint_faults
-from tasks.recount.losses import column_losses, passed_columns
+from tasks.recount.labels.losses import column_losses, passed_columns
 from tasks.recount.original import Original
 from tasks.recount.people import not_counted
 from tasks.recount.rows import Rows
