@@ -100,7 +100,9 @@ def measured(path: Path, method: str, k: int, way: str) -> Measured:
         flow = METHODS[method].flow.load()
         made: Published = getattr(flow, "fn", flow)(path, tuple(settings))
         told = share_told(load_job(path, settings), made.folder)
-        return Measured(float(made.manifest.loss["gcp"]), float(made.manifest.loss["gcp_held"]), told)
+        # What classes hold is in no release; the run knows it.
+        assert made.untold is not None
+        return Measured(float(made.untold.loss["gcp"]), float(made.untold.loss["gcp_held"]), told)
 
 
 def share_told(job: Job, release: Path) -> float | None:

@@ -110,8 +110,9 @@ def costs(data: Path) -> None:
                 measure(command, job.parent, PYTHONPATH=str(ROOT))
                 release = (job.parent / "releases" / "CURRENT").read_text().strip()
                 made = json.loads((job.parent / "releases" / release / "manifest.json").read_text())
+                untold = json.loads((job.parent / ".skald" / made["name"] / "untold.json").read_text())
                 title = f"{method[7:-1]}, {suppression[1:-1]}{name}"
-                counts = f"{made['classes']:>9,}{made['suppressed']:>12,}{made['suppressed_for'].get('spread', 0):>8,}"
+                counts = f"{made['classes']:>9,}{made['suppressed']:>12,}{untold['suppressed_for'].get('spread', 0):>8,}"
                 print(f"{title:<44}{counts}{made['loss']['gcp']:>8.3f}", flush=True)
 
 

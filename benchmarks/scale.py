@@ -90,7 +90,7 @@ def copied(files: list[Path], memory: str) -> Cost:
 
 
 def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int | str) -> tuple[Cost, dict[str, Any]]:
-    """Measures one run of the medical job from nothing to a published release and returns its manifest."""
+    """Measures one run of the medical job from nothing to a published release and returns its manifest, with all of its search."""
     with tempfile.TemporaryDirectory(dir=files[0].parent.parent) as name:
         folder = Path(name)
         shutil.copytree(JOBS / "hierarchies", folder / "hierarchies")
@@ -100,7 +100,9 @@ def anonymised(files: list[Path], memory: str, mode: list[str], **settings: int 
         options = [part for setting in given for part in ("--set", setting)]
         cost = measure(skald("run", "medical.yaml", *options, *mode), folder, PYTHONPATH=str(ROOT))
         current = (folder / "releases" / "medical" / "CURRENT").read_text().strip()
-        return cost, json.loads((folder / "releases" / "medical" / current / "manifest.json").read_bytes())
+        said = json.loads((folder / "releases" / "medical" / current / "manifest.json").read_bytes())
+        # How the search went is in no release; the work folder keeps it.
+        return cost, said | {"search": json.loads((folder / ".skald/medical/untold.json").read_bytes())["search"]}
 
 
 if __name__ == "__main__":

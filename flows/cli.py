@@ -144,7 +144,7 @@ def run(
         from schemas.job.run_parameters import RunParameters
 
         RunParameters.of(job, settings or ())  # refuses what Prefect must not keep
-    manifest = None
+    manifest, untold = None, None
     if not (direct or are_asked_for()):
         from tasks.planning.plan import published_already
 
@@ -153,10 +153,10 @@ def run(
     if manifest is None:
         with _flow(direct, loaded.method.name) as flow, _bars():
             published = flow(scratch_job(job) if scratch else job, tuple(settings or ()))
-        manifest, new = published.manifest, published.new
+        manifest, new, untold = published.manifest, published.new, published.untold
     from flows.terminal.printed_release import tell_of
 
-    tell_of(manifest, loaded.place_of(manifest.release), new=new, as_json=as_json)
+    tell_of(manifest, loaded.place_of(manifest.release), new=new, as_json=as_json, untold=untold)
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from tasks.verification.release import Known, Verified, verify_published
 NOT_AGAIN = "What releases disclose together was counted when this one was made, and is not counted again: others may have come since."
 
 
-NOT_PLAIN = {"sizes", "persons", "linked", "population", "together"}
+NOT_PLAIN = {"sizes", "persons", "linked", "population", "together", "lost", "passed"}
 """What of a recount is no figure by itself."""
 
 

@@ -85,7 +85,8 @@ class Pricing:
         levels: The cost of each level of all hierarchies, shapes (levels,), without regard to counts.
         withheld: The price of a suppressed value.
         relative: Whether what the values themselves cost is taken off.
-        told: Whether the value is published under the objective's own name, because no loss of every release says it.
+        told: Whether the value is published under the objective's own name, because no loss of every release says it. Only one that follows
+            from labels may be: two sources with the same labels tell the same.
     """
 
     groups: Callable[[Hierarchy, Domain, int], Floats] | None = None
@@ -238,9 +239,9 @@ PRECISION = Pricing(levels=_steps)
 """1 − Prec (Sweeney 2002)."""
 GCP = Pricing(groups=group_penalties)
 """Certainty penalty, range over range (Xu et al. 2006)."""
-GCP_COVERED = Pricing(groups=covered, told=True)
+GCP_COVERED = Pricing(groups=covered)
 """Certainty penalty, distinct values covered over those of the domain, for every type."""
-ENTROPY = Pricing(groups=bits, withheld=lambda domain: log2(domain.records), relative=True, told=True)
+ENTROPY = Pricing(groups=bits, withheld=lambda domain: log2(domain.records), relative=True)
 """Non-uniform entropy, in bits (De Waal and Willenborg 1999; Gionis and Tassa 2009)."""
 
 

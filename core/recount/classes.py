@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isclose
 
+from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
 from core.recount.people import PersonCount
 from core.recount.risk import risk_in, unmasked
@@ -43,6 +44,9 @@ class Recount:
         linked: What pseudonyms show that link records.
         one_value: By sensitive column, the classes in which nobody has another value than the others, and the records in these.
         together: What several published columns tell together, by kind of column, in the unit of k; empty where that was not counted.
+        lost: What the labels of each quasi-identifier lost, by its name; empty where the types of the source are not known.
+        passed: By column that is published untreated, its different values, the records that are alone with theirs, and those that have
+            one; counted where records of the source are not published.
         population: Rows of the population, and number of classes by their records and the rows that their labels fit; None without one.
     """
 
@@ -64,6 +68,8 @@ class Recount:
     one_value: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     population: tuple[int, Mapping[tuple[int, int], int]] | None = None
     together: Mapping[Kind, TogetherCount] = field(default_factory=dict)
+    lost: Mapping[str, ColumnLoss] = field(default_factory=dict)
+    passed: Mapping[str, tuple[int, int, int]] = field(default_factory=dict)
 
     @property
     def unit(self) -> str:
@@ -176,7 +182,9 @@ def suppression_faults(job: Job, suppressed: int, records: int) -> list[str]:
 
 def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]:
     """Returns where a manifest and the counted files disagree, and whether the suppression limit was kept."""
-    faults = count_faults(manifest, recount) + suppression_faults(job, manifest.failed, manifest.records)
+    faults = count_faults(manifest, recount, same_k=manifest.privacy.get("k") == job.privacy.k) + suppression_faults(
+        job, manifest.failed, manifest.records
+    )
     if job.suppression.is_local:
         faults += remainder_faults(manifest, recount)
     if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
@@ -218,8 +226,19 @@ def remainder_faults(manifest: Manifest, recount: Recount) -> list[str]:
     return faults
 
 
-def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
-    """Returns where a manifest and the counted files disagree."""
+def is_of_labels(manifest: Manifest) -> bool:
+    """Tells whether the figures of a release are of its labels; earlier versions, which tell of their search, tell of the source."""
+    return set(manifest.search) <= {"nodes", "orders_learnt"}
+
+
+def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -> list[str]:
+    """Returns where a manifest and the counted files disagree.
+
+    Args:
+        manifest: What is said.
+        recount: What was counted.
+        same_k: Whether persons were counted by the manifest's k.
+    """
     claims = {
         "released": (manifest.released, recount.records),
         "classes": (manifest.classes, recount.classes),
@@ -232,7 +251,8 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
     if manifest.persons and (found := recount.persons):
         claims["persons.released"] = (manifest.persons.released, found.released)
         claims["persons.smallest_class"] = (manifest.persons.smallest_class, found.smallest)
-        claims["persons.most_records"] = (manifest.persons.most_records, found.most_records)
+        if same_k and is_of_labels(manifest):
+            claims["persons.most_records"] = (manifest.persons.most_records, found.most_records)
     faults = [f"the manifest says {name} = {said:,}, the files hold {held:,}" for name, (said, held) in claims.items() if said != held]
     if recount.source is not None and manifest.records != recount.source:
         faults.append(f"the manifest says records = {manifest.records:,}, the source holds {recount.source:,}")

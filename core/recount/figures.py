@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from math import isclose, prod
 from operator import le
 
-from core.recount.classes import Recount
+from core.recount.classes import Recount, is_of_labels
 from core.recount.risk import unmasked
 from schemas.errors.base import listed
 from schemas.release.manifest import Manifest
@@ -30,7 +30,10 @@ def figure_faults(manifest: Manifest, recount: Recount, *, proved: bool) -> list
         proved: Whether that was done with the source of the release, from whose shares t-closeness is measured.
     """
     wrong = [f"loss.{name}" for name, value in _losses(manifest, recount).items() if _differs(manifest.loss.get(name), value)]
-    wrong += _sums(manifest) + _levels(manifest) + _measured(manifest, recount, ("l", "t") if proved else ("l",))
+    # How far classes are from the source is told by releases of earlier versions alone: it follows from records that are in no file.
+    of_source = proved and "t" in manifest.measured
+    wrong += _sums(manifest) + _levels(manifest) + _measured(manifest, recount, ("l", "t") if of_source else ("l",))
+    wrong += _of_labels(manifest, recount) if proved and is_of_labels(manifest) else []
     return [f"the manifest's {listed(wrong)} cannot be: the files and its other figures say something else"] if wrong else []
 
 
@@ -62,6 +65,17 @@ def _losses(manifest: Manifest, recount: Recount) -> dict[str, Figure]:
         classes = sum(units.values())
         found["c_avg"] = sum(size * many for size, many in units.items()) / classes / int(manifest.privacy["k"]) if classes else 0.0
     return found
+
+
+def _of_labels(manifest: Manifest, recount: Recount) -> list[str]:
+    """Returns the certainty penalties that are not those of the labels."""
+    dropped = manifest.suppressed - manifest.masked
+    found = {name: (one.penalty + dropped) / manifest.records for name, one in recount.lost.items()}
+    if not found:
+        return []
+    wrong = [f"ncp.{name}" for name, value in found.items() if _differs(manifest.ncp.get(name, -1.0), value)]
+    mean = sum(found.values()) / len(found)
+    return wrong + [f"loss.{name}" for name in ("gcp", "gcp_held") if _differs(manifest.loss.get(name), mean)]
 
 
 def _sums(manifest: Manifest) -> list[str]:

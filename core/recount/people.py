@@ -20,7 +20,7 @@ class PersonCount:
 
     Attributes:
         released: Different persons.
-        most_records: Records of the one who has most.
+        most_records: Records that k of them have, or more: the k-th largest number of records of a person; 0 of fewer persons.
         masked: Persons with ``*`` in every quasi-identifier.
         smallest: Persons of the smallest class; 0 if there is none.
         failing: Classes of fewer than k persons.
@@ -104,8 +104,9 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
                 d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS strange
             FROM {combinations} AS c FULL JOIN counted AS d ON d.combination = c.combination
         ),
-        everybody AS (SELECT sum(records)::BIGINT AS records FROM pairs WHERE person <> {NOBODY} GROUP BY person)
-        SELECT (SELECT count(*) FROM everybody), (SELECT coalesce(max(records), 0)::BIGINT FROM everybody),
+        everybody AS (SELECT sum(records)::BIGINT AS records FROM pairs WHERE person <> {NOBODY} GROUP BY person),
+        ranked AS (SELECT records FROM everybody ORDER BY records DESC LIMIT 1 OFFSET {k - 1:d})
+        SELECT (SELECT count(*) FROM everybody), (SELECT coalesce(min(records), 0)::BIGINT FROM ranked),
             coalesce(sum(persons) FILTER (masked), 0)::BIGINT, coalesce(min(persons), 0), count(*) FILTER (persons < {k:d}),
             coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (strange), coalesce(histogram(persons), MAP {{}})
         FROM classes
@@ -187,10 +188,25 @@ def values_of_people_sql(people: str, source: str, column: str) -> str:
 
 
 def everybody_sql(people: str) -> str:
-    """Returns the statement that counts the different persons of all classes, and the records of the one who has most.
+    """Returns the statement that counts the different persons of all classes by how many records they have: ``records``, ``persons``.
 
     Args:
         people: What is read as ``person`` and ``records``.
     """
     each = f"SELECT sum(records)::BIGINT AS records FROM {people} WHERE person <> {NOBODY} GROUP BY person"
-    return f"SELECT count(*) AS persons, coalesce(max(records), 0)::BIGINT AS records FROM ({each})"
+    return f"SELECT records, count(*) AS persons FROM ({each}) GROUP BY ALL ORDER BY ALL"
+
+
+def records_of_k(persons: Mapping[int, int], k: int) -> int:
+    """Returns the number of records that k persons have, or more; 0 where there are fewer persons.
+
+    Args:
+        persons: How many there are by their number of records.
+        k: How many must have so many.
+    """
+    found = 0
+    for records in sorted(persons, reverse=True):
+        found += persons[records]
+        if found >= k:
+            return records
+    return 0

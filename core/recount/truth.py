@@ -70,6 +70,19 @@ def label_groups(release: Alike, columns: Sequence[str]) -> Groups:
     return Groups(f"{release.relation} AS r", names, ((release.counted, "records"),))
 
 
+def passed_sql(release: str, column: str) -> str:
+    """Returns the statement that counts what a column tells that is published untreated, as ``PassedColumn`` has it.
+
+    It is right because GROUP BY has each value once, and a null is no value.
+
+    Args:
+        release: What is read.
+        column: Quoted name of the column.
+    """
+    each = f"SELECT count(*) AS records FROM {release} AS r WHERE r.{column} IS NOT NULL GROUP BY r.{column}"
+    return f"SELECT count(*), count(*) FILTER (records = 1), coalesce(sum(records), 0)::BIGINT FROM ({each})"
+
+
 def distinct_groups(release: Alike, columns: Sequence[str]) -> Groups:
     """Returns how the different labels of a quasi-identifier are found. Arguments as for ``label_groups``."""
     return replace(label_groups(release, columns), counts=())

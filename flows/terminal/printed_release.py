@@ -9,10 +9,11 @@ from flows.terminal.runs import release_summary
 from flows.terminal.screen import Screen, print_json, say
 from schemas.errors.storage import PrintingError
 from schemas.release.manifest import Manifest
+from schemas.release.tellable import Untold
 from tasks.report.sentences import warning_sentences
 
 
-def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool) -> None:
+def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool, untold: Untold | None = None) -> None:
     """Prints what was published.
 
     Args:
@@ -20,6 +21,7 @@ def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool) -> None
         place: Where people find it.
         new: Whether this run made it.
         as_json: Whether the manifest is printed, and warnings on standard error.
+        untold: What this run found out that the release does not tell.
 
     Raises:
         PrintingError: it could not be printed, which says nothing against the release.
@@ -30,7 +32,7 @@ def tell_of(manifest: Manifest, place: str, *, new: bool, as_json: bool) -> None
                 say(f"Warning: {sentence}")
             print_json(manifest.model_dump(mode="json"))
         else:
-            Screen().print(release_summary(manifest, place, new=new))
+            Screen().print(release_summary(manifest, place, new=new, untold=untold))
         sys.stdout.flush()
     except OSError as error:
         raise PrintingError.of_release(manifest.release, error.strerror or type(error).__name__) from None

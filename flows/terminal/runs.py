@@ -15,10 +15,11 @@ from rich.text import Text
 from core.recount.classes import Recount
 from flows.terminal.screen import NameTable
 from schemas.errors.base import counted
-from schemas.release.manifest import Manifest
+from schemas.release.manifest import Manifest, Persons
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import population_sentences
 from schemas.release.remainder import Remainder
+from schemas.release.tellable import Untold
 from tasks.engine.progress import STEPS, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.advice import advice_sentences
@@ -51,11 +52,19 @@ def progress_bars(console: Console) -> Iterator[None]:
             yield
 
 
-def release_summary(manifest: Manifest, folder: str, *, new: bool) -> RenderableType:
-    """Returns what a run made, as a table."""
+def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Untold | None = None) -> RenderableType:
+    """Returns what a run made, as a table.
+
+    Args:
+        manifest: Of the release.
+        folder: Where it lies.
+        new: Whether this run made it.
+        untold: What this run found out that the release does not tell; whoever runs a job has the source.
+    """
     table = fact_table()
     if first := first_warning(manifest):
         table.add_row("warning", first)
+    searched = untold.search if untold else manifest.search
     table.add_row("records", f"{manifest.records:,}")
     table.add_row("released", f"{manifest.released:,}")
     table.add_row("suppressed", f"{manifest.suppressed:,} ({manifest.suppressed / manifest.records:.2%})" + _masked(manifest))
@@ -66,7 +75,7 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     for name, text in exposure_rows(manifest):
         table.add_row(name, text)
     if persons := manifest.persons:
-        table.add_row("persons", f"{persons.released:,} of {persons.source:,}, with {counted(persons.most_records, 'record')} at most")
+        table.add_row("persons", persons_words(persons))
     if manifest.levels:
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
     precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""
@@ -74,12 +83,13 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     if manifest.replay_of:
         table.add_row("replay of", manifest.replay_of)
     elif isinstance(nodes := manifest.search.get("nodes"), int):
-        passing = manifest.search.get("passing")
+        passing = searched.get("passing")
         passed = f"{passing:,} of {counted(nodes, 'node')} passed" if passing is not None else f"{counted(nodes, 'node')} in all"
-        table.add_row("optimum", f"{manifest.optimal}: {passed}")
-    else:
-        table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in manifest.search.items()))
-    for name, text in risk_rows(manifest.risk, Unit.of_release(manifest), manifest):
+        table.add_row("optimum", f"{untold.optimal if untold else manifest.optimal}: {passed}")
+    elif searched:
+        table.add_row(manifest.method, " · ".join(f"{name} {count:,}" for name, count in searched.items()))
+    before = {"before": untold.risk} if untold and untold.risk else {}
+    for name, text in risk_rows(before | manifest.risk, Unit.of_release(manifest), manifest):
         table.add_row(name, text)
     if manifest.pseudonyms:
         columns = ", ".join(f"{column} ({words})" for column, words in manifest.pseudonyms.items())
@@ -92,6 +102,12 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool) -> Renderable
     paths = [f" {'release':<13} {folder}", *([f" {'report':<13} {report}"] if (report := Path(folder, "report.html")).is_file() else [])]
     said = Group(table, *(Text(path) for path in paths))
     return said if new else Group("Already published: the same job on the same data. No new release was made.", said)
+
+
+def persons_words(persons: Persons) -> str:
+    """Returns how many persons a release has, and how many records k of them have."""
+    of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
+    return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more"
 
 
 def said_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
@@ -140,7 +156,8 @@ def risk_rows(risk: Mapping[str, Mapping[str, int | float]], unit: Unit, manifes
     if not risk:
         return
     after = risk["after"]
-    yield "risk before", risk_words(risk["before"], unit) if "before" in risk else "not counted"
+    if "before" in risk:
+        yield "risk before", risk_words(risk["before"], unit)
     suppressed = f" · {counted(int(after['suppressed']), 'suppressed record')} not in it" if after["suppressed"] else ""
     yield "risk after", risk_words(after, unit) + suppressed
     yield "maximum risk", maximum_risk_in_short(manifest, unit, int(after.get("min_class", 0))) if manifest else UNKNOWN

@@ -14,7 +14,8 @@ class SourceDigest(BaseModel):
 
     Attributes:
         digest: Of its content, in hex, keyed with the secret of the work folder.
-        records: How many it holds; None of all files where one of them holds fewer than k, whose number would be the difference.
+        records: How many it holds; None of all files where one of them holds fewer than k, whose number would be the difference, and of
+            several files where k counts people, of whom one may have all the records of a file.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -31,8 +32,9 @@ class Increment(BaseModel):
         unchanged: Files whose content was in it; ``changed`` had other content under the same name, ``new`` neither.
         removed: Files of it that are there no more.
         chunks: Chunks of the source.
-        domains_reused: Chunks whose values were not counted again, with ``domains_records`` records.
-        histograms_reused: Chunks whose cells were not counted again, with ``histograms_records`` records.
+        domains_reused: Chunks whose values were not counted again, with ``domains_records`` records; None where it would follow how many
+            others there are, and these may be of fewer than k.
+        histograms_reused: Chunks whose cells were not counted again, with ``histograms_records`` records; None likewise.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -44,9 +46,9 @@ class Increment(BaseModel):
     removed: int = 0
     chunks: int
     domains_reused: int
-    domains_records: int
+    domains_records: int | None
     histograms_reused: int
-    histograms_records: int
+    histograms_records: int | None
 
     def sentences(self, records: int) -> tuple[str, ...]:
         """Returns the same in words, for a source of so many records."""
@@ -56,7 +58,7 @@ class Increment(BaseModel):
                 f"Since release {self.since}: {counted(self.unchanged, 'file')} unchanged, {self.new:,} new, {self.changed:,} changed, "
                 f"{self.removed:,} removed."
             )
-        if self.domains_reused:
+        if self.domains_reused and self.domains_records is not None and self.histograms_records is not None:
             told.append(
                 f"Of {counted(records, 'record')}, {self.domains_records:,} were not scanned again for the values and "
                 f"{self.histograms_records:,} not for the combinations: they had been counted before."

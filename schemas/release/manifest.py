@@ -29,16 +29,16 @@ class Persons(BaseModel):
 
     Attributes:
         columns: What names a person in the source.
-        source: How many there are in it.
+        source: How many there are in it; None where fewer than k of them have no record in the data files, whose number would follow.
         released: How many have a record in the data files.
         smallest_class: How many the smallest class has.
-        most_records: How many records in the data files the one has who has most.
+        most_records: How many records in the data files k of them have, or more: the k-th largest number.
     """
 
     model_config = ConfigDict(frozen=True)
 
     columns: tuple[str, ...]
-    source: int
+    source: int | None
     released: int
     smallest_class: int
     most_records: int
@@ -97,23 +97,23 @@ class Manifest(BaseModel):
         node: Level of each QID in job order; null for local recoding.
         levels: Level by QID.
         tops: Last level, ``*``, by QID; empty for local recoding.
-        loss, ncp: Losses by name, and normalised certainty penalty by QID.
-        risk: Re-identification risk ``after``, of the classes in the data files, and ``before``, of the source as it is, where that was
-            counted. Suppressed records are stated in it, never averaged in. Where persons are named, sizes, means, shares and
-            ``records`` are of them, once for each of their classes.
+        loss, ncp: Losses by name, and normalised certainty penalty by QID: figures of labels (docs/methods/privacy.md).
+        risk: Re-identification risk ``after``, of the classes in the data files (in earlier versions ``before``, too). Suppressed records
+            are stated in it, never averaged in. Where persons are named, sizes, means, shares and ``records`` are of them, once for each of
+            their classes.
         optimal: ``certified``, or what was not excluded.
-        search: Nodes of the lattice, how many pass if they were counted, how many were evaluated, a bound if there is one, and the roots.
+        search: Nodes of the lattice; what else a search counts is told in releases of earlier versions alone.
         files: The data files.
         versions: Of what made it.
         seconds: Wall time per phase.
         peak_rss: Largest resident size of the process, bytes.
         workers: Chunk tasks that worked at a time; 0 where it was not noted yet.
         asked: What the job asked, for the report.
-        measured: By promise (``l``, ``t``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
-        suppressed_for: Suppressed records by what they lacked last: ``k`` records, or the ``spread`` of sensitive values; where counted.
-        source_sizes: Classes of the source as it is, by size in the unit of k, where they were counted.
+        measured: By promise (``l``) and sensitive column, the worst that the recount found in a class, in the unit of the promise.
+        suppressed_for: Suppressed records by what they lacked, where that can be nothing but ``k`` records.
+        source_sizes: Classes of the source as it is, by size in the unit of k; in releases of earlier versions.
         columns: DuckDB's types of the columns, where the files do not tell them (CSV).
-        lattice: What the search found out about the lattice, where it kept that.
+        lattice: What the search found out about the lattice; in releases of earlier versions.
         pseudonyms: What stands for identifiers, by column. Releases with one key or vault are linked by them; who holds it undoes them.
         sources: The source's files by digest, keyed.
         hierarchies: Digest of each QID's hierarchy, keyed, in job order.

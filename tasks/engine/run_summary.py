@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from schemas.errors.base import counted
+from schemas.release.manifest import Persons
 from schemas.release.report import Report, RiskFigure
 
 
@@ -25,7 +26,7 @@ def summary(report: Report, folder: Path, link: str, *, new: bool) -> str:
         ("released", f"{out.released:,}" + (f", {out.masked:,} of them masked" if out.masked else "")),
         ("suppressed", f"{out.suppressed:,} ({out.suppressed / out.records:.2%}; the job allows {report.asked.most_suppressed:,})"),
         ("classes", f"{out.classes:,}, the smallest of {counted(out.min_class, out.unit)}"),
-        *([("persons", f"{out.persons.released:,} of {out.persons.source:,}")] if out.persons else []),
+        *([("persons", _persons(out.persons))] if out.persons else []),
         *(("warning", warning) for warning in out.warnings),
         ("method", report.asked.method),
         ("optimum", report.optimal),
@@ -74,6 +75,10 @@ def figures(report: Report) -> list[dict[str, str]]:
     ]
     losses = [{"figure": loss.title, "before": "", "after": _number(loss.value), "meaning": loss.meaning} for loss in report.losses]
     return risks + losses
+
+
+def _persons(persons: Persons) -> str:
+    return f"{persons.released:,} of {persons.source:,}" if persons.source is not None else f"{persons.released:,}"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -17,6 +17,7 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
+from schemas.release.tellable import Untold
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import locked, owner_only, private_folder
@@ -56,6 +57,7 @@ class Run:
         work: The work while it is held, in a folder or in a bucket.
         policy: What the job was held against, if this process has a policy.
         passthrough: What was found of columns that are published untreated.
+        untold: What was found out that the release does not tell, once its manifest is made.
         workers: How many tasks work at a time.
     """
 
@@ -72,6 +74,7 @@ class Run:
     asked: set[str] = field(default_factory=set)
     policy: Policy | None = None
     passthrough: dict[str, PassedColumn] = field(default_factory=dict)
+    untold: Untold | None = None
     workers: int = 1
 
     @contextmanager

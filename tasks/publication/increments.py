@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from schemas.job.job import Job
 from schemas.release.increments import Increment, SourceDigest
+from schemas.release.tellable import tellable
 from tasks.composition.ledger import Entry, last_entry
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.domains import chunk_key
@@ -25,11 +26,34 @@ def increment_of(run: Run, source: Source) -> Increment:
         | {
             "chunks": len(source.chunks),
             "domains_reused": len(domains),
-            "domains_records": sum(domains),
             "histograms_reused": len(histograms),
-            "histograms_records": sum(histograms),
         }
+        | _reused(run.job, source.records, sum(domains), sum(histograms))
     )
+
+
+def _reused(job: Job, records: int, domains: int, histograms: int) -> dict[str, int | None]:
+    """Returns how many records were not counted again; None where what follows from it may be of fewer than k."""
+    told = {"domains_records": domains if part_tellable(job, domains, records) else None}
+    # What lies between both follows, too.
+    between = told["domains_records"] is None or tellable(abs(domains - histograms), job.privacy.k)
+    told["histograms_records"] = histograms if between and part_tellable(job, histograms, records) else None
+    return told
+
+
+def part_tellable(job: Job, records: int, *totals: int) -> bool:
+    """Tells whether it may be told how many records a part of the source has.
+
+    Whose they are nobody counted: where k counts people only none of the records, or all of them, are surely of none or of k.
+
+    Args:
+        job: The job.
+        records: Of the part.
+        *totals: That are told, too, and hold the part.
+    """
+    if job.columns.person:
+        return records == 0 or all(records == total for total in totals)
+    return tellable(records, job.privacy.k, *totals)
 
 
 def _files(source: Source, last: Entry) -> dict[str, str | int]:
@@ -45,6 +69,6 @@ def _files(source: Source, last: Entry) -> dict[str, str | int]:
 
 def source_digests(job: Job, source: Source, secret: Secret) -> tuple[SourceDigest, ...]:
     """Returns the files of the source as a manifest tells them, in an order that says nothing."""
-    told = all(file.rows >= job.privacy.k for file in source.files)
-    digests = sorted((keyed_file(file.digest, secret), file.rows) for file in source.files)
-    return tuple(SourceDigest(digest=digest, records=rows if told else None) for digest, rows in digests)
+    told = all(part_tellable(job, file.rows, source.records) for file in source.files)
+    digests = sorted((file.rows, keyed_file(file.digest, secret)) for file in source.files)
+    return tuple(SourceDigest(digest=digest, records=rows if told else None) for rows, digest in digests)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import ceil
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,27 +15,49 @@ from core.losses.losses import united
 from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
-from schemas.errors.base import counted
 from schemas.job.job import Job
-from schemas.job.method import full_domain
 from schemas.release.endpoints import endpoints_of
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
 from schemas.release.population import PopulationRisk
 from schemas.release.remainder import Remainder
-from schemas.release.terms import NOT_FOR_NODES, OWN_NODE
+from schemas.release.tellable import Untold, tellable
+from schemas.release.terms import NOT_FOR_NODES
 from schemas.release.together import Kind, Together
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run
 from tasks.engine.versions import versions
 from tasks.lattice.recodings import Outcome
+from tasks.publication.optimality import optimality, taken, told_optimality
 from tasks.publication.staging import release_id
+from tasks.publication.told_figures import told_loss, told_ncp, told_passthrough, told_search
 from tasks.records.outcomes import LocalOutcome
 from tasks.release.keyed import keyed_job
 from tasks.report.report import bands
 from tasks.report.terms import lattice_figures, terms_of
 from tasks.source.chunks import Source
+
+OF_SOURCE = ("t",)
+"""Promises whose figures are measured against the whole source."""
+
+
+class Found(NamedTuple):
+    """What was found out on the way, of which a release tells what follows from its labels.
+
+    Attributes:
+        optimal: How far the search came, with numbers.
+        search: What it counted.
+        loss: Losses as they were measured there.
+        suppressed_for: Suppressed records by what they lacked.
+        drawn: What the search found out about the lattice.
+    """
+
+    optimal: str
+    search: Mapping[str, Any]
+    loss: Mapping[str, int | float]
+    suppressed_for: Mapping[str, int] = {}
+    drawn: LatticeMap | None = None
 
 
 def make_manifest(
@@ -66,25 +87,38 @@ def make_manifest(
         files,
         recount,
         before,
+        Found(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn),
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
-        loss=outcome.loss,
-        optimal=_taken(job) or optimality(outcome),
-        search={
-            "nodes": outcome.nodes,
-            **({} if outcome.passing is None else {"passing": outcome.passing}),
-            "evaluated": outcome.evaluated,
-            **({} if outcome.bound is None else {"bound": outcome.bound}),
-            "root_cells": outcome.cells,
-            "root": list(outcome.root),
-            "roots": [list(root) for root in outcome.roots],
-        },
+        optimal=taken(job) or told_optimality(outcome),
         tops=dict(zip(qids, tops, strict=False)),
         asked=terms_of(job, outcome.node, tops),
-        suppressed_for=outcome.suppressed_for,
-        remainder=Remainder.model_validate(outcome.local.model_dump(exclude={"stages"})) if outcome.local else None,
-        lattice=lattice_figures(drawn) if drawn else None,
+        suppressed_for=_told_reasons(job, outcome),
+        remainder=_told_remainder(outcome),
     )
+
+
+def _searched(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "nodes": outcome.nodes,
+        **({} if outcome.passing is None else {"passing": outcome.passing}),
+        "evaluated": outcome.evaluated,
+        **({} if outcome.bound is None else {"bound": outcome.bound}),
+        "root_cells": outcome.cells,
+        "root": list(outcome.root),
+        "roots": [list(root) for root in outcome.roots],
+    }
+
+
+def _told_reasons(job: Job, outcome: Outcome) -> dict[str, int]:
+    """Returns why records are suppressed where k is all that they can lack: else who lacks what follows from values that nobody sees."""
+    lacking_k_alone = not (job.privacy.l or job.privacy.t or outcome.suppressed_for.get("linked"))
+    return outcome.suppressed_for if lacking_k_alone else {}
+
+
+def _told_remainder(outcome: Outcome) -> Remainder | None:
+    # The least number of stars is also one of records that are dropped afterwards.
+    return Remainder.model_validate(outcome.local.model_dump(exclude={"stages"}) | {"least": None}) if outcome.local else None
 
 
 def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: Sequence[PublishedFile], recount: Recount) -> Manifest:
@@ -104,11 +138,10 @@ def make_local_manifest(run: Run, source: Source, outcome: LocalOutcome, files: 
         files,
         recount,
         outcome.before,
+        Found(NOT_FOR_NODES, outcome.search, loss),
         node=None,
         levels=None,
-        loss=loss,
         optimal=NOT_FOR_NODES,
-        search=dict(outcome.search),
         asked=terms_of(run.job),
     )
 
@@ -120,11 +153,14 @@ def _manifest(
     files: Sequence[PublishedFile],
     recount: Recount,
     before: Sizes,
+    found: Found,
     **own: Any,
 ) -> Manifest:
     """Returns what the manifests of all methods have in common, with what is a method's own."""
-    job, known = run.job, before.risk()
+    job = run.job
+    run.untold = _untold(run, source, outcome, before, found)
     left = without_masked(recount.unit_sizes, *recount.starred(outcome.masked))
+    of_all = outcome.suppressed, outcome.masked, source.records
     return Manifest(
         release=release_id(job, source),
         name=job.name,
@@ -138,15 +174,18 @@ def _manifest(
         masked=outcome.masked,
         classes=recount.classes,
         min_class=recount.min_class,
-        ncp=outcome.ncp,
+        loss=told_loss(job, found.loss, recount, *of_all),
+        ncp=told_ncp(recount, *of_all),
+        search=told_search(found.search),
         files=tuple(files),
         versions=versions(),
         seconds={phase: round(spent, 3) for phase, spent in run.seconds.items()},
         peak_rss=peak_rss(),
         workers=run.workers,
-        risk=({"before": known} if known else {}) | {"after": risk_after(recount, outcome.suppressed, outcome.masked)},
-        measured={promise: dict(columns) for promise, columns in recount.measured.items()},
-        source_sizes=bands(before.by_size, job.privacy.k),
+        risk={"after": risk_after(recount, outcome.suppressed, outcome.masked)},
+        # How far a class is from the whole source follows from records that are in no file.
+        measured={promise: dict(columns) for promise, columns in recount.measured.items() if promise not in OF_SOURCE},
+        passthrough=told_passthrough(run.passthrough, recount),
         pseudonyms=pseudonym_words(job),
         persons=_persons(job, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
@@ -158,6 +197,22 @@ def _manifest(
         pseudonyms_together=_together(job, recount, "pseudonyms"),
         endpoints=endpoints_of(job, _numerical(job, source), own["node"], recount.nothing_but_stars),
         **own,
+    )
+
+
+def _untold(run: Run, source: Source, outcome: Outcome | LocalOutcome, before: Sizes, found: Found) -> Untold:
+    return Untold(
+        release=release_id(run.job, source),
+        search=dict(found.search),
+        optimal=found.optimal,
+        loss=dict(found.loss),
+        ncp=outcome.ncp,
+        suppressed_for=dict(found.suppressed_for),
+        risk=before.risk(),
+        source_sizes=bands(before.by_size, run.job.privacy.k),
+        passthrough=run.passthrough,
+        most_records=outcome.people[1] if outcome.people else None,
+        lattice=lattice_figures(found.drawn) if found.drawn else None,
     )
 
 
@@ -203,9 +258,10 @@ def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Per
     found = recount.persons
     if found is None or outcome.people is None:
         return None
+    source = outcome.people[0]
     return Persons(
         columns=tuple(job.columns.person),
-        source=outcome.people[0],
+        source=source if tellable(found.released, job.privacy.k, source) else None,
         released=found.released,
         smallest_class=found.smallest,
         most_records=found.most_records,
@@ -224,41 +280,4 @@ def _linked(job: Job, recount: Recount) -> tuple[Linked, ...]:
             accepted=is_accepted(job, one.columns),
         )
         for one in recount.linked
-    )
-
-
-def optimality(outcome: Outcome) -> str:
-    """Returns ``certified``, or how many nodes memory or effort left unexamined, and how much better one of them can be."""
-    unexamined, roots = outcome.unexamined, outcome.roots
-    if outcome.linked:
-        return f"best of {counted(outcome.linked, 'node')} tried, a step at a time from the best for single records; others could be better"
-    if not unexamined:
-        return "certified"
-    if outcome.bound is not None:
-        return _reached(outcome)
-    return (
-        f"best of the nodes above {counted(len(roots), 'root')}; {counted(unexamined, 'finer node')} could be better and lie above none: "
-        "raise memory or method.roots to examine them"
-    )
-
-
-def _taken(job: Job) -> str | None:
-    """Returns whose node it is where none was looked for."""
-    first = " before its rounds" if job.suppression.rounds else ""
-    if job.replay is not None:
-        return f"replay of {job.replay.name}{first}, and no other choice was examined"
-    return f"{OWN_NODE}{first}, and no other choice was examined" if full_domain(job.method).node is not None else None
-
-
-def _reached(outcome: Outcome) -> str:
-    """Returns how far branch and bound came, the gap rounded up."""
-    least = f"at most {ceil(outcome.gap * 1000) / 10:,} % above " if outcome.gap is not None else "at an unknown distance from "
-    left = counted(outcome.unexamined, "node")
-    if outcome.whole or not any(outcome.root):
-        return f"best of {counted(outcome.evaluated, 'node')} counted, {least}the optimum; {left} could be better: raise method.effort"
-    if outcome.gap == 0:
-        return f"best of the nodes above 1 root; {left} could be better and are not above it: raise memory"
-    return (
-        f"best of {counted(outcome.evaluated, 'node')} counted, {least}the best above its root; {left} could be better: "
-        "raise memory or method.effort"
     )

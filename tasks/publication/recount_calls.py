@@ -84,7 +84,8 @@ def recount_whole(job: Job, written: Written, source: Source, kept: Kept, store:
     with written_at_hand(job, written, store) as (spill, files):
         # Made here: what was converted lies elsewhere on each machine.
         original = Original(source.relation, source.columns)
-        found: Recount = recount(job, files, spill, written.what, original, written.layout, "", kept.files(store), 0, written.claim)
+        claim, layout = written.claim, written.layout
+        found: Recount = recount(job, files, spill, written.what, original, layout, "", kept.files(store), 0, claim, untreated=True)
     return recount_text(found)
 
 
@@ -139,16 +140,16 @@ def count_classes_of(
         return count_share(connection, job, number, [store.path(one) for one in share], kept.files(store), columns, whole)
 
 
-def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[int]:
-    """Counts the different persons of a share of them, and the records of the one who has most.
+def count_persons_of(job: Job, what: str, persons: Sequence[Artifact], store: Store) -> list[list[int]]:
+    """Counts the different persons of a share of them by how many records they have; returns pairs of both.
 
     Raises:
         VerificationError: what was set apart cannot be read.
         StorageError: the disk is full, more memory is needed than there is, or an artefact is gone.
     """
     with scratch(store) as folder, connect(job, folder / "spill") as connection, told_of_files(what):
-        [found] = connection.execute(everybody_sql(files_sql([store.path(one) for one in persons]))).fetchall()
-        return list(map(int, found))
+        found = connection.execute(everybody_sql(files_sql([store.path(one) for one in persons]))).fetchall()
+        return [list(map(int, pair)) for pair in found]
 
 
 def count_beside_classes(job: Job, what: str, records: Sequence[Artifact], kept: Kept, store: Store) -> str:

@@ -7,11 +7,13 @@ other records than were set apart for it ends the run, and so does a file that w
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from core.recount.classes import Recount
+from core.recount.people import records_of_k
 from core.recount.shares import Classes, added, control_faults
 from schemas.errors.base import StorageError, VerificationError
 from tasks.engine.calls import Call, groups, tasks_for
@@ -144,7 +146,7 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
     whole = _with_everybody(tasks, written, somebody, whole)
     beside = _beside(tasks, written, pieces, kept if by_people else Kept())
     with told_of_files(written.what):
-        found, faults = judged(job, rows, whole, beside, original, claim=written.claim)
+        found, faults = judged(job, rows, whole, beside, original, claim=written.claim, untreated=True)
     faults += control_faults(
         [(number, one.counts.records) for number, one in numbered],
         {number: sum(one.rows for one in piece) for number, piece in enumerate(pieces)},
@@ -192,7 +194,10 @@ def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[People
         return whole
     shares = [(written.what, tuple(one.persons[number] for one in made)) for number in range(len(made[0].persons))]
     found = tasks.each(count_persons_of, "persons", shares, keyed=False)
-    counted = replace(persons, released=sum(number for number, _ in found), most_records=max(most for _, most in found))
+    many: Counter[int] = Counter()
+    for pairs in found:
+        many.update({records: number for records, number in pairs})
+    counted = replace(persons, released=many.total(), most_records=records_of_k(many, tasks.job.privacy.k))
     return replace(whole, counts=by_person(whole.counts, counted))
 
 

@@ -19,6 +19,7 @@ from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
 from schemas.release.small_counts import told_in_words
+from schemas.release.tellable import Untold
 from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import forget_older, write_entry
@@ -45,12 +46,15 @@ from tasks.publication.recounts import recount_written
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
 from tasks.publication.staged_files import numbered
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
+from tasks.publication.told_figures import told_repeats
 from tasks.release.examples import examples_of
 from tasks.release.files import Csv, data_files
 from tasks.release.keyed import keyed_hierarchies
 from tasks.source.chunks import Source
 from tasks.source.sources import check_unchanged, read_source
+from tasks.store.files import write_whole
 from tasks.store.store import Artifact
+from tasks.store.work_folder import UNTOLD
 from tasks.writing.people import NONE_KEPT, KeptPeople
 
 LEFT_OVER = "artefacts that it needs no more could not be removed, which the same command does"
@@ -58,11 +62,12 @@ LEFT_OVER = "artefacts that it needs no more could not be removed, which the sam
 
 @dataclass(frozen=True)
 class Published:
-    """A release that is published, and whether this run made it."""
+    """A release that is published, whether this run made it, and what it found out then that the release does not tell."""
 
     manifest: Manifest
     folder: Path
     new: bool
+    untold: Untold | None = None
 
 
 def read_or_recall(run: Run) -> tuple[Source, Published | None]:
@@ -164,9 +169,8 @@ def _verified_and_published(
         "evolved": source.evolved,
         "increment": run.increment,
         "columns": dict(layout.types),
-        "repeats": repeats,
+        "repeats": told_repeats(repeats),
         "policy": run.policy.digest if run.policy else None,
-        "passthrough": run.passthrough,
         "replay_of": job.replay.name if job.replay else None,
     }
     # Until the release is there, so that of two runs at once one knows of the other.
@@ -176,11 +180,13 @@ def _verified_and_published(
             with _withdrawn_if_refused(joining):
                 related = overlaps_of(known, release, registry, joining.joined)
         manifest = describe(staged, counted).model_copy(update=own | related)
+        if run.untold:
+            run.untold = run.untold.model_copy(update={"repeats": repeats})
         manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
     publication.undone = LEFT_OVER
     run.published(forget_older(run.store))
     publication.undone = "Prefect's server could not be told of it"
-    return _told(Published(manifest, job.target_path / release, new=True))
+    return _told(Published(manifest, job.target_path / release, new=True, untold=run.untold))
 
 
 def _written(
@@ -234,6 +240,7 @@ def _finished(
             deliver(job, staging, whole.release, run.work)
         else:
             publish(job, staging, whole.release)
+        _keep_untold(run)
         publication.undone = "the registry of the folder of jobs could not be written, so that others know of it only while it is there"
         if registry and entry:
             registry.believe(entry)
@@ -256,6 +263,13 @@ def _withdrawn_if_refused(joining: Joining) -> Iterator[None]:
     except OverlapError:
         joining.withdraw()
         raise
+
+
+def _keep_untold(run: Run) -> None:
+    """Writes what the release does not tell into the work folder, for whoever runs the job; with work in a bucket it goes with the run."""
+    if run.untold and run.job.work_address is None and run.job.artifacts == "keep":
+        content = run.untold.model_dump_json(indent=2)
+        write_whole(run.job.work_path / UNTOLD, lambda part: part.write_text(content))
 
 
 def check_linked(job: Job, counted: Recount) -> None:

@@ -21,6 +21,7 @@ from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import published_columns, published_qids
 from schemas.release.together import Kind
 from tasks.recount.endpoints import distinct_labels, endpoint_faults
+from tasks.recount.labels.losses import column_losses, passed_columns
 from tasks.recount.original import Original
 from tasks.recount.people import not_counted
 from tasks.recount.rows import Rows
@@ -48,6 +49,8 @@ def judged(
     shared_by: int = 0,
     claim: ClaimedLevels | None = None,
     uncounted: str = "",
+    *,
+    untreated: bool = False,
 ) -> tuple[Recount, list[str]]:
     """Holds what was counted against the job and the source; returns it with what was found there, and all faults.
 
@@ -61,6 +64,7 @@ def judged(
         shared_by: As there.
         claim: As there.
         uncounted: As there.
+        untreated: As there.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read.
@@ -79,6 +83,10 @@ def judged(
     unverified = not_counted(unspread, uncounted) if job.columns.person and not counts.persons else []
     found = replace(counts, measured=measured, source=records, linked=linked, population=beside.population, together=together)
     found = replace(found, unproved=tuple(told), unverified=tuple(unverified), sampled=truth.sampled)
+    if original:
+        # Where all records are published, what was counted of the source is what the files hold.
+        passed = passed_columns(job, rows) if untreated and found.records < (records or found.records) else {}
+        found = replace(found, lost=column_losses(job, rows, original), passed=passed)
     return found, promise_faults(job, found) + strange_links(linked) + strange + spread + hidden + truth.faults
 
 

@@ -48,6 +48,8 @@ def recount(
     shared_by: int = 0,
     claim: ClaimedLevels | None = None,
     uncounted: str = "",
+    *,
+    untreated: bool = False,
 ) -> Recount:
     """Counts the classes of the data files, checks columns, classes and sensitive values against the job, and records against the source.
 
@@ -64,6 +66,7 @@ def recount(
         shared_by: How many people share the ends of ranges by what the release says, if that is more than k.
         claim: The levels that labels are said to be of, where they are of any.
         uncounted: Why it is not known who is in which class, where it is not.
+        untreated: Whether columns that are published untreated are counted too, where records of the source are not published.
 
     Raises:
         HierarchyError: the file of a hierarchy cannot be read, or nothing reads its kind for the recount.
@@ -97,7 +100,7 @@ def recount(
         give_back()
         of_people = count_together_of_people(job, connection, people)
         beside = Beside(count_linked(job, connection, source, qids, people), count_in_population(job, connection, source), of_people)
-        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by, claim, uncounted)
+        found, faults = judged(job, rows, classes, beside, original, unproved, shared_by, claim, uncounted, untreated=untreated)
     if faults:
         raise VerificationError(what, faults)
     return found

@@ -10,7 +10,7 @@ from schemas.privacy.kinds import models_asked
 from schemas.release.manifest import Manifest
 from schemas.release.passthrough import telling
 from schemas.release.population import population_sentences
-from schemas.release.report import Criterion
+from schemas.release.report import Criterion, Proof
 from schemas.release.terms import Terms
 from schemas.release.together import KINDS
 from tasks.report.claims import together_sentences
@@ -124,6 +124,11 @@ def _overlaps(manifest: Manifest) -> list[str]:
     ]
 
 
+def _worst(proof: Proof) -> str:
+    """Returns how much was measured at worst; how far a class is from the source follows from records that no file holds."""
+    return f"{proof.measured} was measured at worst" if proof.measured else "and every class keeps it"
+
+
 def _inference(manifest: Manifest, terms: Terms) -> Criterion:
     found, told = manifest.one_value, []
     for name, one in found.items():
@@ -135,10 +140,7 @@ def _inference(manifest: Manifest, terms: Terms) -> Criterion:
     if unmeasured := [name for name in terms.sensitive if name not in found]:
         told.append(f"{listed(unmeasured)}: not measured.")
     asked = [proof for proof in proofs(manifest.privacy, manifest.measured, manifest.min_class, Unit.of_release(manifest)) if proof.column]
-    told += [
-        f"'{one.column}', {one.model}: {one.asked} was asked of every class, {one.measured or 'nothing'} was measured at worst."
-        for one in asked
-    ]
+    told += [f"'{one.column}', {one.model}: {one.asked} was asked of every class, {_worst(one)}." for one in asked]
     guarded = {column for _, column, _ in models_asked(manifest.privacy)}
     if unguarded := [name for name in terms.sensitive if name not in guarded]:
         told.append(f"How values are spread within a class was not asked to be limited for {listed(unguarded)}.")

@@ -133,7 +133,9 @@ def suppression(manifest: Manifest, terms: Terms) -> tuple[str, ...]:
         if uneven:
             told.append(f"Of these {counted(uneven, 'record')} none is masked or starred: who is must not follow from sensitive values.")
         # Masked records share one combination like any class, and too few of them would be a class that fails.
-        if dropped:
+        if dropped and not why:
+            told.append(f"{counted(dropped, 'record')} of them are left out: a mask would give them away, or they break what was asked.")
+        elif dropped:
             mask = "of them would be no safe class" if manifest.remainder else "that holds so few would give them away"
             told.append(f"{counted(dropped, 'record')} of them are left out, because a mask {mask}.")
     else:

@@ -8,7 +8,7 @@ from schemas.job.objectives import OBJECTIVES
 
 LOSSES = {
     "gcp": ("GCP", "mean coarsening of a value: 0 as in the source, 1 withheld; suppressed records count as 1"),
-    "gcp_held": ("GCP of values", "the same if every class published just the values that it holds"),
+    "gcp_held": ("GCP of values", "what the same can be at most if every class published just the values that it holds"),
     # As releases of earlier versions call it.
     "gcp_set": ("GCP of values", "the same if every class published just the values that it holds"),
     "precision": ("Precision", "1 − mean of level / last level: 1 as in the source, 0 withheld"),

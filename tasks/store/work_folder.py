@@ -27,7 +27,9 @@ from tasks.store.store import Store
 
 MARK, LOCK = ".skald-work", "run.lock"
 FOLDERS = ("artifacts", "results", "spill", "outbox", "comparison", "vaults", "registry")
-FILES = (LOCK, "secret", MARK)
+UNTOLD = "untold.json"
+"""What the last run found out that its release does not tell."""
+FILES = (LOCK, "secret", MARK, UNTOLD)
 PASSING = re.compile(r"(verify|reveal)-\d+")
 """What a command that is no run spills to, by the number of its process."""
 WORDS = "SKALD keeps here what it counted, raw values among it. 'skald clean JOB' removes it.\n"

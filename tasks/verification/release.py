@@ -19,7 +19,8 @@ from schemas.errors.folders import EscapeError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
-from schemas.release.manifest import FORMAT, Manifest
+from schemas.release.manifest import FORMAT, Manifest, Persons
+from schemas.release.tellable import tellable
 from schemas.release.terms import Terms
 from tasks.engine.versions import versions
 from tasks.recount.original import Original, original_of
@@ -253,9 +254,16 @@ def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str
         faults.append("the manifest's risk.before is not that of the source")
     if manifest.persons is None and before is not None and manifest.source_sizes != bands(found.sizes, job.privacy.k):
         faults.append("the manifest's source_sizes are not those of the source")
-    if manifest.persons is not None and manifest.persons.source != found.persons:
+    if manifest.persons is not None and not _is_told(manifest.persons, found.persons, job.privacy.k):
         faults.append("the manifest's persons.source is not what the source holds")
     return faults
+
+
+def _is_told(said: Persons, found: int | None, k: int) -> bool:
+    """Tells whether a manifest says how many persons the source has, or withholds it where fewer than k are not released."""
+    withheld = found is not None and not tellable(said.released, k, found)
+    # Releases of earlier versions tell all numbers.
+    return said.source == found or (withheld and said.source is None)
 
 
 def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Job | None) -> tuple[list[str], list[str]]:

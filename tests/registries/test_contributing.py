@@ -93,7 +93,7 @@ def test_the_method_is_one_entry_and_keeps_the_promise(tmp_path: Path, shown: Sh
         assert "A block has so many times k records." in json.dumps(job_json_schema())
         flow = METHODS["blocks"].flow.load()
         made = getattr(flow, "fn", flow)(job, ("method={name: blocks, times: 2}",))
-        assert made.manifest.search["partitions"] == 240 // 10
+        assert made.untold.search["partitions"] == 240 // 10
         assert min(class_sizes(released(made.folder), QIDS).values()) >= 10
         assert "Blocks: neighbours stay together." in (made.folder / "report.html").read_text("utf-8")
 

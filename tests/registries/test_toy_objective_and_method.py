@@ -109,7 +109,7 @@ def test_a_method_is_one_entry(tmp_path: Path) -> None:
         flow = METHODS["toy"].flow.load()
         published = getattr(flow, "fn", flow)(job, (setting,))
         assert published.manifest.method == "toy"
-        assert published.manifest.search["partitions"] == 6
+        assert published.untold.search["partitions"] == 6
         assert published.manifest.min_class >= 5
         report = json.loads((published.folder / "report.json").read_text())
         assert METHOD.words in json.dumps(report)

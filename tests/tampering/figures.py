@@ -61,15 +61,15 @@ def both(*changes: Callable[[Said], object]) -> Callable[[Said], object]:
 
 for field in (
     "privacy.k", "records", "released", "suppressed", "masked", "classes", "min_class", "loss.dm", "loss.dm_star", "files.0.rows",
-    "risk.after.records_above", "risk.before.unique", "risk.before.classes", "search.nodes", "suppressed_for.k", "tops.age", "levels.age",
-    "source_sizes.0.classes", "sources.0.records", "asked.memory", "asked.rounds", "search.passing",
+    "risk.after.records_above", "search.nodes", "suppressed_for.k", "tops.age", "levels.age", "sources.0.records", "asked.memory",
+    "asked.rounds", "ncp.age", "loss.gcp",
 ):  # fmt: skip
-    add(f"{field} is one more, all anew", changed(plus(field, 10**6 if field == "search.passing" else 1)))
+    add(f"{field} is one more, all anew", changed(plus(field)))
 for field in ("privacy.k", "min_class", "suppressed", "loss.dm_star", "classes"):
     add(f"{field} is one less, all anew", changed(plus(field, -1)))
 for field in (
-    "loss.c_avg", "loss.suppression_rate", "risk.after.prosecutor_max", "risk.after.prosecutor_mean", "risk.after.uniqueness",
-    "risk.after.share_above", "risk.before.prosecutor_mean",
+    "loss.c_avg", "loss.suppression_rate", "loss.gcp", "ncp.age", "risk.after.prosecutor_max", "risk.after.prosecutor_mean",
+    "risk.after.uniqueness", "risk.after.share_above",
 ):  # fmt: skip
     add(f"{field} is a little less, all anew", changed(plus(field, -0.01)))
 add("records and suppressed are raised, all anew", changed(both(plus("records", 40), plus("suppressed", 40))))
@@ -104,7 +104,6 @@ for field, value in {
     if field not in {"loss", "risk"}:
         add(f"{field} is another, all anew", changed(to(field, value)))
 add("format is a later one, all anew", changed(to("format", 3)))
-add("the lattice is another, all anew", changed(plus("lattice.heights.passes.0", 1)))
 add("a path of a file leads out, all anew", changed(to("files.0.path", "../raw.parquet")))
 add("a path of a file is absolute, all anew", changed(to("files.0.path", "/etc/passwd")))
 add("a path of a file is no data file, all anew", changed(to("files.0.path", "report.html")))

@@ -38,7 +38,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory, method: dict[str, Any]
     """The data files of a direct run."""
     flow = METHODS[method["name"]].flow.load()
     done = getattr(flow, "fn", flow)(people_job(tmp_path_factory.mktemp("direct"), TABLE, method=method), SETTINGS[1::2])
-    assert done.manifest.search["fragments"] == FRAGMENTS
+    assert done.untold.search["fragments"] == FRAGMENTS
     return digests(done.folder)
 
 

@@ -69,7 +69,7 @@ def test_a_replay_cuts_in_the_order_that_was_learnt_then(cut: Cut, tmp_path: Pat
     # Other frequencies, by which another order would be learnt: what was one class is one again.
     pq.write_table(pa.concat_tables([TABLE, pa.table({"q": ["Peru"] * 60, "s": ["x"] * 60})]), next(tmp_path.glob("*/000.parquet")))
     other = cut(path, f"replay={first.manifest.release}")
-    assert other.manifest.search["partitions"] == first.manifest.search["partitions"]
+    assert other.untold.search["partitions"] == first.untold.search["partitions"]
     assert other.manifest.search["orders_learnt"] == 1
 
 

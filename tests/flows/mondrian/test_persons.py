@@ -95,7 +95,7 @@ def test_every_class_of_the_files_holds_k_people(cut: Cut, tmp_path: Path, metho
         "source": len(counts),
         "released": len(counts),
         "smallest_class": made.manifest.min_class,
-        "most_records": max(counts.values()),
+        "most_records": sorted(counts.values(), reverse=True)[K - 1],
     }
     assert made.manifest.loss["c_avg"] == pytest.approx(sum(map(len, found.values())) / len(found) / K)
     assert made.manifest.risk["after"]["prosecutor_max"] == 1 / made.manifest.min_class
@@ -214,7 +214,7 @@ def test_a_replay_counts_the_people_of_both_sources(cut: Cut, tmp_path: Path) ->
 def test_small_memory_shares_people_out_by_itself(cut: Cut, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_PAIR", 400_000)
     made = cut(job(tmp_path, numbered(visits(3000)), memory="256MB", chunk_rows=500))
-    assert made.manifest.search["fragments"] > 3
+    assert made.untold.search["fragments"] > 3
     assert min(map(len, persons(made.folder, of_source(visits(3000))).values())) >= K
 
 

@@ -52,7 +52,7 @@ def test_who_stands_out_is_what_a_plain_count_of_persons_says(
 def test_a_run_tells_the_risk_of_its_plan(anonymise: Anonymise, tmp_path: Path) -> None:
     path = job(tmp_path)
     plan = make_plan(load_job(path))
-    assert anonymise(path).manifest.risk["before"] == plan.risk
+    assert anonymise(path).untold.risk == plan.risk
 
 
 def test_persons_are_told_even_where_columns_are_too_many_to_leave_out_one_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,4 +175,6 @@ def test_with_the_source_gone_people_are_held_against_those_of_the_files(anonymi
     kept = people_of_release(made.manifest.release, store_of(tmp_path))
     shutil.rmtree(tmp_path / "people")
     found, _ = verify_release(load_job(path), made.folder, kept)
-    assert found.measured["t"]["disease"] == pytest.approx(made.manifest.measured["t"]["disease"])
+    assert 0 < found.measured["t"]["disease"] <= 0.25
+    # How far a class is from the whole source is in no release: it follows from records that are in no file.
+    assert "t" not in made.manifest.measured

@@ -66,7 +66,7 @@ def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path
     assert (manifest.method, manifest.node, manifest.levels) == (method, None, None)
     assert manifest.loss["dm"] == sum(size * size for size in sizes.values())
     assert frame.columns == [*QIDS, *PAYLOAD]
-    assert manifest.risk["before"] == BEFORE
+    assert made.untold.risk == BEFORE
     assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
 
 
@@ -75,7 +75,7 @@ def test_every_record_is_published_once_in_a_class_of_k(run: Anonymise, tmp_path
 def test_an_exchange_loses_less_of_what_is_published(run: Anonymise, tmp_path: Path, method: str) -> None:
     plain = run(job_for(tmp_path / "one", method))
     made = run(job_for(tmp_path / "two", method, options={"exchange": True}))
-    assert made.manifest.search["steps"] > 0
+    assert made.untold.search["steps"] > 0
     assert made.manifest.loss["gcp"] < plain.manifest.loss["gcp"]
     assert min(class_sizes(released(made.folder), QIDS).values()) >= 5
 
@@ -194,7 +194,7 @@ AGE_ONLY = job_of()["columns"] | {"identifiers": OTHERS, "quasi_identifiers": [j
 def test_a_pool_below_k_is_suppressed_within_the_limit_or_refused(run: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, one_speck(), columns=AGE_ONLY, method=SPECK, endpoints="observed")
     made = run(job, "privacy.k=11", "suppression.limit=0.05")
-    assert (made.manifest.released, made.manifest.suppressed, made.manifest.search["recovered"]) == (19, 1, 0)
+    assert (made.manifest.released, made.manifest.suppressed, made.untold.search["recovered"]) == (19, 1, 0)
     assert 59 not in {int(end) for label in released(made.folder)["age"] for end in label.strip("[]").split(" - ")}
     with pytest.raises(PrivacyError, match=r"1 record would be suppressed, and suppression.limit allows 0"):
         run(job, "privacy.k=11", "suppression.limit=0")
@@ -228,12 +228,12 @@ def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, t
     made = run(job_for(tmp_path / "one", method, options=options), *SHARED)
     frame, manifest = released(made.folder), made.manifest
     sizes = class_sizes(frame, QIDS)
-    assert manifest.search["fragments"] == 4
+    assert made.untold.search["fragments"] == 4
     assert (len(frame), min(sizes.values()), len(sizes)) == (len(TABLE), manifest.min_class, manifest.classes)
     assert manifest.min_class >= 4
-    assert manifest.risk["before"] == BEFORE
+    assert made.untold.risk == BEFORE
     if options:
-        found = manifest.search
+        found = made.untold.search
         assert 0 < found["left"] == found["recovered"] <= found["outliers"] < len(TABLE)
         assert found["merged_partitions"] >= 0
     assert Counter(frame.select(PAYLOAD).rows()) == Counter(pl.DataFrame(TABLE.select(PAYLOAD)).rows())
@@ -247,7 +247,7 @@ def test_fragments_are_anonymised_alone_and_published_together(run: Anonymise, t
 @pytest.mark.parametrize("asked", ASKED)
 def test_fragments_keep_other_privacy_models(run: Anonymise, tmp_path: Path, method: str, asked: str) -> None:
     made = run(job_for(tmp_path, method), *SHARED, f"privacy.{asked}")
-    assert made.manifest.search["fragments"] > 1
+    assert made.untold.search["fragments"] > 1
     assert made.manifest.released == len(TABLE)
     kept(released(made.folder), asked)
 
@@ -256,7 +256,7 @@ def test_records_that_do_not_fit_the_memory_are_shared_out(run: Anonymise, tmp_p
     monkeypatch.setattr("tasks.records.coding.BYTES_PER_RECORD", 1_000_000)
     monkeypatch.setattr("tasks.mondrian.cells.BYTES_PER_ROW", 1_000_000)
     made = run(job_for(tmp_path, "rayden"), "privacy.k=4", "method.fragments.sample=1")
-    assert made.manifest.search["fragments"] > 1
+    assert made.untold.search["fragments"] > 1
     assert made.manifest.released == len(TABLE)
     with pytest.raises(PrivacyError, match="Method 'rayden' holds all 400 records at once, which takes about 801 MB"):
         run(job_for(tmp_path, "rayden"), "method.pool=suppress")

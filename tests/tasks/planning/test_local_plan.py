@@ -44,9 +44,10 @@ def test_a_plan_tells_what_the_run_then_does(tmp_path: Path, method: dict, rows:
     assert again.local == plan.local.model_copy(update={"samples_to_scan": 0})
     assert not (tmp_path / "releases").exists()
     flow = METHODS[method["name"]].flow.load()
-    manifest = getattr(flow, "fn", flow)(job, ()).manifest
-    made = manifest.search["fragments"] + manifest.search["merged"] if plan.local.parted else manifest.search.get("fragments", 1)
-    assert (made, "sampled" in manifest.search) == (plan.local.fragments, plan.local.parted)
+    done = getattr(flow, "fn", flow)(job, ())
+    manifest, found = done.manifest, done.untold.search
+    made = found["fragments"] + found["merged"] if plan.local.parted else found.get("fragments", 1)
+    assert (made, "sampled" in found) == (plan.local.fragments, plan.local.parted)
     assert plan.release == manifest.release
 
 

@@ -1,0 +1,270 @@
+"""What a quasi-identifier lost, worked out of nothing but its published labels, their records and the words of the job.
+
+Normalised certainty penalty (Xu et al., KDD 2006) with the published grid in the place of the source's range: two sources whose labels are
+the same have the same losses, however far a value behind a label lies from the others. Here it is defined what a release says under
+``ncp`` and ``gcp``; what the search minimises may divide by what the source holds (`core.losses.losses`).
+
+- A value that is published as it is costs 0, and so does a null. ``*`` costs 1.
+- A range of numbers or dates costs its length over that of the grid, from the least to the greatest end in any label of the column. A range
+  that is open at one end reaches to the end of the grid, and costs no less than its share of the labels.
+- A group that is listed, in a file or as a tree, costs the values that are listed for it over all that are listed, whether or not they
+  occur; a group of one value that is published under another name costs one of them.
+- A set costs its values over all values that are listed or, where none are, over all that labels name.
+- A common beginning costs the labels that begin with it, and are no beginnings of others, over all such labels.
+- Of a kind of hierarchy that the recount cannot read every label costs its share of the labels.
+- A null beside any of these costs one value, or one label, more.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import fsum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as pt
+from numpy.typing import NDArray
+
+from core.recount.labels.label_ends import NO_NUMBERS, Ends, Number, number_reader, range_of
+from core.recount.labels.listed_groups import Row
+from schemas.release.labels import NULL_MEMBER
+from schemas.release.manifest import MASK
+
+_WITH_NULL = f", {NULL_MEMBER}}}"
+_QUOTED = re.compile(rf'(?s)"((?:"*|.*, ){NULL_MEMBER}"*)"')
+# The last code point there is: whatever begins with a stem stands before the stem with this behind it.
+_LAST = chr(0x10FFFF)
+DIGITS = 12
+"""Decimal places of a published loss: labels tell the rest anyway, and the order in which records are added up is no figure."""
+
+
+@dataclass(frozen=True)
+class ColumnLoss:
+    """What a quasi-identifier lost in the data files.
+
+    Attributes:
+        penalty: Sum over the records of NCP, 1 for each ``*``.
+        leaves: The same with a value that is published as it is costing one of those that are listed, as taxonomies are counted.
+        numeric: Whether the column holds numbers or dates.
+    """
+
+    penalty: float
+    leaves: float
+    numeric: bool
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How the labels of a quasi-identifier are read.
+
+    Attributes:
+        kind: The type of the source's values.
+        rows: The rows of its hierarchy, where values are listed: each value, then its groups.
+        ranges: Whether numbers and dates are published in ranges whatever the hierarchy is.
+        mask: What stands for a character that is not published, where labels are beginnings; empty where they are not.
+        sparse: The group of sparse beginnings; empty where there is none.
+        sets: Whether labels are sets of values.
+    """
+
+    kind: pa.DataType
+    rows: Sequence[Row] = ()
+    ranges: bool = False
+    mask: str = ""
+    sparse: str = ""
+    sets: bool = False
+
+
+def column_loss(reading: Reading, labels: Sequence[str | None], records: NDArray[np.int64]) -> ColumnLoss:
+    """Returns what the labels of a column lost.
+
+    Args:
+        reading: How they are read.
+        labels: The different labels as text, None for a null.
+        records: Shape (labels,), records with each.
+    """
+    named, beside = _without_null(reading, labels)
+    share = Fraction(1, max(sum(label is not None for label in labels), 1))
+    one = Fraction(1, _size(reading, labels, beside)) if reading.rows else share
+    price = _pricer(reading, named, share, one)
+    prices = [_priced(label, with_null, price, one) for label, with_null in zip(named, beside, strict=True)]
+    counts = records.tolist()
+    penalty = fsum(float(cost) * many for cost, many in zip(prices, counts, strict=True))
+    leaves = fsum(float(max(cost, one)) * many for cost, many in zip(prices, counts, strict=True))
+    return ColumnLoss(penalty, leaves, _is_scale(reading.kind))
+
+
+def kept_column(reading: Reading, records: NDArray[np.int64]) -> ColumnLoss:
+    """Returns the same of a column whose values are all published as they are; ``records`` has shape (values,)."""
+    return ColumnLoss(0.0, int(records.sum()) / max(len(reading.rows) or len(records), 1), _is_scale(reading.kind))
+
+
+Price = Callable[[str], Fraction]
+
+
+def _priced(label: str | None, with_null: bool, price: Price, one: Fraction) -> Fraction:
+    if label is None:
+        return Fraction(0)
+    if label == MASK:
+        return Fraction(1)
+    cost = price(label)
+    return min(max(cost, one) + one, Fraction(1)) if with_null else cost
+
+
+def _without_null(reading: Reading, labels: Sequence[str | None]) -> tuple[list[str | None], list[bool]]:
+    """Returns labels without the null that stands beside a value, a range or values, and which of them had one."""
+    names = frozenset(name for row in reading.rows for name in row)
+
+    def inner(label: str | None) -> str | None:
+        if label is None or not (label.startswith("{") and label.endswith(_WITH_NULL)):
+            return label
+        within = label[1 : -len(_WITH_NULL)]
+        one = found[1] if (found := _QUOTED.fullmatch(within)) else within
+        # What is one value in spite of its commas is listed, or a beginning.
+        return f"{{{one}}}" if ", " in one and one not in names and not reading.mask else one
+
+    named = [inner(label) for label in labels]
+    return named, [one != other for one, other in zip(named, labels, strict=True)]
+
+
+def _size(reading: Reading, labels: Sequence[str | None], beside: Sequence[bool]) -> int:
+    """Returns how many values are listed, a null being one more where labels have any."""
+    return len(reading.rows) + (any(beside) or None in labels)
+
+
+def _is_scale(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pt.is_integer, pt.is_floating, pt.is_decimal, pt.is_date, pt.is_timestamp))
+
+
+def _pricer(reading: Reading, labels: Sequence[str | None], share: Fraction, one: Fraction) -> Price:
+    """Returns what a label costs, ``*`` and the null beside it aside, given the ``share`` of a label and what ``one`` value costs."""
+    told = list(dict.fromkeys(label for label in labels if label is not None and label != MASK))
+    if reading.mask:
+        return _of_beginnings(reading, told)
+    if _is_scale(reading.kind) and (reading.ranges or not reading.rows):
+        single = _of_ranges(reading, told, share)
+    elif reading.rows:
+        single = _of_groups(reading, [label for label in told if not _is_set(label)], one)
+    else:
+        single = _of_names(reading, share)
+    sets = _of_sets(reading, told, one) if any(map(_is_set, told)) else None
+    return single if sets is None else lambda label: sets(label) if _is_set(label) else single(label)
+
+
+def _is_set(label: str) -> bool:
+    return label.startswith("{") and label.endswith("}") and ", " in label
+
+
+def _of_names(reading: Reading, share: Fraction) -> Price:
+    """Prices labels of which nothing is known: a value of a column of sets costs nothing, and anything else its share of the labels."""
+    return (lambda label: Fraction(0)) if reading.sets else (lambda label: share)
+
+
+def _of_ranges(reading: Reading, labels: Sequence[str], share: Fraction) -> Price:
+    number = number_reader(reading.kind)
+    found = {label: range_of(label, number) for label in labels}
+    ends = [end for pair in found.values() if pair for end in pair if end is not None]
+    low, high = (min(ends), max(ends)) if ends else (0, 0)
+    length = high - low
+
+    def price(label: str) -> Fraction:
+        pair = found[label]
+        if pair is None:
+            # A value that has no place, or a name, which tells no ends.
+            return Fraction(0) if label in NO_NUMBERS else share
+        first, last = pair
+        cost = _ratio((high if last is None else last) - (low if first is None else first), length)
+        return max(cost, share) if None in pair else cost
+
+    return price
+
+
+def _ratio(part: Number, whole: Number) -> Fraction:
+    # Moments that a unit cannot hold wrap around: no cost lies outside of nothing and all.
+    return min(max(Fraction(part) / Fraction(whole), Fraction(0)), Fraction(1)) if whole else Fraction(0)
+
+
+def _of_groups(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
+    """Prices groups that are listed: of the finest level that has all labels or, where labels are of several, the largest called so."""
+    values = frozenset(row[0] for row in reading.rows)
+    levels = _levels(reading)
+    finest = next((level for level, groups in enumerate(levels) if all(label in groups for label in labels)), None)
+    here = levels[1:] if finest is None else levels[finest : finest + 1]
+    number = number_reader(reading.kind) if _is_scale(reading.kind) else None
+    if number and (lengths := _lengths(here, labels, number)):
+        return lambda label: lengths.get(label, Fraction(0))
+
+    def price(label: str) -> Fraction:
+        most = max((len(groups.get(label, ())) for groups in here), default=0)
+        # A group of one value is that value, unless it has another name.
+        is_value = label in values or (number is not None and number(label) is not None)
+        return most * one if most > 1 else Fraction(0) if is_value else one
+
+    return price
+
+
+def _levels(reading: Reading) -> list[dict[str, list[str]]]:
+    """Returns the listed values of each group by its name, level by level."""
+    levels: list[dict[str, list[str]]] = [{} for _ in reading.rows[0]]
+    for row in reading.rows:
+        for level, name in enumerate(row):
+            levels[level].setdefault(name, []).append(row[0])
+    return levels
+
+
+def _lengths(levels: Sequence[Mapping[str, Sequence[str]]], labels: Sequence[str], number: Ends) -> dict[str, Fraction]:
+    """Returns the length of each group of numbers or dates over that of all that are published; nothing where any is no number."""
+    reaches: dict[str, tuple[Number, Number]] = {}
+    for label in labels:
+        listed = max((groups.get(label, ()) for groups in levels), key=len, default=()) or (label,)
+        found = [ends for value in listed if (ends := number(value))]
+        if len(found) < len(listed):
+            return {}
+        reaches[label] = min(low for low, _ in found), max(high for _, high in found)
+    if not reaches:
+        return {}
+    length = max(high for _, high in reaches.values()) - min(low for low, _ in reaches.values())
+    return {label: _ratio(high - low, length) for label, (low, high) in reaches.items()}
+
+
+def _of_sets(reading: Reading, labels: Sequence[str], one: Fraction) -> Price:
+    """Prices sets of values such as ``{a, b}``: their values over all that are listed, or else over all that labels name."""
+    values = frozenset(row[0] for row in reading.rows if ", " in row[0])
+    members = {label: _members(label, values) for label in labels if _is_set(label)}
+    named = {each for found in members.values() for each in found} | {label for label in labels if label not in members}
+    each = one if reading.rows else Fraction(1, max(len(named), 1))
+    return lambda label: min(len(members[label]) * each, Fraction(1))
+
+
+def _members(label: str, values: frozenset[str]) -> list[str]:
+    """Returns the values of a set, of which some hold commas themselves: the longest that are listed, from the first on."""
+    pieces = label[1:-1].split(", ")
+    found, first = [], 0
+    while first < len(pieces):
+        last = len(pieces) if values else first + 1
+        while last > first + 1 and ", ".join(pieces[first:last]) not in values:
+            last -= 1
+        found.append(", ".join(pieces[first:last]))
+        first = last
+    return found
+
+
+def _of_beginnings(reading: Reading, labels: Sequence[str]) -> Price:
+    """Prices common beginnings such as ``12***`` by the labels below them; a label without a mask is a value."""
+    stems = sorted({label.rstrip(reading.mask) for label in labels})
+    # In order, a stem has another below it if the next one begins with it.
+    following = [*stems[1:], ""]
+    ends = [stem for stem, other in zip(stems, following, strict=False) if other == stem or not other.startswith(stem)]
+    size = max(len(ends), 1)
+
+    def price(label: str) -> Fraction:
+        stem = label.rstrip(reading.mask)
+        if stem == label and label != reading.sparse:
+            return Fraction(0)
+        below = bisect_left(ends, stem + _LAST) - bisect_left(ends, stem)
+        return Fraction(max(below, 1), size)
+
+    return price

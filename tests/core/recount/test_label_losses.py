@@ -1,0 +1,113 @@
+"""What labels cost: by themselves, whatever the source holds, and never less where a label is coarser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.recount.labels.label_losses import Reading, column_loss, kept_column
+
+ROWS = (("nurse", "care", "*"), ("doctor", "care", "*"), ("midwife", "care", "*"), ("smith", "craft", "*"), ("baker", "craft", "*"))
+LISTED = Reading(pa.string(), ROWS)
+
+
+def mean(reading: Reading, labels: Sequence[str | None], records: Sequence[int] = ()) -> float:
+    """Returns the mean penalty of records with some labels, one with each unless it is said otherwise."""
+    counts = np.array(records or [1] * len(labels), np.int64)
+    return column_loss(reading, labels, counts).penalty / int(counts.sum())
+
+
+@pytest.mark.parametrize(
+    ("labels", "costs"),
+    [
+        (["nurse", "smith"], [0, 0]),
+        (["care", "craft"], [Fraction(3, 5), Fraction(2, 5)]),
+        (["nurse", "craft", "*"], [0, Fraction(2, 5), 1]),
+        (["{nurse, smith}", "baker"], [Fraction(2, 5), 0]),
+        (["care", None], [Fraction(3, 6), 0]),
+        (["{care, null}", "nurse"], [Fraction(4, 6), 0]),
+        (["{nurse, smith, null}", "baker"], [Fraction(3, 6), 0]),
+        (["{nurse, null}", "baker"], [Fraction(2, 6), 0]),
+    ],
+    ids=str,
+)
+def test_a_listed_group_costs_its_share_of_what_is_listed(labels: list[str | None], costs: list[Fraction]) -> None:
+    assert mean(LISTED, labels) == pytest.approx(float(sum(costs, Fraction(0))) / len(costs))
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "costs"),
+    [
+        (pa.int64(), ["[20 - 29]", "[30 - 39]"], [9 / 19, 9 / 19]),
+        (pa.int64(), ["25", "[30 - 35]"], [0, 0.5]),
+        (pa.int64(), ["[20 - 29]", ">= 30"], [0.9, 0.5]),
+        (pa.int64(), ["<= 19", "[20 - 29]", ">= 30"], [1 / 3, 9 / 11, 1 / 3]),
+        (pa.int64(), [">= 90", "<= 90"], [0.5, 0.5]),
+        (pa.int64(), ["*", "7"], [1, 0]),
+        (pa.float64(), ["[1.5 - 2.5)", "[2.5 - 3.5)"], [0.5, 0.5]),
+        (
+            pa.decimal128(38, 2),
+            ["[10000000000000000000000000.00 - 10000000000000000000000000.01]", "10000000000000000000000000.02"],
+            [0.5, 0],
+        ),
+        (pa.int64(), [f"[{2**63 - 3} - {2**63 - 2}]", str(2**63 - 1)], [0.5, 0]),
+        (pa.date32(), ["2020", "2021"], [365 / 730, 364 / 730]),
+        (pa.date32(), ["<= 1936", "2000-01-01"], [0.5, 0]),
+        (pa.date32(), ["2020-Q1", "2020-Q2"], [90 / 181, 90 / 181]),
+        (pa.timestamp("us"), ["[2020-01-01 00:00:00 - 2020-01-02 00:00:00]", "2020-01-03 00:00:00"], [0.5, 0]),
+        (pa.timestamp("us", "UTC"), ["2020-01-01", "2020-01-02"], [0.5, 0.5]),
+        (pa.float64(), ["nan", "[1.0 - 2.0]"], [0, 1]),
+        (pa.int64(), ["{[20 - 29], null}", "[30 - 39]"], [1, 9 / 19]),
+    ],
+    ids=str,
+)
+def test_a_range_costs_its_length_over_that_of_the_published_grid(kind: pa.DataType, labels: list[str], costs: list[float]) -> None:
+    assert mean(Reading(kind, ranges=True), labels) == pytest.approx(sum(costs) / len(costs))
+
+
+def test_groups_of_numbers_cost_the_length_of_what_is_listed() -> None:
+    rows = (("1", "low", "*"), ("2", "low", "*"), ("5", "high", "*"), ("9", "high", "*"))
+    assert mean(Reading(pa.int64(), rows), ["low", "high"]) == pytest.approx((1 / 8 + 4 / 8) / 2)
+
+
+def test_a_beginning_costs_the_labels_below_it() -> None:
+    reading = Reading(pa.string(), mask="*")
+    assert mean(reading, ["12***", "13***", "2****"]) == pytest.approx(1 / 3)
+    assert mean(reading, ["1****", "12345", "13***"]) == pytest.approx((2 / 2 + 0 + 1 / 2) / 3)
+    assert mean(Reading(pa.string(), mask="*", sparse="000"), ["000", "12345"]) == pytest.approx(1 / 4)
+
+
+@pytest.mark.parametrize(
+    "reading", [LISTED, Reading(pa.string(), mask="*"), Reading(pa.int64(), ranges=True), Reading(pa.string())], ids=str
+)
+def test_a_column_that_is_withheld_costs_all(reading: Reading) -> None:
+    assert mean(reading, ["*"]) == 1
+    assert mean(reading, ["*", None]) == 0.5
+
+
+def test_of_an_unknown_kind_a_label_costs_its_share_of_the_labels() -> None:
+    assert mean(Reading(pa.string()), ["odd", "even"]) == 0.5
+
+
+def test_what_is_published_as_it_is_costs_nothing() -> None:
+    kept = kept_column(LISTED, np.array([2, 3], np.int64))
+    assert (kept.penalty, kept.leaves, kept.numeric) == (0, 1, False)
+
+
+ENDS = st.tuples(st.integers(-50, 50), st.integers(0, 30)).map(lambda pair: (pair[0], pair[0] + pair[1]))
+
+
+@given(st.lists(st.tuples(ENDS, st.integers(1, 9)), min_size=1, max_size=8, unique_by=lambda one: one[0]))
+def test_losses_lie_between_none_and_all_and_are_those_of_the_hull(found: list[tuple[tuple[int, int], int]]) -> None:
+    labels = [str(low) if low == high else f"[{low} - {high}]" for (low, high), _ in found]
+    counts = [many for _, many in found]
+    length = max(high for (_, high), _ in found) - min(low for (low, _), _ in found)
+    plain = sum(many * (high - low) / length if length else 0 for (low, high), many in found) / sum(counts)
+    assert mean(Reading(pa.int64(), ranges=True), labels, counts) == pytest.approx(plain)
+    assert 0 <= plain <= 1
