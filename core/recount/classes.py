@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import isclose
 
 from core.recount.linked import LinkCount, link_claims
-from core.recount.people import PersonCount
+from core.recount.people import PersonCount, share_at_most
 from core.recount.risk import risk_in, unmasked
 from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
@@ -41,7 +41,7 @@ class Recount:
         sampled: Classes in which whole records were held against the source, where labels overlap; None where all records were, or none.
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
         linked: What pseudonyms show that link records.
-        one_value: By sensitive column, the classes in which nobody has another value than the others, and the records in these.
+        one_value: By sensitive column, the classes in which all who have a value hold the same one, and the records in these.
         together: What several published columns tell together, by kind of column, in the unit of k; empty where that was not counted.
         population: Rows of the population, and number of classes by their records and the rows that their labels fit; None without one.
     """
@@ -245,12 +245,21 @@ def count_faults(manifest: Manifest, recount: Recount) -> list[str]:
         claims["persons.released"] = (manifest.persons.released, found.released)
         claims["persons.smallest_class"] = (manifest.persons.smallest_class, found.smallest)
         claims["persons.most_records"] = (manifest.persons.most_records, found.most_records)
-    faults = [f"the manifest says {name} = {said:,}, the files hold {held:,}" for name, (said, held) in claims.items() if said != held]
+    faults = _share_faults(manifest, recount)
+    faults += [f"the manifest says {name} = {said:,}, the files hold {held:,}" for name, (said, held) in claims.items() if said != held]
     if recount.source is not None and manifest.records != recount.source:
         faults.append(f"the manifest says records = {manifest.records:,}, the source holds {recount.source:,}")
     if manifest.records - recount.records != manifest.suppressed - manifest.masked:
         faults.append("the manifest's records, released, suppressed and masked do not add up")
     return faults + _band_faults(manifest, recount)
+
+
+def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
+    """Returns whether a manifest says another largest share of a class's records than one person holds."""
+    said = manifest.persons.largest_share if manifest.persons else None
+    if said is None or recount.persons is None or said == share_at_most(recount.persons.largest_share):
+        return []
+    return [f"the manifest says that one person holds at most {said:.0%} of the records of a class, which is not what was counted"]
 
 
 def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:

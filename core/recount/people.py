@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 NOBODY = 0
 """The person of records that belong to nobody."""
+SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+"""What the largest share of a class's records that one person holds is rounded up to."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,11 @@ class PersonCount:
     strange: int
     sizes: Mapping[int, int] = field(default_factory=dict)
     largest_share: float = 0.0
+
+
+def share_at_most(share: float) -> float:
+    """Returns a share of a class's records as it may be reported: rounded up so coarsely that no person's number of records shows."""
+    return next(most for most in SHARES if share <= most)
 
 
 def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:

@@ -32,8 +32,8 @@ class HoldersError(PrivacyError):
         """One class of all records breaks a privacy model by nothing but who holds a value."""
         return cls(
             f"Persons have several values of '{column}', and in one class of all records too many would hold the same one to keep "
-            f"{listed(models)}: that value would be known of them. Ask for less, add data, or publish fewer records of each person "
-            "(columns.most_records); nothing was published."
+            f"{listed(models)}: who knows a person would know that value. Ask for less, or give the source fewer records of each person; "
+            "nothing was published."
         )
 
 
