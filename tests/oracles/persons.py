@@ -98,7 +98,7 @@ def too_many_hold(members: Sequence[Pair], everyone: Sequence[Pair], privacy: Ma
     if mine.total() == n and not always:
         return False
     for asked in privacy.get("l", {}).values():
-        none = None if asked.get("nulls", "none") == "none" else object()
+        none = None if asked.get("nulls") != "value" else object()
         m = len([value for value in whole if value != none])
         for value, held in mine.items():
             p = held / n
