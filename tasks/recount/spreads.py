@@ -112,8 +112,8 @@ def spread_faults(job: Job, classes: Classes, *, by_people: bool) -> tuple[list[
             held = f"in {one.held:,} of {one.classes:,} classes too many persons hold the same value of '{column}'"
             faults.append(f"{held} to keep the {kind.section} that the job promises")
     # Without the people of the classes nobody knows who holds a value.
-    held = bool(job.columns.person) and not by_people
-    unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in counted or (held and kind.held)]
+    unknown = bool(job.columns.person) and not by_people
+    unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in counted or (unknown and kind.held)]
     return faults, measured, list(dict.fromkeys(unread))
 
 
