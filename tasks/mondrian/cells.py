@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from core.histograms.histogram import Histogram
 from core.lattice.roots import most_cells
 from core.mondrian.axes import Order, is_order_free
-from core.mondrian.classes import column_held, of_people, recode_cells, whole_keeps
-from core.mondrian.partition import Rules, Score
+from core.mondrian.classes import column_held, cut_and_publish, of_people, recode_cells, whole_keeps
+from core.mondrian.partition import Partition, Rules, Score
 from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Codes, Cutting, Published, total_losses
 from core.recoding.recoding import recoding_tables
@@ -245,6 +247,25 @@ def check_cut(job: Job, cutting: Cutting, codes: Codes, people: RowPeople | None
         return
     if not whole_keeps(cutting, codes, people):
         raise whole_error(job, column_held(cutting, codes, people))
+
+
+def cut_rows(job: Job, cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None) -> tuple[Partition, Published]:
+    """Cuts rows and labels their classes; refuses what breaks the promise as the one class that it is.
+
+    Args:
+        job: The job.
+        cutting: How rows are cut where records are counted.
+        codes: Shape (rows, axes), all rows.
+        weights: Shape (rows,), records per row.
+        people: Whose they are; None where every record counts.
+
+    Raises:
+        PrivacyError: fewer than k persons, or all of them together break a privacy model.
+    """
+    cutting = cutting_by(job, cutting, codes, people)
+    made, published = cut_and_publish(cutting, codes, weights, people)
+    check_cut(job, cutting, codes, people, published)
+    return made, published
 
 
 def told_of(people: RowPeople | None) -> tuple[int, int] | None:
