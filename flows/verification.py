@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from core.recount.people import share_at_most
 from core.recount.risk import risk_in
 from schemas.errors.base import counted
 from schemas.errors.overlaps import OverlapError
@@ -64,13 +65,21 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     """Returns what was counted, as JSON can say it."""
     recount, manifest = verified.recount, verified.manifest
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
-    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population"}}
+    figures = {name: value for name, value in vars(recount).items() if name not in {"sizes", "persons", "linked", "population", "together"}}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
-    linked = [vars(one) for one in recount.linked]
+    if persons and recount.persons:
+        persons["largest_share"] = share_at_most(recount.persons.largest_share)
+    linked, together = [vars(one) for one in recount.linked], {str(kind): vars(one) for kind, one in recount.together.items()}
     population = risk_in(*recount.population) if recount.population else None
     evidence = {"signed_by": manifest.signed_by if manifest else None, "notes": verified.notes, "newer": verified.newer}
     return (
         figures
-        | {"population": population, "persons": persons, "linked": linked, "risk": risk_after(recount, suppressed, masked)}
+        | {
+            "population": population,
+            "persons": persons,
+            "linked": linked,
+            "together": together,
+            "risk": risk_after(recount, suppressed, masked),
+        }
         | evidence
     )
