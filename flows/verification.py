@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from core.recount.people import share_at_most
 from core.recount.risk import risk_in
 from schemas.errors.base import counted
 from schemas.errors.overlaps import OverlapError
@@ -71,6 +72,8 @@ def figures_of(verified: Verified) -> dict[str, Any]:
     suppressed, masked = (manifest.suppressed, manifest.masked) if manifest else (0, 0)
     figures = {name: value for name, value in vars(recount).items() if name not in NOT_PLAIN}
     persons = {name: value for name, value in vars(recount.persons).items() if name != "sizes"} if recount.persons else None
+    if persons and recount.persons:
+        persons["largest_share"] = share_at_most(recount.persons.largest_share)
     linked = [vars(one) for one in recount.linked]
     population = risk_in(*recount.population) if recount.population else None
     evidence = {

@@ -16,7 +16,8 @@ from core.clustering.gower import Points
 from core.clustering.medoids import medoids
 from core.clustering.nearest import nearest
 from core.persons.crowd import RECORDS, Crowd
-from core.privacy.models import PrivacyModel
+from core.privacy.holders import held_by_too_many
+from core.privacy.models import PrivacyModel, Spreads
 from core.recoding.members import members
 from core.recoding.recoding import SUPPRESSED
 
@@ -42,8 +43,16 @@ class Criteria:
 
     def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Returns which classes fail, shape (classes,)."""
+        return self.model.fails(*self._counted(classes))
+
+    def column_held(self) -> str | None:
+        """Returns the column of which too many persons hold one value, if all records as one class fail by nothing else."""
+        records = len(next(iter(self.values.values()), ()))
+        return held_by_too_many(self.model, *self._counted(np.zeros(records, np.int32))) if records else None
+
+    def _counted(self, classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], Spreads]:
         spreads = {name: self.crowd.spread(classes, codes, self.wholes[name]) for name, codes in self.values.items()}
-        return self.model.fails(self.crowd.count(classes), spreads)
+        return self.crowd.count(classes), spreads
 
 
 def smaller_than(k: int, crowd: Crowd = RECORDS) -> Fails:

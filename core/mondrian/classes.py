@@ -17,6 +17,7 @@ from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Codes, Cutting, Published, publish
 from core.persons.spreads import spread_of_people
 from core.privacy.class_tables import without_sensitive
+from core.privacy.holders import held_by_too_many, with_holders
 from core.privacy.models import PrivacyModel, Spreads
 from core.recoding.recoding import Recoding
 
@@ -29,16 +30,17 @@ def closed(model: PrivacyModel | None) -> bool:
 
 
 def of_people(cutting: Cutting, codes: Codes, people: RowPeople) -> Cutting:
-    """Returns the same cutting with the persons of all rows by sensitive value in the place of the records.
+    """Returns the same cutting with the persons of all rows by sensitive value in the place of the records, and what follows for a model.
 
     Args:
         cutting: How rows are cut.
         codes: Shape (rows, QIDs and sensitive columns), all rows of the source.
         people: Whose they are.
     """
-    sensitive = enumerate(cutting.rules.wholes, start=len(cutting.axes))
+    rules, sensitive = cutting.rules, enumerate(cutting.rules.wholes, start=len(cutting.axes))
     wholes = tuple(people.visits.count(codes[:, column].astype(np.int64), len(whole)) for column, whole in sensitive)
-    return replace(cutting, rules=replace(cutting.rules, wholes=wholes))
+    model = rules.model and with_holders(rules.model, dict(zip(rules.columns, wholes, strict=True)), people.size)
+    return replace(cutting, rules=replace(rules, wholes=wholes, model=model))
 
 
 def promised(cutting: Cutting, codes: Codes, people: RowPeople, owners: Numbers, classes: int) -> tuple[Numbers, Spreads]:
@@ -61,8 +63,21 @@ def promised(cutting: Cutting, codes: Codes, people: RowPeople, owners: Numbers,
 
 def whole_keeps(cutting: Cutting, codes: Codes, people: RowPeople) -> bool:
     """Tells whether all rows as one class keep the rules; arguments as of ``promised``."""
-    model, all_of_them = cutting.rules.model, np.zeros(len(codes), np.int64)
-    return model is None or not model.fails(*promised(cutting, codes, people, all_of_them, 1))[0]
+    model = cutting.rules.model
+    return model is None or not model.fails(*_whole(cutting, codes, people))[0]
+
+
+def column_held(cutting: Cutting, codes: Codes, people: RowPeople) -> str | None:
+    """Returns the column of which too many persons hold one value, if all rows as one class break the rules by nothing else.
+
+    Then they may still be cut: in each of two halves there may be few enough. Arguments as of ``promised``.
+    """
+    model = cutting.rules.model
+    return None if model is None else held_by_too_many(model, *_whole(cutting, codes, people))
+
+
+def _whole(cutting: Cutting, codes: Codes, people: RowPeople) -> tuple[Numbers, Spreads]:
+    return promised(cutting, codes, people, np.zeros(len(codes), np.int64), 1)
 
 
 def cut_and_publish(cutting: Cutting, codes: Codes, weights: Numbers, people: RowPeople | None) -> tuple[Partition, Published]:
@@ -70,7 +85,8 @@ def cut_and_publish(cutting: Cutting, codes: Codes, weights: Numbers, people: Ro
 
     Args:
         cutting: How.
-        codes: Shape (rows, QIDs and sensitive columns); all of them together must keep the rules.
+        codes: Shape (rows, QIDs and sensitive columns); all of them together must keep the rules, but for who holds a value: if they are
+            one class in the end, that is still to be asked.
         weights: Shape (rows,), records per row.
         people: Whose these are; None where every record counts.
     """

@@ -54,9 +54,10 @@ def harmless(rows: Rows, bounds: Bounds, cut: Cut, demands: Demands, people: Peo
         people: Whose the records are; None where every record counts.
         room: Scratch.
     """
+    persons = _persons(rows, bounds, cut, people)
     for column in range(rows.sensitive.shape[1]):
         codes, totals, sizes = _values(rows, bounds, cut, column, room)
-        if refusal_tells(codes, totals, sizes, column, demands, room.counts, room.present):
+        if refusal_tells(codes, totals, sizes, sizes if people is None else persons, column, demands, room.counts, room.present):
             return False
     # Only now, when no column speaks against trying: which half fails must not decide what is tried.
     kept = True
@@ -117,6 +118,27 @@ def _enough(rows: Rows, bounds: Bounds, cut: Cut, k: int, people: People | None)
 
 
 @kernel
+def _persons(rows: Rows, bounds: Bounds, cut: Cut, people: People | None) -> Numbers:
+    """Returns how many different persons both halves have, shape (2,); 0 where no person is named."""
+    found = np.zeros(2, np.int64)
+    if people is None:
+        return found
+    starts, persons, seen, order, ranks = people.starts, people.persons, people.seen, rows.order, rows.ranks
+    qid, most, last = cut
+    stamp = _next_stamp(people)
+    for row in range(bounds[0], bounds[1]):
+        number = order[row]
+        half = whole(0) if is_left(np.int64(ranks[row, qid]), number, most, last) else whole(1)
+        for visit in range(starts[number], starts[number + 1]):
+            person = persons[visit]
+            met = max(seen[person], stamp)
+            if met & (half + 1) == 0:
+                seen[person] = met | (half + 1)
+                found[half] += 1
+    return found
+
+
+@kernel
 def _next_stamp(people: People) -> int:
     """Begins a pass over persons; its stamp is above all earlier ones, and its two lowest bits are free for the halves."""
     people.passes[0] += 1
@@ -130,8 +152,12 @@ def _spread_enough(rows: Rows, bounds: Bounds, cut: Cut, column: int, demands: D
         left, left_size, right, right_size = _spread(rows, bounds, cut, column, room)
     else:
         left, left_size, right, right_size = _spread_of_people(rows, bounds, cut, column, people, room)
-    kept = keeps(left, room.counts[0], room.present[0], left_size, column, demands)
-    kept = kept and keeps(right, room.counts[1], room.present[1], right_size, column, demands)
+    left_persons, right_persons = left, right
+    if people is not None and demands.held.asked[column]:
+        persons = _persons(rows, bounds, cut, people)
+        left_persons, right_persons = persons[0], persons[1]
+    kept = keeps(left, left_persons, room.counts[0], room.present[0], left_size, column, demands)
+    kept = kept and keeps(right, right_persons, room.counts[1], room.present[1], right_size, column, demands)
     # Only what was touched: a node of ten rows must not pay for a column of a thousand values.
     for index in range(left_size):
         room.counts[0, room.present[0, index]] = 0

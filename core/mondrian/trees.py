@@ -14,7 +14,14 @@ from core.privacy.kernels import Demands
 
 LEAF = -1
 kernel = compiler(
-    "recoding.price_kernels", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts",
+    "recoding.price_kernels",
+    "privacy.holder_kernels",
+    "privacy.kernels",
+    "privacy.refusals",
+    "mondrian.rows",
+    "mondrian.halves",
+    "mondrian.scores",
+    "mondrian.cuts",
     "mondrian.trees",
 )  # fmt: skip
 

@@ -56,7 +56,8 @@ class PersonClasses:
     Attributes:
         node: Level of each axis.
         records: Shape (classes,), int64.
-        persons: Shape (classes,), int64: below k if there are fewer than k, and then no fewer than there are; else k or more.
+        persons: Shape (classes,), int64: below k if there are fewer than k, and then no fewer than there are; else k or more. Exact where
+            the root was rolled up.
         base: The cells that they were rolled up from.
         numbers: Shape (cells,), the number of the class of each of these cells.
         there: Shape (classes,), ascending: the number of each class; others are nobody's.
@@ -114,7 +115,8 @@ class PersonRollUps(RollUps[Cells]):
         Args:
             node: Level of each axis.
             keep: As for ``counts``.
-            from_root: Whether to roll up the root itself, which knows all visits where there are sensitive columns.
+            from_root: Whether to roll up the root itself, which knows all visits where there are sensitive columns, and to count persons
+                exactly.
         """
         base = self._kept[0] if from_root else self._base(node)
         numbers, sums = self._sums(base, node, self._qids)
@@ -127,7 +129,7 @@ class PersonRollUps(RollUps[Cells]):
                 numbers = there.astype(np.int32)
         records, least, most = sums[there].T.astype(np.int64)
         persons = np.maximum(least, np.minimum(records, most))
-        open_ = np.flatnonzero((persons >= self._k) & (least < self._k))
+        open_ = np.flatnonzero(np.minimum(records, most) > least if from_root else (persons >= self._k) & (least < self._k))
         if len(open_):
             asked = np.full(len(sums), -1, np.int32)
             asked[there[open_]] = np.arange(len(open_))

@@ -10,13 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
-from core.privacy.models import SLACK, AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.privacy.holder_kernels import Held, demand_of_holders, held_by_few, nothing_held
+from core.privacy.holders import Holders, single_models
+from core.privacy.models import SLACK, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
 
 kernel = compiler(
-    "recoding.price_kernels", "privacy.kernels", "privacy.refusals", "mondrian.rows", "mondrian.halves", "mondrian.scores", "mondrian.cuts"
+    "recoding.price_kernels",
+    "privacy.holder_kernels",
+    "privacy.kernels",
+    "privacy.refusals",
+    "mondrian.rows",
+    "mondrian.halves",
+    "mondrian.scores",
+    "mondrian.cuts",
 )
 NOT_ASKED = -1.0
-COMPILED = (KAnonymity, DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness)
+COMPILED = (KAnonymity, DistinctDiversity, EntropyDiversity, RecursiveDiversity, Closeness, Holders)
 """The models that kernels know; the entries that make them say so."""
 
 
@@ -35,6 +44,7 @@ class Demands(NamedTuple):
         parents: Shape (columns, most levels, most values): at each level of the hierarchical distance the group of each group below.
         heights: Shape (columns,): levels.
         nulls: Shape (columns,): the code of the null where it is no value of diversity, else -1.
+        held: By how many persons a value may be held.
     """
 
     k: int
@@ -48,6 +58,7 @@ class Demands(NamedTuple):
     parents: NDArray[np.int64]
     heights: NDArray[np.int64]
     nulls: NDArray[np.int64]
+    held: Held
 
 
 def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDArray[np.int64]]) -> Demands:
@@ -62,7 +73,7 @@ def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDA
         TypeError: a model that kernels do not know.
     """
     count, most = len(columns), max(map(len, wholes), default=0)
-    models = _single(model)
+    models = single_models(model)
     heights = [len(one.groups) for one in models if isinstance(one, Closeness)]
     made = Demands(
         max((one.k for one in models if isinstance(one, KAnonymity)), default=1),
@@ -76,21 +87,21 @@ def demands_of(model: PrivacyModel, columns: Sequence[str], wholes: Sequence[NDA
         np.zeros((count, max(heights, default=0), most), np.int64),
         np.zeros(count, np.int64),
         np.full(count, -1, np.int64),
+        nothing_held(count, most),
     )
     for column, whole in enumerate(wholes):
         made.wholes[column, : len(whole)] = whole / max(int(whole.sum()), 1)
     for one in models:
-        _demand(made, one, columns)
+        if isinstance(one, Holders):
+            demand_of_holders(made.held, one, columns.index(one.column), wholes[columns.index(one.column)])
+        else:
+            _demand(made, one, columns)
     return made
 
 
 def is_compiled(model: PrivacyModel | None) -> bool:
     """Tells whether kernels know a model, or all of several; they know no model at all."""
-    return model is None or all(isinstance(one, COMPILED) for one in _single(model))
-
-
-def _single(model: PrivacyModel) -> list[PrivacyModel]:
-    return [one for part in model.models for one in _single(part)] if isinstance(model, AllOf) else [model]
+    return model is None or all(isinstance(one, COMPILED) for one in single_models(model))
 
 
 def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
@@ -123,12 +134,15 @@ def _demand(made: Demands, model: PrivacyModel, columns: Sequence[str]) -> None:
 
 
 @kernel
-def keeps(weight: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands) -> bool:
+def keeps(
+    weight: int, persons: int, counts: NDArray[np.int64], present: NDArray[np.int64], size: int, column: int, demands: Demands
+) -> bool:
     """Tells whether a class keeps the privacy model in one sensitive column. This is the one place that a further model is written into.
 
     Args:
-        weight: Records of the class.
-        counts: Records by sensitive code; 0 but for ``present``.
+        weight: Records of the class; where persons count, everybody once for each of their values.
+        persons: Persons of the class; as many as records where no person is named.
+        counts: Records, or persons, by sensitive code; 0 but for ``present``.
         present: The codes that occur, in its first ``size`` entries.
         size: How many there are.
         column: The sensitive column.
@@ -162,7 +176,9 @@ def keeps(weight: int, counts: NDArray[np.int64], present: NDArray[np.int64], si
         # Both sides whole: c is a fraction, and a float product could let a class through that is just at the limit.
         if ordered[size - 1] * demands.recursive[column, 1] >= demands.recursive[column, 0] * tail:
             return False
-    return close(weight, counts, column, demands)
+    return close(weight, counts, column, demands) and held_by_few(
+        weight, persons, counts, present, size, column, demands.nulls[column], demands.held
+    )
 
 
 @kernel

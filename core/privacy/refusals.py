@@ -5,10 +5,14 @@ its halves breaks l or t. The class publishes its values, so he can try in his m
 in which a half fails the same half has the same single value, he knows that of everybody in it, though the class holds several.
 
 So a split is tried only if its refusal would leave everybody in both halves with as many possible values as the model asks for. That is
-a function of what is published, the values of the class and the sizes of its halves: not to try tells nothing. And what is tried and
-refused tells too little. Which ways there are is worked out from those in which one half is filled up with one value first, then with
-nulls, then with the most frequent values. They hold every way that gives a half a single value, and the least even ones; what they leave
-out can only make a split be not tried that could have been.
+a function of what is published, the values of the class and the sizes of its halves in records and persons: not to try tells nothing. And
+what is tried and refused tells too little. Which ways there are is worked out from those in which one half is filled up with one value
+first, then with nulls, then with the most frequent values. They hold every way that gives a half a single value, and the least even ones;
+what they leave out can only make a split be not tried that could have been.
+
+Where persons have several values, a half can also break the model because too many of its persons hold one value (`core.privacy.holders`).
+These ways are worked out by value and half: as many persons as are too many have the value once, all other records are free. Somebody who
+has several records is then safe only if he may hold as many values as is asked *and* if there is no value that he holds in every such way.
 """
 
 from __future__ import annotations
@@ -19,10 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.compiled import compiler
+from core.privacy.holder_kernels import fewest_too_many
 from core.privacy.kernels import Demands, keeps
 from core.privacy.models import SLACK
 
-kernel = compiler("privacy.kernels", "privacy.refusals")
+kernel = compiler("privacy.holder_kernels", "privacy.kernels", "privacy.refusals")
 TRIED = 8
 """Values that are tried first, besides those that a half could have alone."""
 
@@ -41,6 +46,7 @@ def refusal_tells(
     codes: NDArray[np.int64],
     totals: NDArray[np.int64],
     sizes: NDArray[np.int64],
+    persons: NDArray[np.int64],
     column: int,
     demands: Demands,
     counts: NDArray[np.int64],
@@ -52,6 +58,7 @@ def refusal_tells(
         codes: Shape (values,), the sensitive codes that occur in the class.
         totals: Shape (values,), records of each.
         sizes: Shape (2,), records of both halves.
+        persons: Shape (2,), their persons; the same where every record counts as one.
         column: The sensitive column.
         demands: What is asked.
         counts: Shape (2, sensitive codes), scratch, all 0 before and after.
@@ -59,8 +66,11 @@ def refusal_tells(
     """
     values, null, least = codes.shape[0], demands.nulls[column], least_values(column, demands)
     falling = np.argsort(-np.where(codes == null, totals.sum() + 1, totals), kind="mergesort")
-    possible = np.zeros((2, values), np.bool_)
+    possible, lacked = np.zeros((2, values), np.bool_), np.zeros((2, values), np.bool_)
     failed = False
+    if not demands.held.asked[column]:
+        # Somebody with one value lacks all others.
+        lacked[:] = True
     for place in range(values):
         if place > TRIED and totals[falling[place]] < sizes.min():
             break
@@ -71,12 +81,105 @@ def refusal_tells(
                 continue
             failed = True
             for at in range(values):
+                other = totals[at] - held[at]
                 if codes[at] != null:
                     possible[half, at] |= held[at] > 0
-                    possible[1 - half, at] |= totals[at] > held[at]
-            if possible[0].sum() >= least and possible[1].sum() >= least:
+                    possible[1 - half, at] |= other > 0
+                # Nobody has more records than there would be if all others had one each, and so many may be of other values.
+                lacked[half, at] |= held[at] < persons[half]
+                lacked[1 - half, at] |= other < persons[1 - half]
+            if _enough_possible(possible, lacked, codes, least, null):
+                return False
+    return _holding_tells(possible, lacked, codes, totals, sizes, persons, column, demands, least, failed)
+
+
+@kernel
+def _holding_tells(
+    possible: NDArray[np.bool_],
+    lacked: NDArray[np.bool_],
+    codes: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    persons: NDArray[np.int64],
+    column: int,
+    demands: Demands,
+    least: int,
+    failed: bool,
+) -> bool:
+    """Tells the same where a half may also fail because too many of its persons hold a value.
+
+    Args:
+        possible: Shape (2, values): which values everybody in a half may hold, as far as is known; written to.
+        lacked: Shape (2, values): which values everybody in a half may be without; written to.
+        codes: As of ``refusal_tells``, like all that follows.
+        least: How many different values everybody must possibly have.
+        failed: Whether a half may fail at all, as far as is known.
+    """
+    null = demands.nulls[column]
+    for half in range(2):
+        if not demands.held.asked[column] or sizes[half] == persons[half]:
+            continue
+        for at in range(codes.shape[0]):
+            fewest = fewest_too_many(persons[half], codes[at], column, null, demands.held)
+            if totals[at] < fewest or fewest > persons[half]:
+                continue
+            failed = True
+            _hold(possible, lacked, codes, totals, sizes, persons, half, at, fewest)
+            if _enough_possible(possible, lacked, codes, least, null):
                 return False
     return failed
+
+
+@kernel
+def _enough_possible(possible: NDArray[np.bool_], lacked: NDArray[np.bool_], codes: NDArray[np.int64], least: int, null: int) -> bool:
+    """Tells whether everybody may hold as many values as is asked, and there is none that somebody surely holds."""
+    for half in range(2):
+        if possible[half].sum() < least:
+            return False
+        for at in range(codes.shape[0]):
+            if codes[at] != null and not lacked[half, at]:
+                return False
+    return True
+
+
+@kernel
+def _hold(
+    possible: NDArray[np.bool_],
+    lacked: NDArray[np.bool_],
+    codes: NDArray[np.int64],
+    totals: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    persons: NDArray[np.int64],
+    half: int,
+    held: int,
+    fewest: int,
+) -> None:
+    """Adds what is possible where a value is held by too many of the persons of a half.
+
+    Args:
+        possible: Shape (2, values): which values everybody in a half may hold; written to.
+        lacked: Shape (2, values): which values everybody in a half may be without; written to.
+        codes: As of ``refusal_tells``, like ``totals``, ``sizes`` and ``persons``.
+        half: The half.
+        held: Where the value is among ``codes``.
+        fewest: How many hold it at least.
+    """
+    whole, free = totals.sum(), sizes[half] - fewest
+    most, most_other = sizes[half] - persons[half] + 1, sizes[1 - half] - persons[1 - half] + 1
+    for at in range(codes.shape[0]):
+        others = whole - totals[at]
+        if at == held:
+            possible[half, at] = True
+            possible[1 - half, at] |= totals[at] > fewest
+            # Somebody of the half need not be one of them, or else all are.
+            lacked[half, at] |= fewest < persons[half] and others >= most
+            # As many records of the value as there is room for are in the half, and all others elsewhere.
+            lacked[1 - half, at] |= others - max(sizes[half] - totals[at], 0) >= most_other
+        else:
+            possible[half, at] |= fewest < persons[half]
+            possible[1 - half, at] = True
+            lacked[half, at] |= others - fewest >= most - 1
+            lacked[1 - half, at] |= others - fewest - max(free - totals[at], 0) >= most_other
 
 
 @kernel
@@ -85,6 +188,7 @@ def refusals_tell(
     codes: NDArray[np.int64],
     totals: NDArray[np.int64],
     sizes: NDArray[np.int64],
+    persons: NDArray[np.int64],
     column: int,
     demands: Demands,
 ) -> NDArray[np.bool_]:
@@ -95,6 +199,7 @@ def refusals_tell(
         codes: Shape (entries,), a sensitive code that occurs in it.
         totals: Shape (entries,), its records there.
         sizes: Shape (classes, 2), records of both halves.
+        persons: Shape (classes, 2), their persons; the same where every record counts as one.
         column: The sensitive column.
         demands: What is asked.
     """
@@ -106,7 +211,7 @@ def refusals_tell(
         end = begin
         while end < owners.shape[0] and owners[end] == owner:
             end += 1
-        telling[owner] = refusal_tells(codes[begin:end], totals[begin:end], sizes[owner], column, demands, counts, present)
+        telling[owner] = refusal_tells(codes[begin:end], totals[begin:end], sizes[owner], persons[owner], column, demands, counts, present)
         begin = end
     return telling
 
@@ -141,7 +246,7 @@ def _fails(
             counts[codes[at]] = held[at]
             present[values] = codes[at]
             values += 1
-    kept = keeps(size, counts, present, values, column, demands)
+    kept = keeps(size, size, counts, present, values, column, demands)
     for at in range(values):
         counts[present[at]] = 0
     return not kept

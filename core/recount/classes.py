@@ -12,7 +12,7 @@ from math import isclose
 
 from core.recount.labels.label_losses import ColumnLoss
 from core.recount.linked import LinkCount, link_claims
-from core.recount.people import PersonCount
+from core.recount.people import PersonCount, share_at_most
 from core.recount.risk import risk_in, unmasked
 from core.recount.together import TogetherCount, together_claims
 from schemas.errors.base import counted, listed
@@ -42,7 +42,7 @@ class Recount:
         sampled: Classes in which whole records were held against the source, where labels overlap; None where all records were, or none.
         persons: Where they were counted; ``min_class``, ``failing`` and ``exposed`` are by them then.
         linked: What pseudonyms show that link records.
-        one_value: By sensitive column, the classes in which nobody has another value than the others, and the records in these.
+        one_value: By sensitive column, the classes in which all who have a value hold the same one, and the records in these.
         together: What several published columns tell together, by kind of column, in the unit of k; empty where that was not counted.
         lost: What the labels of each quasi-identifier lost, by its name; empty where the types of the source are not known.
         passed: By column that is published untreated, its different values, the records that are alone with theirs, and those that have
@@ -189,7 +189,7 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
         faults += remainder_faults(manifest, recount)
     if list(manifest.persons.columns if manifest.persons else ()) != job.columns.person:
         faults.append("the manifest does not say truly whose records k counts")
-    if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != recount.one_value:
+    if not one_value_is_true(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     if recount.population is not None and not _same_risk(manifest, risk_in(*recount.population)):
         faults.append("the manifest's risk in the population is not that of the classes in the files")
@@ -203,6 +203,18 @@ def manifest_faults(job: Job, manifest: Manifest, recount: Recount) -> list[str]
     if manifest.privacy.get("k") == job.privacy.k:
         faults += together_claims(manifest, recount.together, recount.unit, recount.units)
     return faults + link_claims(job, manifest, recount.linked)
+
+
+def one_value_is_true(manifest: Manifest, recount: Recount) -> bool:
+    """Tells whether a manifest says truly in how many classes everybody has one sensitive value, as far as is known.
+
+    Where the release was counted by persons and the persons are not at hand, there may be more such classes than records tell of.
+    """
+    said = {name: (one.classes, one.records) for name, one in manifest.one_value.items()}
+    if manifest.persons is None or recount.persons:
+        return said == recount.one_value
+    found = recount.one_value
+    return said.keys() == found.keys() and all(said[name][0] >= found[name][0] and said[name][1] >= found[name][1] for name in said)
 
 
 def _same_risk(manifest: Manifest, found: Mapping[str, int | float]) -> bool:
@@ -253,12 +265,21 @@ def count_faults(manifest: Manifest, recount: Recount, *, same_k: bool = True) -
         claims["persons.smallest_class"] = (manifest.persons.smallest_class, found.smallest)
         if same_k and is_of_labels(manifest):
             claims["persons.most_records"] = (manifest.persons.most_records, found.most_records)
-    faults = [f"the manifest says {name} = {said:,}, the files hold {held:,}" for name, (said, held) in claims.items() if said != held]
+    faults = _share_faults(manifest, recount)
+    faults += [f"the manifest says {name} = {said:,}, the files hold {held:,}" for name, (said, held) in claims.items() if said != held]
     if recount.source is not None and manifest.records != recount.source:
         faults.append(f"the manifest says records = {manifest.records:,}, the source holds {recount.source:,}")
     if manifest.records - recount.records != manifest.suppressed - manifest.masked:
         faults.append("the manifest's records, released, suppressed and masked do not add up")
     return faults + _band_faults(manifest, recount)
+
+
+def _share_faults(manifest: Manifest, recount: Recount) -> list[str]:
+    """Returns whether a manifest says another largest share of a class's records than one person holds."""
+    said = manifest.persons.largest_share if manifest.persons else None
+    if said is None or recount.persons is None or said == share_at_most(recount.persons.largest_share):
+        return []
+    return [f"the manifest says that one person holds at most {said:.0%} of the records of a class, which is not what was counted"]
 
 
 def _band_faults(manifest: Manifest, recount: Recount) -> list[str]:

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 NOBODY = 0
 """The person of records that belong to nobody."""
+SHARES = (0.05, 0.1, 0.25, 0.5, 0.75, 1.0)
+"""What the largest share of a class's records that one person holds is rounded up to."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class PersonCount:
         exposed: Records in these.
         strange: Classes of the files that the private file does not know, or with other numbers of records.
         sizes: Number of classes by persons.
+        largest_share: The largest share of a class's records that one person holds.
     """
 
     released: int
@@ -37,6 +40,12 @@ class PersonCount:
     exposed: int
     strange: int
     sizes: Mapping[int, int] = field(default_factory=dict)
+    largest_share: float = 0.0
+
+
+def share_at_most(share: float) -> float:
+    """Returns a share of a class's records as it may be reported: rounded up so coarsely that no person's number of records shows."""
+    return next(most for most in SHARES if share <= most)
 
 
 def combinations_sql(source: str, qids: Sequence[str], table: str) -> str:
@@ -97,10 +106,12 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
     return f"""
         WITH pairs AS ({pairs}),
         counted AS (
-            SELECT combination, count(*) FILTER (person <> {NOBODY}) AS persons, sum(records)::BIGINT AS records FROM pairs GROUP BY ALL
+            SELECT combination, count(*) FILTER (person <> {NOBODY}) AS persons, sum(records)::BIGINT AS records,
+                coalesce(max(records) FILTER (person <> {NOBODY}), 0) AS largest
+            FROM pairs GROUP BY combination
         ),
         classes AS (
-            SELECT c.records, c.masked, coalesce(d.persons, 0) AS persons,
+            SELECT c.records, c.masked, coalesce(d.persons, 0) AS persons, coalesce(d.largest / c.records, 0)::DOUBLE AS share,
                 d.records IS DISTINCT FROM c.records OR c.combination IS NULL AS strange
             FROM {combinations} AS c FULL JOIN counted AS d ON d.combination = c.combination
         ),
@@ -108,7 +119,8 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
         ranked AS (SELECT records FROM everybody ORDER BY records DESC LIMIT 1 OFFSET {k - 1:d})
         SELECT (SELECT count(*) FROM everybody), (SELECT coalesce(min(records), 0)::BIGINT FROM ranked),
             coalesce(sum(persons) FILTER (masked), 0)::BIGINT, coalesce(min(persons), 0), count(*) FILTER (persons < {k:d}),
-            coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (strange), coalesce(histogram(persons), MAP {{}})
+            coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (strange), coalesce(histogram(persons), MAP {{}}),
+            coalesce(max(share), 0)
         FROM classes
     """
 
@@ -150,19 +162,18 @@ def valued_sql(held: str, value: str) -> str:
     return f"(SELECT DISTINCT combination, person, {value} FROM {held} WHERE person <> {NOBODY})"
 
 
-def valued_whole_sql(held: str, value: str, column: str) -> str:
-    """Returns what is read as a record for each person and value of all combinations together.
+def valued_whole_sql(held: str, value: str) -> str:
+    """Returns what is read as ``holder`` and ``value``, each person and value of all combinations together once.
 
     Args:
         held: The table of who is in which combination.
         value: The sensitive column's name in that table.
-        column: Quoted name that it is given.
     """
-    return f"(SELECT {value} AS {column} FROM (SELECT DISTINCT person, {value} FROM {held} WHERE person <> {NOBODY}))"
+    return f"(SELECT DISTINCT person AS holder, {value} AS value FROM {held} WHERE person <> {NOBODY})"
 
 
 def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str) -> str:
-    """Returns what is read as a record for each person and value of the whole source.
+    """Returns what is read as ``holder`` and ``value``, each person and value of the whole source once.
 
     Args:
         source: What is read.
@@ -170,21 +181,29 @@ def persons_of_source_sql(source: str, persons: Mapping[str, bool], column: str)
         column: Quoted name of the sensitive column.
     """
     somebody = " AND ".join(f"{name} IS NOT NULL{f' AND NOT isnan({name})' if floating else ''}" for name, floating in persons.items())
-    return f"(SELECT DISTINCT {', '.join(dict.fromkeys([*persons, column]))} FROM {source} WHERE {somebody})"
+    return f"(SELECT DISTINCT {_holder(list(persons))} AS holder, {column} AS value FROM {source} WHERE {somebody})"
 
 
-def values_of_people_sql(people: str, source: str, column: str) -> str:
-    """Returns the statement that counts the persons who have each value of a column: 0 for one that only records of nobody have.
+def _holder(persons: Sequence[str]) -> str:
+    # A column of the source may have any name, ours included.
+    return persons[0] if len(persons) == 1 else f"row({', '.join(persons)})"
 
-    Such a value is a place of the ordered distance as any other is: how far values are apart does not depend on whose they are.
+
+def whole_counts_sql(people: str, source: str = "", column: str = "") -> str:
+    """Returns the statement that counts persons by value: ``value``, ``records`` (who has it) and ``persons`` (of all values together).
+
+    A value that only records of nobody have is one of 0 persons. It is a place of the ordered distance as any other is: how far values
+    are apart does not depend on whose they are.
 
     Args:
-        people: What is read as a record for each person and value.
-        source: What is read of all records.
-        column: Quoted name of the sensitive column.
+        people: What is read as ``holder`` and ``value``.
+        source: What is read of all records, if there are others.
+        column: Quoted name of the sensitive column there.
     """
-    everything = f"SELECT {column} AS value, 1 AS records FROM {people} UNION ALL SELECT DISTINCT {column}, 0 FROM {source}"
-    return f"SELECT value, sum(records)::BIGINT AS records FROM ({everything}) GROUP BY ALL"
+    everybody = f"SELECT count(DISTINCT holder) AS persons FROM {people}"
+    others = f" UNION ALL SELECT DISTINCT {column}, 0 FROM {source}" if source else ""
+    everything = f"SELECT value, 1 AS records FROM {people}{others}"
+    return f"SELECT value, sum(records)::BIGINT AS records, ({everybody}) AS persons FROM ({everything}) GROUP BY value"
 
 
 def everybody_sql(people: str) -> str:

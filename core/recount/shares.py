@@ -23,11 +23,13 @@ class Spread:
         failing: Classes that break it.
         classes: All classes.
         worst: Of the worst class, in the unit of the promise; None where there is none.
+        held: Classes in which too many persons hold one value.
     """
 
     failing: int
     classes: int
     worst: float | None
+    held: int = 0
 
 
 @dataclass(frozen=True)
@@ -115,13 +117,16 @@ def _people(shares: Sequence[Classes]) -> PersonCount:
         exposed=sum(one.exposed for one in persons),
         strange=sum(one.strange for one in persons),
         sizes=_summed([one.sizes for one in persons]),
+        largest_share=max((one.largest_share for one in persons), default=0.0),
     )
 
 
 def _worst(spreads: Sequence[Spread], *, low: bool) -> Spread:
     worst = [one.worst for one in spreads if one.worst is not None]
     most = (min if low else max)(worst, default=None)
-    return Spread(sum(one.failing for one in spreads), sum(one.classes for one in spreads), most)
+    sums = (sum(getattr(one, name) for one in spreads) for name in ("failing", "classes", "held"))
+    failing, classes, held = sums
+    return Spread(failing, classes, most, held)
 
 
 def control_faults(shares: Sequence[tuple[int, int]], expected: Mapping[int, int]) -> list[str]:

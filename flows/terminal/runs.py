@@ -76,6 +76,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Untol
         table.add_row(name, text)
     if persons := manifest.persons:
         table.add_row("persons", persons_words(persons))
+        if persons.largest_share is not None:
+            table.add_row("largest share", f"nobody holds more than {persons.largest_share:.0%} of a class's records")
     if manifest.levels:
         table.add_row("levels", ", ".join(f"{qid} {level}" for qid, level in manifest.levels.items()))
     precision = f" · precision {manifest.loss['precision']:.4f}" if "precision" in manifest.loss else ""

@@ -24,6 +24,19 @@ class LevelsError(PrivacyError):
         return cls("No node within method.levels keeps the promise. Allow coarser ones, or raise suppression.limit; nothing was published.")
 
 
+class HoldersError(PrivacyError):
+    """Persons have several values, and too many of them hold the same one."""
+
+    @classmethod
+    def in_the_whole(cls, models: Sequence[str], column: str) -> HoldersError:
+        """One class of all records breaks a privacy model by nothing but who holds a value."""
+        return cls(
+            f"Persons have several values of '{column}', and in one class of all records too many would hold the same one to keep "
+            f"{listed(models)}: who knows a person would know that value. Ask for less, or give the source fewer records of each person; "
+            "nothing was published."
+        )
+
+
 class ReplayError(SkaldError):
     """An earlier release cannot be applied to this job."""
 

@@ -1,6 +1,6 @@
 """What every equivalence class of a release must keep, as the job says it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -24,6 +24,10 @@ class Privacy(StrictModel):
     def columns(self) -> list[str]:
         """The sensitive columns that these models look at, each once."""
         return list(dict.fromkeys([*self.l, *self.t]))
+
+    def with_others(self, sensitive: Sequence[str]) -> list[str]:
+        """Returns these and then the other sensitive columns: all whose values are kept beside the persons of a release, in their order."""
+        return list(dict.fromkeys([*self.columns, *sensitive]))
 
     @property
     def models(self) -> Iterator[tuple[PrivacyKind, str, Any]]:

@@ -47,6 +47,9 @@ class PrivacyKind:
         statement: The recount's own SQL, which shares nothing with ``model``: ``(source, qids, column, spec, levels)`` to a statement that
             counts failing classes and classes and measures the worst; see `core.recount.spreads`.
         words: Says of a column and of what was promised, as a manifest holds it, what that is.
+        held: The recount's own condition on how many persons of a class may hold one value: ``(spec)`` to an expression; see
+            `core.recount.holders`. None if there is none.
+        held_of_whole: Whether that takes the values of the whole source.
         compiled: Whether the compiled kernels of Mondrian's cuts know the model; `core.privacy.kernels` holds them.
         least: Whether the worst class has the least of what is measured, and not the most.
         of_order: Whether it matters where values stand in the domain, and not only which of them are equal.
@@ -61,6 +64,8 @@ class PrivacyKind:
     model: Callable[..., Any]
     statement: Callable[..., Any]
     words: Callable[[str, Mapping[str, Any]], Promise]
+    held: Callable[..., str] | None = None
+    held_of_whole: bool = False
     compiled: bool = False
     least: bool = False
     of_order: bool = False
@@ -140,6 +145,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:distinct_diversity"),
         statement=Code("core.recount.spreads:distinct_sql"),
         words=_distinct_words,
+        held=Code("core.recount.holders:distinct_held"),
         compiled=True,
         least=True,
         of_presence=True,
@@ -150,6 +156,8 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:entropy_diversity"),
         statement=Code("core.recount.spreads:entropy_sql"),
         words=_entropy_words,
+        held=Code("core.recount.holders:entropy_held"),
+        held_of_whole=True,
         compiled=True,
         least=True,
     ),
@@ -159,6 +167,7 @@ DIVERSITIES: Registry[DiversityKind] = Registry(
         model=Code("core.privacy.promised:recursive_diversity"),
         statement=Code("core.recount.spreads:recursive_sql"),
         words=_recursive_words,
+        held=Code("core.recount.holders:recursive_held"),
         compiled=True,
     ),
 )
@@ -171,6 +180,8 @@ DISTANCES: Registry[DistanceKind] = Registry(
         model=Code("core.privacy.promised:equal_closeness"),
         statement=Code("core.recount.spreads:equal_sql"),
         words=_closeness_words,
+        held=Code("core.recount.holders:closeness_held"),
+        held_of_whole=True,
         compiled=True,
     ),
     DistanceKind(
@@ -180,6 +191,8 @@ DISTANCES: Registry[DistanceKind] = Registry(
         statement=Code("core.recount.spreads:ordered_sql"),
         of_order=True,
         words=_closeness_words,
+        held=Code("core.recount.holders:closeness_held"),
+        held_of_whole=True,
         compiled=True,
     ),
     DistanceKind(
@@ -189,6 +202,8 @@ DISTANCES: Registry[DistanceKind] = Registry(
         statement=Code("core.recount.spreads:hierarchical_sql"),
         of_order=True,
         words=_closeness_words,
+        held=Code("core.recount.holders:closeness_held"),
+        held_of_whole=True,
         compiled=True,
     ),
 )

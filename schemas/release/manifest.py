@@ -33,6 +33,8 @@ class Persons(BaseModel):
         released: How many have a record in the data files.
         smallest_class: How many the smallest class has.
         most_records: How many records in the data files k of them have, or more: the k-th largest number.
+        largest_share: No person holds more of the records of any class: rounded up to 0.05, 0.1, 0.25, 0.5, 0.75 or 1. None in releases
+            of earlier versions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,6 +44,7 @@ class Persons(BaseModel):
     released: int
     smallest_class: int
     most_records: int
+    largest_share: float | None = None
 
 
 class Linked(BaseModel):
@@ -69,7 +72,7 @@ class Linked(BaseModel):
 
 
 class OneValue(BaseModel):
-    """Classes in which nobody has another sensitive value than the others, a null being none; their records, and their share of all."""
+    """Classes in which all who have a sensitive value hold the same one, a null being none; their records, and their share of all."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -133,7 +136,7 @@ class Manifest(BaseModel):
         sensitive_together, pseudonyms_together: The same of the sensitive columns, and of the pseudonyms.
         endpoints: By quasi-identifier whose published ranges end at values of the data, whether these are ``shared`` by k people or may be
             ``observed``, which is to say somebody's own.
-        one_value: By sensitive column, the classes of the data files in which nobody has another value than the others, as recounted.
+        one_value: By sensitive column, the classes of the data files in which all who have a value hold the same one, as recounted.
         population: Risk in the population that the job names; null where it names none.
         policy: SHA-256 of the policy that the job was held against; null where the run had none. ``created``: when it was made, UTC.
         source_name, run_by: What the job calls its source, and who ran it, if the job says so.

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from math import floor
 from typing import NamedTuple
 
+import numpy as np
+
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.histograms.histogram import Histogram
@@ -17,7 +19,9 @@ from core.lattice.roots import BYTES_PER_CELL, BYTES_PER_CODE
 from core.lattice.search import Found, Search
 from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.rest import Rest
+from core.persons.node_cells import cells_at
 from core.persons.visits import Visits
+from core.privacy.holders import held_by_too_many
 from core.privacy.models import PrivacyModel
 from schemas.job.job import Job
 from schemas.job.method import full_domain
@@ -122,6 +126,19 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
         still_wanted,
     )
     return examination.run(first, count, crowded)
+
+
+def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
+    """Returns the column of which too many persons hold one value, if all records as one class break the model by nothing else.
+
+    Raises:
+        StorageError: the persons are gone.
+    """
+    if (visits := sought.visits_to(counted)) is None:
+        return None
+    top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
+    whole = cells_at(counted, top, coding.hierarchies, coding.sensitive, visits).union(np.ones(1, np.bool_))
+    return held_by_too_many(sought.model, *whole)
 
 
 def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> Found | None:

@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from core.columns.numbers import is_numerical
+from core.histograms.histogram import Histogram
+from core.privacy.holders import with_holders
 from core.privacy.models import KAnonymity, PrivacyModel, Spread, all_of, relaxed
 from schemas.errors.base import PrivacyError, SourceError
-from schemas.errors.methods import LevelsError
+from schemas.errors.methods import HoldersError, LevelsError
 from schemas.job.digest import privacy_content
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
+from tasks.counting.visits import Visited
 
 
 def most_suppressed(job: Job, records: int) -> int:
@@ -48,6 +51,23 @@ def privacy_model(job: Job, coding: Coding) -> PrivacyModel:
     return all_of(models)
 
 
+def model_of_people(job: Job, coding: Coding, cells: Histogram, whose: Visited) -> PrivacyModel:
+    """Returns what every class must satisfy where persons count: where some have several values, who may hold them too.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        cells: Of some node, with the sensitive columns as last axes; all records.
+        whose: The visits to them.
+
+    Raises:
+        HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
+    """
+    columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
+    wholes = {one.qid: whose.visits.whole(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns}
+    return with_holders(privacy_model(job, coding), wholes, whose.persons)
+
+
 def whole_counts(coding: Coding, position: int) -> NDArray[np.int64]:
     """Returns how many records have each value of a sensitive column, shape (values,), a null last."""
     domain = coding.sensitive[position]
@@ -70,11 +90,18 @@ def check_promise(job: Job, coding: Coding) -> None:
     model = privacy_model(job, coding)
     # How many people have a value is not known here: records only tell which values there are, if somebody has them.
     if (relaxed(model) if job.columns.person else model).fails(np.array([coding.records]), spreads)[0]:
-        raise PrivacyError.whole_fails(_models(job))
+        raise PrivacyError.whole_fails(models_promised(job))
 
 
-def _models(job: Job) -> list[str]:
+def models_promised(job: Job) -> list[str]:
+    """Returns the keys of the job that promise something of sensitive values."""
     return [f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)]
+
+
+def whole_error(job: Job, held: str | None) -> PrivacyError:
+    """Returns that one class of all records breaks the promise; ``held`` as for ``nothing_left``."""
+    models = models_promised(job)
+    return PrivacyError.whole_fails(models) if held is None else HoldersError.in_the_whole(models, held)
 
 
 def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
@@ -93,15 +120,21 @@ def check_intervals(coding: Coding, ways: Sequence[str | None]) -> None:
             raise SourceError.wrong_type(domain.qid, kind, "published as an interval", "choose hierarchy, prefix or set")
 
 
-def nothing_left(job: Job, coding: Coding) -> PrivacyError:
-    """Returns why no class can be published: all records together break the promise, levels are too fine, or the limit too high."""
+def nothing_left(job: Job, coding: Coding, held: str | None = None) -> PrivacyError:
+    """Returns why no class can be published: all records together break the promise, levels are too fine, or the limit too high.
+
+    Args:
+        job: The job.
+        coding: Domains and hierarchies.
+        held: The column of which too many persons hold one value, if all records together break it by nothing else.
+    """
     try:
         check_promise(job, coding)
     except PrivacyError as error:
         return error
     if full_domain(job.method).levels:
         return LevelsError.none_within()
-    if (models := _models(job)) and most_suppressed(job, coding.records) < coding.records:
+    if models_promised(job) and most_suppressed(job, coding.records) < coding.records:
         # Not all may be suppressed, so that the coarsest choice was looked at, and by persons it fails.
-        return PrivacyError.whole_fails(models)
+        return whole_error(job, held)
     return PrivacyError.nothing_left(coding.records)

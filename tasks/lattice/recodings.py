@@ -33,8 +33,8 @@ from tasks.lattice.levels import named_node, searched
 from tasks.lattice.linked_people import best_linked, keeps_linked, write_withheld
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
-from tasks.lattice.optimum import Sought, below, examine, memory_for_cells
-from tasks.lattice.promises import asked, nothing_left, privacy_model
+from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
+from tasks.lattice.promises import asked, model_of_people, nothing_left, privacy_model
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -180,14 +180,16 @@ def search(
     key = search_key(job, coding, root, histogram, parts, pairs)
     if (kept := _kept(job, store, key)) and (has_map(store, key) or read_outcome(kept, store).passing is None):
         return kept
-    counted, model = load_histogram(histogram, coding, root, store), privacy_model(job, coding)
+    counted = load_histogram(histogram, coding, root, store)
     people = People(coding, parts, pairs, store, job.memory) if job.columns.person else None
-    sought, whose = Sought(model, coding.records, job.privacy.k, people), check_persons(job, people, counted)
+    whose = check_persons(job, people, counted)
+    model = privacy_model(job, coding) if people is None else model_of_people(job, coding, counted, visits_of(people, counted))
+    sought = Sought(model, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(parts, store)
     found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
     if found is None or found.loss.suppressed == coding.records:
-        raise nothing_left(job, coding)
+        raise nothing_left(job, coding, column_held(coding, sought, counted))
     counted = below(job, coding, found, counted, chunks)
     give_back()
     linked = best_linked(job, coding, sought, found, counted) if keeps_linked(job) else None

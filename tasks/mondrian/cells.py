@@ -6,16 +6,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from core.histograms.histogram import Histogram
 from core.lattice.roots import most_cells
 from core.mondrian.axes import Order, is_order_free
-from core.mondrian.classes import of_people, recode_cells, whole_keeps
-from core.mondrian.partition import Rules, Score
+from core.mondrian.classes import column_held, cut_and_publish, of_people, recode_cells, whole_keeps
+from core.mondrian.partition import Partition, Rules, Score
 from core.mondrian.people import RowPeople
-from core.mondrian.recoding import Codes, Cutting, total_losses
+from core.mondrian.recoding import Codes, Cutting, Published, total_losses
 from core.recoding.recoding import recoding_tables
 from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
@@ -26,7 +28,7 @@ from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.lattice.promises import asked, check_intervals, check_promise, privacy_model, whole_counts
+from tasks.lattice.promises import asked, check_intervals, check_promise, privacy_model, whole_counts, whole_error
 from tasks.records.axes import axes_of
 from tasks.records.outcomes import LocalOutcome
 from tasks.store.keys import Key, Step
@@ -182,6 +184,7 @@ def cut_all_cells(
     people = people_of_cells(job, coding, counted, parts, pairs, store)
     cutting = cutting_by(job, cutting_of(job, coding), counted.codes, people)
     recoding, published = recode_cells(cutting, counted, people)
+    check_cut(job, cutting, counted.codes, people, published)
     figures, before = {"cells": counted.cells, "fragments": 1}, read_sizes(sizes, store)
     outcome = outcome_of(job, coding, [published], figures, before, told_of(people))
     cells, classes = recoding_tables(recoding)
@@ -222,9 +225,47 @@ def cutting_by(job: Job, cutting: Cutting, codes: Codes, people: RowPeople | Non
     if people.size < job.privacy.k:
         raise PrivacyError.too_few(job.privacy.k, people.size, "person")
     found = of_people(cutting, codes, people)
-    if not whole_keeps(found, codes, people):
-        raise PrivacyError.whole_fails([f"privacy.{kind}" for kind in ("l", "t") if getattr(job.privacy, kind)])
+    if not whole_keeps(found, codes, people) and column_held(found, codes, people) is None:
+        raise whole_error(job, None)
     return found
+
+
+def check_cut(job: Job, cutting: Cutting, codes: Codes, people: RowPeople | None, published: Published) -> None:
+    """Refuses rows in which too many persons hold a value, and that no cut has parted.
+
+    Args:
+        job: The job.
+        cutting: How rows were cut, as ``cutting_by`` returns it.
+        codes: Shape (rows, axes), all rows.
+        people: Whose they are; None where every record counts.
+        published: What was made of them.
+
+    Raises:
+        PrivacyError: they break the promise as the one class that they are.
+    """
+    if people is None or len(published.sizes) > 1:
+        return
+    if not whole_keeps(cutting, codes, people):
+        raise whole_error(job, column_held(cutting, codes, people))
+
+
+def cut_rows(job: Job, cutting: Cutting, codes: Codes, weights: NDArray[np.int64], people: RowPeople | None) -> tuple[Partition, Published]:
+    """Cuts rows and labels their classes; refuses what breaks the promise as the one class that it is.
+
+    Args:
+        job: The job.
+        cutting: How rows are cut where records are counted.
+        codes: Shape (rows, axes), all rows.
+        weights: Shape (rows,), records per row.
+        people: Whose they are; None where every record counts.
+
+    Raises:
+        PrivacyError: fewer than k persons, or all of them together break a privacy model.
+    """
+    cutting = cutting_by(job, cutting, codes, people)
+    made, published = cut_and_publish(cutting, codes, weights, people)
+    check_cut(job, cutting, codes, people, published)
+    return made, published
 
 
 def told_of(people: RowPeople | None) -> tuple[int, int] | None:

@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict
 from core.columns.coding import Words, places_among, single_word
 from core.histograms.cells import packing_of
 from core.histograms.histogram import count_cells, merge_parts
-from core.mondrian.classes import cut_and_publish
 from core.mondrian.fragments import Group
 from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Published
@@ -33,7 +32,7 @@ from schemas.job.mondrian import MondrianMethod
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import asked
-from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cutting_by, cutting_of, write_plain
+from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of, write_plain
 from tasks.records.fragments import published_fragment
 from tasks.source.chunks import Source
 from tasks.store.keys import Key, Step
@@ -269,7 +268,7 @@ def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Publi
         _, firsts, cell, weights = np.unique(single_word(lot.words), return_index=True, return_inverse=True, return_counts=True)
         rows = packing.unpack(tuple(word[firsts] for word in lot.words))
     people = None if lot.digests is None else RowPeople.of_pairs([Pairs.of(lot.digests, cell)], len(rows))
-    made, published = cut_and_publish(cutting_by(job, cutting, rows, people), rows, weights, people)
+    made, published = cut_rows(job, cutting, rows, weights, people)
     classes = published.numbers.astype(np.int32)[made.of_rows()]
     return published, classes[cell]
 
@@ -291,7 +290,7 @@ def _classified_cells(job: Job, coding: Coding, group: Group, lots: Sequence[Seq
     if needed > job.memory:
         raise PrivacyError.fragment_too_large(job.method.name, len(counts), needed)
     rows, people = packing.unpack(words), RowPeople.of_pairs(pairs, len(counts)) if job.columns.person else None
-    made, published = cut_and_publish(cutting_by(job, cutting_of(job, coding), rows, people), rows, counts, people)
+    made, published = cut_rows(job, cutting_of(job, coding), rows, counts, people)
     classes = published.numbers[made.of_rows()].astype(np.int32)
     assigner = Recoding(coding.finest, packing, words, classes, published.labels, published.sizes).assigner
     before = sizes_of_words(coding, words, counts, people.visits if people else None)

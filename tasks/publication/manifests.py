@@ -15,6 +15,7 @@ from core.losses.losses import united
 from core.privacy.risk import ClassSizes, Figures, journalist, marketer, release_risk, without_masked
 from core.recount.classes import Recount
 from core.recount.linked import is_accepted
+from core.recount.people import share_at_most
 from schemas.job.job import Job
 from schemas.release.endpoints import endpoints_of
 from schemas.release.files import PublishedFile
@@ -265,6 +266,7 @@ def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Per
         released=found.released,
         smallest_class=found.smallest,
         most_records=found.most_records,
+        largest_share=share_at_most(found.largest_share),
     )
 
 

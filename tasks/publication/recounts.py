@@ -39,7 +39,7 @@ from tasks.recount.original import Original
 from tasks.recount.recount import by_person
 from tasks.recount.shares.apart import Apart, PeopleApart
 from tasks.recount.shares.counts import read_beside, read_classes, recount_of
-from tasks.recount.spreads import models_counted, whole_of
+from tasks.recount.spreads import models_counted, needs_whole, whole_of
 from tasks.release.told_of_files import told_of_files
 from tasks.source.chunks import Source
 from tasks.store.database import connect
@@ -126,7 +126,7 @@ def _counted(tasks: RecountTasks, rows: RowsInTasks, written: Written, source: S
         wholes = {
             column: rows.exported(whole_of(job, rows, column, original, by_people=by_people))
             for kind, column, _ in models_counted(job, by_people=by_people)
-            if kind.of_whole
+            if needs_whole(kind, by_people=by_people)
         }
     shares = len(apart[0].shares)
     somebody = _set_kept_apart(tasks, kept, shares, len(apart)) if by_people else []

@@ -20,6 +20,7 @@ from core.clustering.gower import gower_points
 from core.clustering.pools import pool_classes
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
 from core.order.records import combinations
+from core.privacy.holders import with_holders
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
@@ -107,7 +108,7 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
     found = accepted(partition(job, records.codes, coding, crowd), records, coding, criteria)
     while True:
         if (found.classes < 0).all():
-            raise nothing_left(job, coding)
+            raise nothing_left(job, coding, criteria.column_held() if criteria else None)
         how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
         made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, crowd)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
@@ -136,7 +137,10 @@ def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
         return None
     names = [domain.qid for domain in coding.sensitive]
     wholes = dict(zip(names, records.wholes, strict=True))
-    return Criteria(privacy_model(job, coding), dict(zip(names, records.sensitive, strict=True)), wholes, records.crowd)
+    model, crowd = privacy_model(job, coding), records.crowd
+    if (whose := crowd.figures()) is not None:
+        model = with_holders(model, wholes, whose[0])
+    return Criteria(model, dict(zip(names, records.sensitive, strict=True)), wholes, crowd)
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:

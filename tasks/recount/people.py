@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from core.recount.holders import one_value_sql
 from core.recount.linked import LinkCount, linked_sql, owners_sql, tells_people
 from core.recount.people import (
     PersonCount,
@@ -20,6 +20,7 @@ from core.recount.people import (
     strange_values_sql,
     valued_sql,
     valued_whole_sql,
+    whole_counts_sql,
 )
 from schemas.errors.base import listed
 from schemas.job.job import Job
@@ -45,9 +46,32 @@ def count_people(connection: duckdb.DuckDBPyConnection, job: Job, source: str, q
         files: Where the persons are.
     """
     connection.execute(combinations_sql(source, qids, COMBINATIONS))
-    connection.execute(held_sql(COMBINATIONS, *read_people(files), len(qids), len(job.privacy.columns), HELD))
-    [row] = connection.execute(people_sql(COMBINATIONS, HELD, len(job.privacy.columns), job.privacy.k)).fetchall()
+    values = len(values_known(job, files))
+    connection.execute(held_sql(COMBINATIONS, *read_people(files), len(qids), values, HELD))
+    [row] = connection.execute(people_sql(COMBINATIONS, HELD, values, job.privacy.k)).fetchall()
     return PersonCount(*row)
+
+
+def values_known(job: Job, files: PeopleFiles) -> list[str]:
+    """Returns of which sensitive columns the values of persons were kept: earlier versions kept those alone that promises look at."""
+    kept = sum(name.startswith("value_") for name in pq.read_schema(files[0][0]).names) if files[0] else 0
+    return job.privacy.with_others(job.columns.sensitive)[:kept]
+
+
+def one_values(connection: duckdb.DuckDBPyConnection, job: Job, files: PeopleFiles) -> dict[str, tuple[int, int]]:
+    """Counts the classes in which all persons hold the same value, and the records in these, by sensitive column.
+
+    Args:
+        connection: The database, in which persons were counted.
+        job: The job.
+        files: Where the persons are.
+    """
+    counted = {}
+    for column in values_known(job, files):
+        if column in job.columns.sensitive:
+            [(classes, records)] = connection.execute(one_value_sql(COMBINATIONS, HELD, _value(job, column))).fetchall()
+            counted[column] = int(classes), int(records)
+    return counted
 
 
 def count_linked(
@@ -122,13 +146,13 @@ def values_of_people(job: Job, column: str) -> tuple[str, list[str], str]:
     return valued_sql(HELD, _value(job, column)), ["combination"], _value(job, column)
 
 
-def whole_of_people(job: Job, column: str, original: Original | None) -> Original:
-    """Returns each person and value of a column once, of the source or, where that is not at hand, of the data files."""
+def whole_of_people(job: Job, column: str, original: Original | None) -> str:
+    """Returns the statement that counts persons by value of a column, of the source or, where that is not at hand, of the data files."""
     if original is None:
-        return Original(valued_whole_sql(HELD, _value(job, column), quote(column)), pa.schema([]))
+        return whole_counts_sql(valued_whole_sql(HELD, _value(job, column)))
     persons = {quote(name): pt.is_floating(original.columns.field(name).type) for name in job.columns.person}
-    return original._replace(relation=persons_of_source_sql(original.relation, persons, quote(column)))
+    return whole_counts_sql(persons_of_source_sql(original.relation, persons, quote(column)), original.relation, quote(column))
 
 
 def _value(job: Job, column: str) -> str:
-    return f"value_{job.privacy.columns.index(column)}"
+    return f"value_{job.privacy.with_others(job.columns.sensitive).index(column)}"

@@ -22,7 +22,7 @@ from tasks.engine.peak_memory import give_back
 from tasks.recount.columns import are_wide, column_faults_of, read_faults
 from tasks.recount.judgement import Beside, judged
 from tasks.recount.original import Original, original_of, unproved_reason
-from tasks.recount.people import PeopleFiles, count_linked, count_people
+from tasks.recount.people import PeopleFiles, count_linked, count_people, one_values
 from tasks.recount.people_of_source import PeopleOfSource, people_of_source
 from tasks.recount.population import count_in_population
 from tasks.recount.rows import RowsHere
@@ -133,6 +133,7 @@ def count_in_classes(
     counts = count_classes(connection, records, published_qids(job), job.privacy.k, job.columns.sensitive, by_qid=True)
     if people and job.columns.person:
         counts = by_person(counts, count_people(connection, job, source, qids, people))
+        counts = replace(counts, one_value={**counts.one_value, **one_values(connection, job, people)})
     # Whoever is not counted has values that are not: then only which there are is known.
     spreads, strange = count_spreads(job, connection, source, qids, original, whole_of, by_people=bool(counts.persons))
     return Classes(counts, spreads, strange)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import isfinite
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from core.recount.people import values_of_people_sql
+from core.recount.holders import classes_held_sql
 from core.recount.shares import Classes, Spread
 from schemas.job.job import Job
 from schemas.privacy.kinds import PrivacyKind
@@ -18,6 +19,10 @@ from tasks.recount.original import Original
 from tasks.recount.people import strange_values, values_of_people, whole_of_people
 from tasks.recount.rows import Rows
 from tasks.store.database import quote
+
+EVERYWHERE = "everywhere"
+NOT_ASKED = "(SELECT NULL AS value, 0 AS records, 0 AS persons WHERE FALSE)"
+"""Of what no condition asks for."""
 
 
 def models_counted(job: Job, *, by_people: bool) -> list[tuple[PrivacyKind, str, Any]]:
@@ -53,10 +58,25 @@ def count_spreads(
     spreads = []
     for kind, column, spec in models_counted(job, by_people=by_people):
         relation, classed, value = values_of_people(job, column) if by_people else (source, list(qids), quote(column))
-        types = original or Original("", pa.schema([]))
-        levels = make_whole(job, connection, column, spec.hierarchy, types, whole_of(column)) if kind.of_whole else 0
-        spreads.append(_counts(connection, kind.statement(relation, classed, value, spec, levels)))
+        types, whole = original or Original("", pa.schema([])), ""
+        if needs_whole(kind, by_people=by_people):
+            # Read once: it may take all of the source.
+            connection.execute(f"CREATE OR REPLACE TEMP TABLE {EVERYWHERE} AS FROM {whole_of(column)}")
+            whole = EVERYWHERE
+        levels = make_whole(job, connection, column, spec.hierarchy, types, whole) if kind.of_whole else 0
+        one = _counts(connection, kind.statement(relation, classed, value, spec, levels))
+        if by_people and kind.held is not None:
+            nulls = kind.of_whole or spec.nulls == "value"
+            statement = classes_held_sql(relation, value, kind.held(spec), whole or NOT_ASKED, nulls=nulls)
+            [(held,)] = connection.execute(statement).fetchall()
+            one = replace(one, held=int(held))
+        spreads.append(one)
     return tuple(spreads), strange
+
+
+def needs_whole(kind: PrivacyKind, *, by_people: bool) -> bool:
+    """Tells whether the classes are compared with the whole source, or how many persons hold a value with its values there."""
+    return kind.of_whole or (by_people and kind.held_of_whole)
 
 
 def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by_people: bool) -> str:
@@ -71,9 +91,7 @@ def whole_of(job: Job, rows: Rows, column: str, original: Original | None, *, by
     """
     whole = original if original and original.is_whole else None
     if by_people:
-        people = whole_of_people(job, column, whole._replace(relation=rows.source) if whole else None).relation
-        everything = rows.source if whole else people
-        return rows.counted(values_of_people_sql(people, everything, quote(column)), "source")
+        return rows.counted(whole_of_people(job, column, whole._replace(relation=rows.source) if whole else None), "source")
     return rows.grouped("source" if whole else "release", whole_groups(rows.source if whole else rows.release, column))
 
 
@@ -90,7 +108,12 @@ def spread_faults(job: Job, classes: Classes, *, by_people: bool) -> tuple[list[
         measured.setdefault(kind.section, {})[column] = one.worst if one.worst is not None and isfinite(one.worst) else 0.0
         if one.failing:
             faults.append(f"{one.failing:,} of {one.classes:,} classes {kind.broken(column, spec)}")
-    unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in counted]
+        if one.held:
+            held = f"in {one.held:,} of {one.classes:,} classes too many persons hold the same value of '{column}'"
+            faults.append(f"{held} to keep the {kind.section} that the job promises")
+    # Without the people of the classes nobody knows who holds a value.
+    unknown = bool(job.columns.person) and not by_people
+    unread = [column for kind, column, spec in job.privacy.models if (kind, column, spec) not in counted or (unknown and kind.held)]
     return faults, measured, list(dict.fromkeys(unread))
 
 

@@ -135,7 +135,7 @@ def _inference(manifest: Manifest, terms: Terms) -> Criterion:
         told.append(
             one_value_sentence(name, one, manifest.classes)
             if one.classes
-            else f"'{name}': in each of the {manifest.classes:,} classes there are at least two values."
+            else f"'{name}': in none of the {manifest.classes:,} classes do all who have a value hold the same one."
         )
     if unmeasured := [name for name in terms.sensitive if name not in found]:
         told.append(f"{listed(unmeasured)}: not measured.")

@@ -33,7 +33,7 @@ from tasks.report.sentences import (
     verification,
     warning_sentences,
 )
-from tasks.report.units import Unit
+from tasks.report.units import Unit, share_limits
 from tasks.report.words import losses
 
 BANDS = (1, 2, 5, 10, 100, 1000)
@@ -71,6 +71,7 @@ def make_report(manifest: Manifest, terms: Terms, recount: Recount, examples: tu
             *linked_limits(manifest),
             *overlap_limits(manifest),
             *one_value_limits(manifest),
+            *share_limits(manifest),
             *limits(manifest.privacy, terms, unit),
         ),
         job=manifest.job,

@@ -203,7 +203,7 @@ def one_value_sentence(name: str, one: OneValue, classes: int) -> str:
     """Returns in how many of the classes a sensitive value is known of whoever is known to be there."""
     return (
         f"'{name}': in {one.classes:,} of {classes:,} classes ({one.share:.1%}), with {counted(one.records, 'record')}, "
-        "nobody has another value than the others. Who is known to be in one of these is known to have it, or none."
+        "all who have a value hold the same one. Who is known to be in one of these is known to have it, or none."
     )
 
 

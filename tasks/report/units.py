@@ -105,6 +105,12 @@ class Unit:
         return (Limit(text=SETS_OF_CLASSES, source=PERSONS),)
 
 
+def share_limits(manifest: Manifest) -> tuple[Limit, ...]:
+    """Returns what the number of somebody's records reveals, where it was counted."""
+    share = manifest.persons.largest_share if manifest.persons else None
+    return () if share is None else (Limit(text=LARGEST_SHARE.format(share=f"{share:.0%}"), source=PERSONS),)
+
+
 CLAIMS = frozenset({"share_above"})
 OF_RECORDS = {
     "unique": ("Unique records", False, "records that nobody shares their combination with"),
@@ -124,6 +130,10 @@ OF_PERSONS = {
 }
 PERSONS = "Wang and Fung, Anonymizing sequential releases, KDD 2006"
 ONLY_RECORDS = "Classes are counted in records. Where one person has several records, a class of k records may hold fewer than k people."
+LARGEST_SHARE = (
+    "No person holds more than {share} of the records of any class (rounded up, so that nobody's number shows). Who knows that somebody "
+    "has far more records than others can tell which values are likely theirs."
+)
 SETS_OF_CLASSES = (
     "Each class is that of at least k persons, and so is each record by itself. Who knows which records are one person's, by other columns "
     "or from elsewhere, can look at all of that person's classes together, and fewer than k may share these."

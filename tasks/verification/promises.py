@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 from pydantic import ValidationError
 
-from core.recount.classes import Recount
+from core.recount.classes import Recount, one_value_is_true
 from core.recount.together import together_claims
 from schemas.errors.base import VerificationError, listed
 from schemas.privacy.kinds import PrivacyKind, models_asked
@@ -67,7 +67,7 @@ def count_promises(what: str, files: Sequence[Path], manifest: Manifest, terms: 
         except duckdb.Error as error:
             # Of the error its kind alone: DuckDB's text may quote a cell.
             raise VerificationError(what, [f"the files cannot be counted ({type(error).__name__})"]) from None
-    if {name: (one.classes, one.records) for name, one in manifest.one_value.items()} != recount.one_value:
+    if not one_value_is_true(manifest, recount):
         faults.append("the manifest does not say truly in how many classes everybody has one sensitive value")
     # Who is whose is not at hand: what is said of persons is not held against records.
     faults += together_claims(manifest, together, recount.unit, recount.units)

@@ -51,7 +51,7 @@ NONE_KEPT = KeptPeople()
 
 def people_key(job: Job, run: Key) -> Key:
     """Returns the key of who is in the classes of a chunk's run."""
-    return STEP.key(run, job.columns.person, job.privacy.columns, job.columns.linking)
+    return STEP.key(run, job.columns.person, job.privacy.with_others(job.columns.sensitive), job.columns.linking)
 
 
 def keep_people(job: Job, chunk: Chunk, run: Key, assigned: Callable[[], Assigned], store: Store) -> Artifact:
@@ -92,11 +92,12 @@ def digests_in(job: Job, chunk: Chunk) -> Digests:
 
 
 def _values_in(job: Job, chunk: Chunk) -> list[pa.Array]:
-    """Returns the values of the records of a chunk in the sensitive columns that promises look at: arrays of shape (n,)."""
-    if not job.privacy.columns:
+    """Returns the values of the records of a chunk in the job's sensitive columns, those first that promises look at: shape (n,) each."""
+    columns = job.privacy.with_others(job.columns.sensitive)
+    if not columns:
         return []
-    names = _value_names(len(job.privacy.columns))
-    parts = [pa.RecordBatch.from_arrays(batch.columns, names) for batch in read_chunk(chunk, job.privacy.columns)]
+    names, plain = _value_names(len(columns)), columns[len(job.privacy.columns) :]
+    parts = [pa.RecordBatch.from_arrays(batch.columns, names) for batch in read_chunk(chunk, columns, plain=plain)]
     values = pa.Table.from_batches(parts).unify_dictionaries().combine_chunks()
     return [column.chunk(0) if column.num_chunks else column.combine_chunks() for column in values.columns]
 

@@ -32,6 +32,7 @@ from core.mondrian.people import RowPeople
 from core.mondrian.ranks import Axis
 from core.persons.crowd import Crowd
 from core.privacy.class_tables import unchanged
+from core.privacy.holders import with_holders
 from core.privacy.models import AllOf, KAnonymity, PrivacyModel
 from core.recoding.prices import Labels
 from core.recoding.recoding import SUPPRESSED, Treatment
@@ -78,6 +79,15 @@ class People:
         codes = np.array([len(known) if value is None else known.index(value) for value in values], np.int64)
         return domain, codes, self.model(len(known) if domain.nulls else None)
 
+    def promised(self, values: Values) -> tuple[NDArray[np.int64], NDArray[np.int64], PrivacyModel]:
+        """Returns the code of each value, how many records or persons have each, and what classes must keep, with who may hold a value.
+
+        Methods that hold single records are asked so.
+        """
+        domain, codes, model = self.secret(values)
+        whole, figures = self.crowd.values(codes, domain.size), self.crowd.figures()
+        return codes, whole, model if figures is None else with_holders(model, {"x": whole}, figures[0])
+
 
 def by_class(classes: NDArray[np.integer]) -> Together:
     """Who is together, people in no class left out."""
@@ -120,9 +130,9 @@ def by_cuts(
     people: People, values: Values, mode: Mode = "strict", score: Score = "representativity", refused: Refused = "stop"
 ) -> Together:
     """Method mondrian."""
-    domain, codes, model = people.secret(values)
+    codes, whole, model = people.promised(values)
     example, whose = people.example, people.crowd.people
-    rules = Rules(people.k, model, ("x",), (np.append(domain.counts, domain.nulls)[: domain.size],), refused)
+    rules = Rules(people.k, model, ("x",), (whole,), refused)
     ranks = np.array(
         [[one.values.to_pylist().index(value) for value, one in zip(row, example.domains, strict=True)] for row in people.rows]
     )
@@ -130,7 +140,9 @@ def by_cuts(
         ranks.astype(np.uint32), np.ones(len(values), np.int64), axes_of(example), rules, score, mode=mode,
         sensitive=codes.astype(np.int32)[:, None].copy(), people=None if whose is None else RowPeople.of_records(whose),
     )  # fmt: skip
-    return by_class(made.of_rows())
+    # The product refuses records that break the promise as one class, and that no cut has parted.
+    broken = made.classes == 1 and Criteria(model, {"x": codes}, {"x": whole}, people.crowd).fails(made.of_rows())[0]
+    return [] if broken else by_class(made.of_rows())
 
 
 def axes_of(example: Example) -> list[Axis]:
@@ -142,7 +154,7 @@ def axes_of(example: Example) -> list[Axis]:
 
 def by_records(people: People, values: Values, method: str, *, nearest: bool = False) -> Together:
     """A method on single records; with ``nearest`` as it was before classes were pooled, each that fails merged with the nearest."""
-    domain, codes, model = people.secret(values)
+    codes, whole, model = people.promised(values)
     example, crowd = people.example, people.crowd
     records = np.array(
         [[one.values.to_pylist().index(value) for value, one in zip(row, example.domains, strict=True)] for row in people.rows]
@@ -164,7 +176,6 @@ def by_records(people: People, values: Values, method: str, *, nearest: bool = F
 
         every = np.arange(len(values))
         classes = handle_outliers(points, cut(every, np.zeros(len(values), np.int32)), OutlierStep(people.k, 0.5), cut, crowd).classes
-    whole = np.append(domain.counts, domain.nulls)[: domain.size]
     criteria = Criteria(AllOf((KAnonymity(people.k), model)), {"x": codes}, {"x": whole}, crowd)
     made = merge_failing(points, classes, criteria.fails)[0] if nearest else pool_classes(points, classes, criteria)[0]
     return by_class(without_failing(made, criteria.fails))

@@ -82,3 +82,33 @@ def safe_for_people(members: Sequence[Pair], everyone: Sequence[Pair], privacy: 
             return False
     moved = sum(abs(mine[value] / total - whole[value] / whole.total()) for value in whole) / 2
     return all(moved <= asked["t"] + 1e-9 for asked in privacy.get("t", {}).values())
+
+
+def too_many_hold(members: Sequence[Pair], everyone: Sequence[Pair], privacy: Mapping[str, Any], *, always: bool = False) -> bool:
+    """Whether too many people of a class hold one value of a column, by what a job's ``l`` and ``t`` ask of it; a null is None.
+
+    Args:
+        members: Whose each record of the class is, and its value.
+        everyone: The same of all records.
+        privacy: The sections of the job.
+        always: Whether the class is looked at although nobody in it has several values.
+    """
+    n, total = (len({person for person, _ in pairs} - {None}) for pairs in (members, everyone))
+    mine, whole = (Counter(value for person, value in set(pairs) if person is not None) for pairs in (members, everyone))
+    if mine.total() == n and not always:
+        return False
+    for asked in privacy.get("l", {}).values():
+        none = None if asked.get("nulls") != "value" else object()
+        m = len([value for value in whole if value != none])
+        for value, held in mine.items():
+            p = held / n
+            rest = (1 - p) * log((1 - p) / (m - 1)) if p < 1 and m > 1 else 0.0
+            if value == none:
+                continue
+            if "distinct" in asked and held > n - (asked["distinct"] - 1):
+                return True
+            if "recursive" in asked and Fraction(held) >= n * Fraction(asked["recursive"]["c"]) / (1 + Fraction(asked["recursive"]["c"])):
+                return True
+            if "entropy" in asked and p > 1 / m and -p * log(p) - rest < log(asked["entropy"]) - 1e-9:
+                return True
+    return any(mine[value] / n > asked["t"] + whole[value] / total + 1e-9 for asked in privacy.get("t", {}).values() for value in mine)

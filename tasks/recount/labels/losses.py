@@ -14,9 +14,8 @@ from schemas.job.columns import QuasiIdentifier
 from schemas.job.job import Job
 from schemas.release.endpoints import in_ranges
 from schemas.release.manifest import MASK, published_columns, published_qids
-from tasks.recount.original import Original
+from tasks.recount.original import Original, as_given, fetched
 from tasks.recount.published_labels import label_texts, way_of
-from tasks.recount.reading import as_given, fetched
 from tasks.recount.rows import Rows
 from tasks.store.database import quote
 

@@ -98,5 +98,5 @@ def test_a_cut_is_not_tried_where_only_one_half_can_refuse_it(totals: list[int],
     rules = Rules(2, DistinctDiversity("s", 2), ("s",), (np.array(totals),))
     scratch = np.zeros((2, len(totals)), np.int64)
     codes = np.arange(len(totals))
-    assert refusal_tells(codes, np.array(totals), np.array(sizes), 0, rules.demands, scratch, scratch.copy()) is tells
+    assert refusal_tells(codes, np.array(totals), np.array(sizes), np.array(sizes), 0, rules.demands, scratch, scratch.copy()) is tells
     assert not scratch.any()

@@ -24,6 +24,7 @@ from tests.conftest import Anonymise, CommandLine
 from tests.covering import each_value
 from tests.flows.privacy.test_sensitive import MODELS, best, job, published, safe, table
 from tests.jobs import released
+from tests.oracles.persons import too_many_hold
 
 Row = tuple[Any, ...]
 OFTEN = [name for name in MODELS if name not in {"distinct", "two columns", "nulls"}]
@@ -67,6 +68,7 @@ def keeps(rows: list[Row], everyone: list[Row], privacy: dict[str, Any]) -> bool
     where = {"disease": 2, "pay": 3}
     return all(
         safe(pairs(rows, where[column]), pairs(everyone, where[column]), {section: {column: model}})
+        and not too_many_hold(*([(row[4], row[where[column]]) for row in of] for of in (rows, everyone)), {section: {column: model}})
         for section, columns in privacy.items()
         for column, model in columns.items()
     )

@@ -1,0 +1,186 @@
+"""Conditions on who holds a value, for people who have several (1:M data: Gong, Luo, Yang, Ni and Li 2017).
+
+Where everybody in a class has both of two diagnoses, the class has two different values, and both are certain. So no value may be held by
+too many of the persons of a class. With n persons of a class, of whom h hold a value v:
+
+- distinct l-diversity: h ≤ n − (l − 1);
+- recursive (c, l)-diversity: h < n · c / (1 + c);
+- entropy l-diversity: h/n is at most the largest p with −p · ln p − (1 − p) · ln((1 − p)/(m − 1)) ≥ ln l, for m values of the column;
+- t-closeness: h/n is at most t and the share of all persons who hold v.
+
+n counts all persons of the class, those who have nothing but a null too. A null is a v of t-closeness and, unless the job says that it is
+a value, none of diversity. Records of nobody count neither in n nor in h.
+
+Where each person of a class has one value, the first three and the equal distance of t-closeness imply their condition: whoever holds v
+holds nothing else. Recursive diversity of l = 1 and the other distances do not, and let one value be as frequent as they say. So a class is
+looked at only if somebody in it has several values; where nobody has, the models mean what they always meant.
+
+No condition is monotone where a person has records in several classes: in a union of two classes everybody may hold what half of each does.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from core.privacy.models import (
+    SLACK,
+    AllOf,
+    Closeness,
+    DistinctDiversity,
+    EntropyDiversity,
+    Failing,
+    PrivacyModel,
+    RecursiveDiversity,
+    Spread,
+    Spreads,
+)
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Holders(ABC):
+    """No value of a sensitive column is held by too many persons of a class.
+
+    Attributes:
+        column: The sensitive column.
+        null: The code of the null where that is no value.
+    """
+
+    column: str
+    null: int | None
+
+    def fails(self, counts: Counts, spreads: Spreads | None = None) -> Failing:
+        """Returns which classes have a value that too many hold; arguments as for ``PrivacyModel``, ``counts`` being exact."""
+        assert spreads is not None
+        spread = spreads[self.column]
+        several = spread.totals(len(counts)) > counts
+        held = spread.without(self.null)
+        failing = np.zeros(len(counts), np.bool_)
+        failing[held.owners[self.too_many(held, counts[held.owners])]] = True
+        return np.array(failing & several, np.bool_)
+
+    @abstractmethod
+    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+        """Returns which entries of a spread are of a value that too many hold, given the persons of the class of each."""
+
+    @property
+    def relaxed(self) -> PrivacyModel:
+        """Nothing is known of a union by one of its parts."""
+        return AllOf(())
+
+
+@dataclass(frozen=True)
+class DistinctHolders(Holders):
+    """For each value, at least l − 1 persons do not hold it."""
+
+    l: int  # noqa: E741 - the model's own name
+
+    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+        """Returns which values leave fewer than l − 1 persons without them."""
+        return held.counts > persons - (self.l - 1)
+
+
+@dataclass(frozen=True)
+class RecursiveHolders(Holders):
+    """Of n persons, fewer than n · c / (1 + c) hold a value."""
+
+    c: Fraction
+
+    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+        """Returns which values are held by as many or more."""
+        # Python integers: neither side can overflow.
+        sides = held.counts.astype(object) * (self.c.numerator + self.c.denominator), persons.astype(object) * self.c.numerator
+        return np.array(sides[0] >= sides[1], np.bool_)
+
+
+@dataclass(frozen=True)
+class EntropyHolders(Holders):
+    """Of a share p of persons who hold a value, p and the rest spread evenly over the other values have an entropy of ln(l) or more.
+
+    Attributes:
+        least: l.
+        values: The values of the column that anybody has.
+    """
+
+    least: float
+    values: int
+
+    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+        """Returns which values are held by a share that is too large."""
+        share = held.counts / persons
+        rest = 1 - share
+        # 0 · ln 0 is 0.
+        own = share * np.log(share) + rest * np.log(np.where(rest > 0, rest, 1.0) / max(self.values - 1, 1))
+        # The entropy is greatest at one in m: below that a share is smaller than the evenest.
+        return np.array((-own < log(self.least) - SLACK) & (share * self.values > 1), np.bool_)
+
+
+@dataclass(frozen=True)
+class ClosenessHolders(Holders):
+    """The share of persons who hold a value is at most t more than that of all persons.
+
+    Attributes:
+        t: From 0 to 1.
+        people: Persons of the whole source.
+    """
+
+    t: float
+    people: int
+
+    def too_many(self, held: Spread, persons: Counts) -> NDArray[np.bool_]:
+        """Returns which values are held by a share that is too large."""
+        return np.array(held.counts / persons > self.t + held.whole[held.values] / self.people + SLACK, np.bool_)
+
+
+def single_models(model: PrivacyModel) -> list[PrivacyModel]:
+    """Returns the models that a model asks for, one by one."""
+    return [one for part in model.models for one in single_models(part)] if isinstance(model, AllOf) else [model]
+
+
+def with_holders(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> PrivacyModel:
+    """Returns a model together with the conditions on who holds a value; the model itself where nobody has several values of a column.
+
+    Args:
+        model: One model, or all of several.
+        wholes: By sensitive column, shape (values,): persons of the whole source by value.
+        people: Persons of the whole source.
+    """
+    single = single_models(model)
+    several = {column for column, whole in wholes.items() if int(whole.sum()) > people}
+    added = [found for one in single if (found := _condition(one, wholes, people)) is not None and found.column in several]
+    return AllOf((*single, *added)) if added else model
+
+
+def held_by_too_many(model: PrivacyModel, counts: Counts, spreads: Spreads) -> str | None:
+    """Returns the column of which too many persons hold one value, if one class fails by nothing else.
+
+    Args:
+        model: What it must keep.
+        counts: Shape (1,), as for ``PrivacyModel``.
+        spreads: The same.
+    """
+    columns = [one.column if isinstance(one, Holders) else None for one in single_models(model) if one.fails(counts, spreads)[0]]
+    return columns[0] if columns and None not in columns else None
+
+
+def _condition(model: PrivacyModel, wholes: Mapping[str, NDArray[Any]], people: int) -> Holders | None:
+    match model:
+        case DistinctDiversity(column, least, null):
+            return DistinctHolders(column, null, least)
+        case EntropyDiversity(column, entropy, null):
+            values = np.count_nonzero(wholes[column]) - (null is not None and int(wholes[column][null] > 0))
+            return EntropyHolders(column, null, entropy, int(values))
+        case RecursiveDiversity(column, c, _, null):
+            return RecursiveHolders(column, null, c)
+        case Closeness(column, t):
+            return ClosenessHolders(column, None, t, people)
+    return None

@@ -1,0 +1,135 @@
+"""Who holds a value: the four conditions are what they say, and say nothing new where everybody has one value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.privacy.holders import Holders, held_by_too_many, with_holders
+from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity, Spread
+from tests.laws import tried
+from tests.oracles.persons import too_many_hold
+
+Person = list[int]
+"""The values that a person has in the class, of six, the last one of which is the null; each once."""
+NULL, VALUES = 5, 6
+PERSONS = st.lists(st.lists(st.integers(0, NULL), min_size=1, max_size=3, unique=True), min_size=1, max_size=9)
+OF_ONE = st.lists(st.lists(st.integers(0, NULL), min_size=1, max_size=1), min_size=1, max_size=9)
+ASKED: list[dict[str, Any]] = [
+    {"l": {"x": {"distinct": 2}}},
+    {"l": {"x": {"distinct": 3, "nulls": "value"}}},
+    {"l": {"x": {"entropy": 1.5}}},
+    {"l": {"x": {"entropy": 2, "nulls": "value"}}},
+    {"l": {"x": {"recursive": {"c": Fraction(3, 2), "l": 2}}}},
+    {"l": {"x": {"recursive": {"c": Fraction(1, 2), "l": 3}}}},
+    {"t": {"x": {"t": 0.1}}},
+    {"t": {"x": {"t": 0.4}}},
+]
+
+
+def model_of(asked: dict[str, Any]) -> PrivacyModel:
+    [(section, columns)] = asked.items()
+    if section == "t":
+        return Closeness("x", columns["x"]["t"])
+    null = None if columns["x"].get("nulls") else NULL
+    match columns["x"]:
+        case {"distinct": least}:
+            return DistinctDiversity("x", least, null)
+        case {"entropy": least}:
+            return EntropyDiversity("x", float(least), null)
+        case {"recursive": {"c": c, "l": least}}:
+            return RecursiveDiversity("x", c, least, null)
+    raise LookupError(section)
+
+
+def pairs(people: list[Person], asked: dict[str, Any]) -> list[tuple[Any, Any]]:
+    said = asked.get("l", {}).get("x", {"nulls": "value"})
+    null = NULL if said.get("nulls") else None
+    return [(number, null if value == NULL else value) for number, values in enumerate(people) for value in values]
+
+
+def table(inside: list[Person], outside: list[Person]) -> tuple[np.ndarray, dict[str, Spread], np.ndarray]:
+    mine, whole = (np.bincount([value for one in people for value in one], minlength=VALUES) for people in (inside, inside + outside))
+    there = np.flatnonzero(mine)
+    return np.array([len(inside)]), {"x": Spread(np.zeros(len(there), np.int64), there, mine[there], whole)}, whole
+
+
+def conditions(model: PrivacyModel) -> list[Holders]:
+    assert isinstance(model, AllOf)
+    return [one for one in model.models if isinstance(one, Holders)]
+
+
+@given(PERSONS, PERSONS, st.sampled_from(ASKED))
+def test_the_conditions_are_those_that_are_written_down(inside: list[Person], outside: list[Person], asked: dict[str, Any]) -> None:
+    outside = [*outside, [0, 1]]
+    counts, spreads, whole = table(inside, outside)
+    [condition] = conditions(with_holders(model_of(asked), {"x": whole}, len(inside + outside)))
+    assert condition.fails(counts, spreads)[0] == too_many_hold(pairs(inside, asked), pairs(inside + outside, asked), asked)
+
+
+@tried(300)
+@given(OF_ONE, PERSONS, st.sampled_from(ASKED))
+def test_where_everybody_has_one_value_the_models_imply_them(inside: list[Person], outside: list[Person], asked: dict[str, Any]) -> None:
+    """Even if such classes were looked at: this is why they need not be."""
+    # In a whole in which others have several values, the shares of t are of pairs; there the law is of people with one value each.
+    outside = [one[:1] for one in outside]
+    counts, spreads, _ = table(inside, outside)
+    if not model_of(asked).fails(counts, spreads)[0]:
+        assert not too_many_hold(pairs(inside, asked), pairs(inside + outside, asked), asked, always=True)
+
+
+@given(OF_ONE, PERSONS, st.sampled_from(ASKED))
+def test_classes_of_people_with_one_value_each_are_never_refused_by_them(
+    inside: list[Person], outside: list[Person], asked: dict[str, Any]
+) -> None:
+    counts, spreads, whole = table(inside, [*outside, [0, 1]])
+    [condition] = conditions(with_holders(model_of(asked), {"x": whole}, len(inside) + len(outside) + 1))
+    assert not condition.fails(counts, spreads)[0]
+
+
+@given(OF_ONE, st.sampled_from(ASKED))
+def test_a_table_of_people_with_one_value_each_has_the_model_it_had(inside: list[Person], asked: dict[str, Any]) -> None:
+    model = AllOf((KAnonymity(2), model_of(asked)))
+    assert with_holders(model, {"x": table(inside, [])[2]}, len(inside)) is model
+
+
+@pytest.mark.parametrize("asked", ASKED)
+def test_a_value_that_everybody_holds_breaks_every_model(asked: dict[str, Any]) -> None:
+    """Ten people with two values each, of whom there are ten others with each of the six values alone."""
+    inside, others = [[0, 1]] * 10, [[value] for value in range(VALUES)] * 10
+    counts, spreads, whole = table(inside, others)
+    model = with_holders(model_of(asked), {"x": whole}, 70)
+    assert model.fails(counts, spreads)[0]
+    assert model_of(asked).fails(counts, spreads)[0] or held_by_too_many(model, counts, spreads) == "x"
+
+
+def test_the_largest_share_under_entropy_is_that_of_the_rest_spread_evenly() -> None:
+    """Of five values, at l = 2, a share of 0.82946… still has an entropy of ln 2; 829 of 1,000 have, 830 have not."""
+    whole = np.array([900, 100, 100, 100, 100, 0])
+    model = with_holders(EntropyDiversity("x", 2.0, NULL), {"x": whole}, 1_000)
+    [condition] = conditions(model)
+
+    def fails(held: int) -> bool:
+        spread = Spread(np.zeros(2, np.int64), np.array([0, 1]), np.array([held, 1_000]), whole)
+        return bool(condition.too_many(spread, np.array([1_000, 2_000]))[0])
+
+    assert [fails(held) for held in (200, 500, 829, 830, 1_000)] == [False, False, False, True, True]
+
+
+def test_nothing_is_known_of_a_union_by_its_parts() -> None:
+    """Half of the same people hold each value in either of two classes, and together everybody holds both."""
+    people = [*range(8), *range(8)]
+    values = [number % 2 for number in range(8)] + [1 - number % 2 for number in range(8)]
+    whole = np.array([8, 8])
+    model = with_holders(DistinctDiversity("x", 2), {"x": whole}, 8)
+    halves = Spread(np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([4, 4, 4, 4]), whole)
+    assert Counter(zip(people, values, strict=True)).total() == 16
+    assert model.fails(np.array([8, 8]), {"x": halves}).tolist() == [False, False]
+    assert model.fails(np.array([8]), {"x": halves.union(np.array([True, True]))}).tolist() == [True]
+    assert model.relaxed != model
