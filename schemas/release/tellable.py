@@ -27,6 +27,22 @@ def tellable(count: int, k: int, *totals: int) -> bool:
     return all(not found or found >= k for found in (count, *(total - count for total in totals)))
 
 
+def told_count(count: int, k: int) -> int:
+    """Returns a count as a release tells it: from 1 to k - 1 it is told as k, so that it says "at most k" and nobody how few there are.
+
+    Args:
+        count: Of the unit of k, 0 or more.
+        k: That was promised.
+    """
+    return count if tellable(count, k) else k
+
+
+def told_in_words(count: int, k: int) -> str:
+    """Returns a count as a sentence tells it, whether it was made fit to be told or not."""
+    told = told_count(count, k)
+    return f"at most {told:,}" if told == k else f"{told:,}"
+
+
 class Untold(BaseModel):
     """What a run found out that its release does not tell: for whoever runs a job, who has the source; it stays in the work folder.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -30,6 +30,7 @@ from schemas.errors.base import PrivacyError
 from schemas.job.job import Job
 from schemas.job.mondrian import MondrianMethod
 from tasks.counting.coding import Coding, load_coding
+from tasks.counting.contents import contents_columns, digested_by
 from tasks.counting.source_sizes import Sizes, sizes_of_words
 from tasks.lattice.promises import asked
 from tasks.mondrian.cells import bytes_of_people, bytes_of_rows, cut_rows, cutting_of, write_plain
@@ -137,7 +138,7 @@ def anonymise(
     key = fragment_key(job, coding, source, group, lots)
     if found := _found(job, key, store):
         return found
-    published, before, parts = _classified(job, coding, group, [[store.path(run) for run in lot] for lot in lots])
+    published, before, parts = _classified(job, coding, source, group, [[store.path(run) for run in lot] for lot in lots])
     first, spread = first_files(published.sizes, source.file_rows(job))
     runs, people, members = [], [], []
     apart = partial(set_apart, job=job, source=source, labels=published.labels, sizes=published.sizes)
@@ -150,11 +151,7 @@ def anonymise(
             people.append(people_table(classes, lot.digests, _values(coding, lot.words), beside))
     files = [_written(key, number, published.labels, source, runs, store) for number in range(int((first + spread).max(initial=0)))]
     told = FragmentLosses(
-        losses=dict(published.losses),
-        penalties=dict(published.penalties),
-        files=len(files),
-        figures=dict(published.figures),
-        before=before,
+        losses=dict(published.losses), penalties=dict(published.penalties), files=len(files), figures=dict(published.figures), before=before
     ).model_dump_json()
     kept = _kept_people(key, group, published.labels, people, store) if people else {}
     kept["members"] = _kept_members(key, group, members, store)
@@ -189,15 +186,18 @@ def _kept_members(key: Key, group: Group, members: Sequence[tuple[NDArray[np.int
     return keep_fragment(key, group[0] << OF_FRAGMENT, classes, kept, store)
 
 
-def _classified(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[Path]]) -> tuple[Published, Sizes, Iterable[Part]]:
+def _classified(
+    job: Job, coding: Coding, source: Source, group: Group, lots: Sequence[Sequence[Path]]
+) -> tuple[Published, Sizes, Iterable[Part]]:
     """Makes classes of a fragment and labels them.
 
     Returns:
         What is published, the class sizes of the records as they are, and lot by lot the class of each record.
     """
+    gather = partial(_gathered, coding, group, contents_columns(job, digested_by(job, source.payload)))
     if len(lots) > 1:
-        return _classified_cells(job, coding, group, lots)
-    lot = _gathered(job, coding, group, lots[0])
+        return _classified_cells(job, coding, gather, lots)
+    lot = gather(lots[0])
     visits = None if lot.digests is None else Crowd.of(lot.digests).visits
     before = sizes_of_words(coding, lot.words, visits=visits)
     published, classes = _published(job, coding, lot, before)
@@ -223,8 +223,8 @@ def read_losses(artifact: Artifact, store: Store) -> FragmentLosses:
     return FragmentLosses.model_validate_json(store.path(artifact).read_bytes())
 
 
-def _gathered(job: Job, coding: Coding, group: Group, runs: Sequence[Path]) -> Lot:
-    """Returns a fragment's records of some runs."""
+def _gathered(coding: Coding, group: Group, digested: Sequence[str], runs: Sequence[Path]) -> Lot:
+    """Returns a fragment's records of some runs, whose last columns are the digests of the given names."""
     batches = []
     for path in runs:
         with pa.memory_map(str(path)) as mapped:
@@ -232,9 +232,10 @@ def _gathered(job: Job, coding: Coding, group: Group, runs: Sequence[Path]) -> L
             batches += [run.get_batch(leaf) for leaf in group if leaf < run.num_record_batches]
             schema = run.schema
     table = pa.Table.from_batches(batches, schema).unify_dictionaries().combine_chunks()
-    width, end = len(packing_of(coding.finest, coding.axes).words), table.column_names.index("content")
+    width, end = len(packing_of(coding.finest, coding.axes).words), table.num_columns - len(digested)
     words = tuple(table.column(position).to_numpy() for position in range(width))
-    kept, others = table.select(list(range(end, table.num_columns))), table.select(list(range(width, end)))
+    kept = table.select(list(range(end, table.num_columns))).rename_columns(list(digested))
+    others = table.select(list(range(width, end)))
     if not others.num_columns:
         return Lot(words, pa.RecordBatch.from_arrays([], names=[]), kept)
     payload = others.to_batches()[0] if len(others) else pa.RecordBatch.from_pylist([], schema=others.schema)
@@ -273,7 +274,9 @@ def _published(job: Job, coding: Coding, lot: Lot, before: Sizes) -> tuple[Publi
     return published, classes[cell]
 
 
-def _classified_cells(job: Job, coding: Coding, group: Group, lots: Sequence[Sequence[Path]]) -> tuple[Published, Sizes, Iterable[Part]]:
+def _classified_cells(
+    job: Job, coding: Coding, gather: Callable[[Sequence[Path]], Lot], lots: Sequence[Sequence[Path]]
+) -> tuple[Published, Sizes, Iterable[Part]]:
     """Does the same on the cells of a fragment whose records do not fit the memory.
 
     Raises:
@@ -282,7 +285,7 @@ def _classified_cells(job: Job, coding: Coding, group: Group, lots: Sequence[Seq
     packing = packing_of(coding.finest, coding.axes)
 
     def gathered() -> Iterator[Lot]:
-        return (_gathered(job, coding, group, lot) for lot in lots)
+        return map(gather, lots)
 
     words, counts = merge_parts((count_cells(lot.words, packing.product) for lot in gathered()), packing.product)
     pairs = [Pairs.of(lot.digests, places_among(words, lot.words, packing.product)) for lot in gathered() if lot.digests is not None]

@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core.recount.classes import Recount
-from core.recount.linked import exposing
-from schemas.errors.linked import LinkedError
 from schemas.errors.overlaps import OverlapError
-from schemas.errors.passthrough import UntreatedError
 from schemas.errors.storage import PeopleLostError
-from schemas.job.job import Job
 from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
-from schemas.release.small_counts import told_in_words
 from schemas.release.tellable import Untold
 from schemas.release.terms import Terms
 from tasks.composition.known import KnownRecords
@@ -43,6 +38,7 @@ from tasks.publication.outputs import check_output, csv_layout, stage_output
 from tasks.publication.pseudonym_digests import disclosed_by
 from tasks.publication.recount_calls import Kept, Written
 from tasks.publication.recounts import recount_written
+from tasks.publication.refusals import check_linked, check_untreated
 from tasks.publication.remote_target import deliver, lay_mark, recall, withdrawn_if_refused
 from tasks.publication.staged_files import numbered
 from tasks.publication.staging import complete, publish, release_id, signer_of, staging_folder
@@ -162,7 +158,6 @@ def _verified_and_published(
     check_linked(job, counted)
     check_untreated(run, counted)
     written = Written(release, tuple(staged), layout, None if job.target_address else staging)
-    check_untreated(run, counted)
     own = {
         "sources": source_digests(job, source, run.secret),
         "hierarchies": keyed_hierarchies(job, run.secret),
@@ -270,29 +265,6 @@ def _keep_untold(run: Run) -> None:
     if run.untold and run.job.work_address is None and run.job.artifacts == "keep":
         content = run.untold.model_dump_json(indent=2)
         write_whole(run.job.work_path / UNTOLD, lambda part: part.write_text(content))
-
-
-def check_linked(job: Job, counted: Recount) -> None:
-    """Refuses pseudonyms by which fewer than k people share the set of combinations that their records are in, unless the job accepts it.
-
-    Raises:
-        LinkedError: some do.
-    """
-    for one in exposing(job, counted.linked):
-        unit = "person" if job.columns.person else "pseudonym"
-        keep = "method.linked: keep" if one.columns == tuple(job.columns.person) and getattr(job.method, "linked", None) == "tell" else ""
-        raise LinkedError.below_k(one.columns, one.below_k, one.people, one.smallest, job.privacy.k, unit, keep)
-
-
-def check_untreated(run: Run, found: Recount) -> None:
-    """Refuses untreated columns that tell fewer than k apart together, where the policy forbids to accept it.
-
-    Raises:
-        UntreatedError: they do.
-    """
-    policy, together, k = run.policy, found.together.get("insensitive"), run.job.privacy.k
-    if policy and not policy.accept_untreated and together and together.below_k:
-        raise UntreatedError.below_k(told_in_words(together.below_k, k), found.units, found.unit, k, policy.path)
 
 
 def _told(done: Published) -> Published:

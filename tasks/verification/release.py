@@ -42,15 +42,7 @@ from tasks.verification.parquet_form import parquet_faults
 from tasks.verification.promises import count_promises, said_without_job, uncounted
 from tasks.verification.remade import report_faults
 from tasks.verification.table_form import table_faults
-from tasks.verification.taken_on_trust import exchanged_unseen, taken_on_trust
-
-OTHER_LIBRARY = {
-    ".parquet": "Another version of PyArrow wrote the files: columns, types, row groups and who wrote them were looked at, "
-    "not whether they hold anything but their records.",
-    ".csv": "Another version of DuckDB wrote the files: whether they hold anything but their records, or these in another form, was not "
-    "looked at.",
-}
-"""What was not looked at in files that other versions wrote, which may write the same records in other bytes."""
+from tasks.verification.taken_on_trust import OTHER_LIBRARY, exchanged_unseen, taken_on_trust
 
 
 @dataclass(frozen=True)

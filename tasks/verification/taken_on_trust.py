@@ -16,6 +16,13 @@ TOGETHER = ("passthrough_together", "sensitive_together", "pseudonyms_together")
 """What columns tell together of persons: only the run folder keeps what their records publish."""
 OF_THE_SOURCE = ("records", "suppressed", "source_sizes", "risk.before", "sources")
 """What the source tells where it is at hand."""
+OTHER_LIBRARY = {
+    ".parquet": "Another version of PyArrow wrote the files: columns, types, row groups and who wrote them were looked at, "
+    "not whether they hold anything but their records.",
+    ".csv": "Another version of DuckDB wrote the files: whether they hold anything but their records, or these in another form, was not "
+    "looked at.",
+}
+"""What was not looked at in files that other versions wrote, which may write the same records in other bytes."""
 
 
 def taken_on_trust(job: Job | None, manifest: Manifest, recount: Recount, *, is_its_job: bool) -> tuple[str, ...]:

@@ -257,7 +257,8 @@ def test_a_release_with_nothing_in_common_that_cannot_be_compared_is_neither_nam
         job = load_job(job_in(tmp_path), settings)
         with open_run(job) as run, open_registry(job) as open_one:
             source, _ = read_or_recall(run)
-            assert overlaps_of(KnownRecords(run, source), "people-0", open_one) == {"overlaps": (), "unmeasured_overlaps": 0}
+            found = overlaps_of(KnownRecords(run, source), "people-0", open_one)
+            assert found == {"overlaps": (), "unmeasured_overlaps": 0, "joined": ()}
 
 
 def test_a_release_whose_manifest_cannot_be_read_is_named_and_refused(anonymise: Anonymise, tmp_path: Path) -> None:

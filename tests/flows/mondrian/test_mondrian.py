@@ -270,7 +270,7 @@ def test_fragments_that_are_done_are_not_done_again(cut: Cut, tmp_path: Path, mo
     undisturbed = cut(people_job(tmp_path / "one", method=MONDRIAN | FRAGMENTS))
     job = people_job(tmp_path / "two", method=MONDRIAN | FRAGMENTS)
 
-    def ended(*_: object) -> None:
+    def ended(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:

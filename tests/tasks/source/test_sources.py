@@ -64,8 +64,8 @@ def test_of_texts_that_a_file_packs_no_more_are_read_at_a_time_than_all_of_its_c
     names = [*wide.column_names[8:], "letter"]
     [chunk] = source_of(tmp_path / "job.yaml", f"columns.insensitive=[{', '.join(names)}]").chunks
     coded, plain = ([batch.num_rows for batch in read_chunk(chunk, ["letter"], as_written=plain)] for plain in (False, True))
-    assert len(coded) == 1
-    assert len(plain) > 1
+    # No more than would be held if every record had the longest text.
+    assert len(coded) < len(plain)
 
 
 def test_files_are_listed_once_and_by_name(tmp_path: Path) -> None:
