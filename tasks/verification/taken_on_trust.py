@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from core.recount.classes import Recount
+from core.recount.classes import Recount, is_of_labels
 from schemas.job.job import Job
 from schemas.release.manifest import Manifest
 
 OF_SIZES = frozenset({"dm", "dm_star", "suppression_rate", "c_avg"})
 """Losses that follow from the sizes of classes."""
+OF_LABELS = frozenset({"gcp", "gcp_held"})
+"""Losses that follow from the labels."""
 OF_THE_RUN = ("created", "run_by", "source_name", "policy", "versions", "seconds", "peak_rss", "workers", "evolved", "increment")
 """What a run says of itself."""
 OF_THE_SEARCH = ("optimal", "search", "lattice", "suppressed_for", "remainder")
@@ -35,8 +37,11 @@ def taken_on_trust(job: Job | None, manifest: Manifest, recount: Recount, *, is_
         is_its_job: Whether the manifest was held against the job.
     """
     told: list[str] = [name for name in OF_THE_RUN if getattr(manifest, name) not in (None, {}, ())]
-    told += [f"loss.{name}" for name in manifest.loss if name not in OF_SIZES or (name == "c_avg" and manifest.unit != recount.unit)]
-    told += ["ncp"] if manifest.ncp else []
+    # What the labels lost is counted in the files.
+    of_labels = is_of_labels(manifest) and bool(recount.lost)
+    known = OF_SIZES | (OF_LABELS if of_labels else frozenset())
+    told += [f"loss.{name}" for name in manifest.loss if name not in known or (name == "c_avg" and manifest.unit != recount.unit)]
+    told += ["ncp"] if manifest.ncp and not of_labels else []
     told += [name for name in (*OF_THE_SEARCH, "passthrough", "repeats", "overlaps") if getattr(manifest, name) not in (None, {}, ())]
     if job is None or recount.source is None or recount.unproved:
         told += OF_THE_SOURCE
