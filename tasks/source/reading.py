@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from core.columns.column_types import working
 from schemas.errors.base import SourceError
 from tasks.source.at_rest import at_rest
-from tasks.source.bounds.unpacked import Unpacked, rows_of_long, unpacked
+from tasks.source.bounds.unpacked import Unpacked, rows_of_long
 from tasks.source.chunks import Chunk, Piece, SourceFile
 from tasks.source.evolving import batches
 from tasks.source.objects.pinned import pinned
@@ -202,41 +202,41 @@ class Footer(NamedTuple):
     plain: frozenset[str]
 
 
-def read_footer(path: Path, name: str, memory: int) -> Footer:
+def read_footer(path: Path, name: str, found: Unpacked) -> Footer:
     """Returns what a Parquet file of this machine says of itself, and how long its values are.
 
     Args:
         path: The file.
         name: What the user calls it.
-        memory: Bytes that the job may take.
+        found: How long its values are.
 
     Raises:
-        SourceError: it cannot be read, or a page or a value is larger than is read.
+        SourceError: it cannot be read.
     """
     try:
         with pa.OSFile(str(path)) as file:
-            return footer_of(file, name, memory)
+            return footer_of(file, name, found)
     except OSError:
         raise SourceError.unreadable(name, "parquet") from None
 
 
-def footer_of(opened: Any, name: str, memory: int | None = None) -> Footer:
+def footer_of(opened: Any, name: str, found: Unpacked | None = None) -> Footer:
     """Returns what an open Parquet file says of itself.
 
     Args:
         opened: The file.
         name: What the user calls it.
-        memory: Bytes that the job may take. None where it is not looked at how long values are, as across a network.
+        found: How long its values are. None where that is not looked at, as across a network.
 
     Raises:
-        SourceError: it cannot be read, or a page or a value is larger than is read.
+        SourceError: it cannot be read.
     """
     try:
         with pq.ParquetFile(opened) as file:
             metadata = file.metadata
             groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
             rows, size = tuple(group.num_rows for group in groups), sum(group.total_byte_size for group in groups)
-            found = unpacked(opened, metadata, name, memory) if memory is not None else Unpacked({}, 0)
+            found = found or Unpacked({}, 0)
             return Footer(file.schema_arrow.remove_metadata(), rows, size + found.size, found.long, _changes(metadata))
     except (pa.ArrowException, OSError):
         raise SourceError.unreadable(name, "parquet") from None

@@ -21,6 +21,7 @@ from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.source.at_rest import at_rest, stat_of
+from tasks.source.bounds.looks import kept_unpacked
 from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
@@ -123,7 +124,8 @@ def _read_here(job: Job, one: Located, store: Store) -> tuple[Readable, Footer]:
     read = as_parquet(job, one, store)
     assert read.path is not None
     with at_rest(read.path, one.name, read.stat):
-        return read, read_footer(read.path, one.name, job.memory)
+        found = kept_unpacked(read.path, one.name, read.converted or read.digest, job.memory, store)
+        return read, read_footer(read.path, one.name, found)
 
 
 def _check_lengths(job: Job, files: Sequence[SourceFile]) -> None:

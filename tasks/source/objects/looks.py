@@ -21,6 +21,7 @@ from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from tasks.engine.runs import Run
 from tasks.engine.steps import map_groups, workers_elsewhere
+from tasks.source.bounds.looks import unpacked_of
 from tasks.source.csv_files import join_csv
 from tasks.source.locations import Located, Readable
 from tasks.source.objects.csv_ranges import RANGES, convert_ranges, is_cut, joined_key
@@ -124,12 +125,12 @@ def _looked(job: Job, store: Store, one: Located, parts: Sequence[Artifact]) -> 
         made = join_csv(job.in_task(), parts, joined_key(job, digest), store)
         return _look(
             Readable(store.path(made), digest, one.stat, converted=made.sha256, made=made),
-            read_footer(store.path(made), one.name, job.memory),
+            read_footer(store.path(made), one.name, unpacked_of(store.path(made), one.name, job.memory)),
         )
     with _spooled(store, one) as (path, digest):
         read: Readable = convert(job.in_task(), one._replace(path=path, digest=digest), store)
     assert read.path is not None
-    return _look(read, read_footer(read.path, one.name, job.memory))
+    return _look(read, read_footer(read.path, one.name, unpacked_of(read.path, one.name, job.memory)))
 
 
 def _look(read: Readable, found: Footer) -> Look:

@@ -118,7 +118,7 @@ def test_bands_codes_and_words_get_ladders_in_private_files_and_empty_columns_no
     assert {line[1] for line in words} == {"red …", "blue …"}
     assert kinds["c2"].prefix == [6, 5, 4, 3, 2, 1]
     # One for each record, or nothing at all; measures are coarsened.
-    assert columns.identifiers == ["c5", "empty"]
+    assert (columns.identifiers, columns.withheld) == (["c5"], ["empty"])
     written = list((direct.folder / "hierarchies").iterdir())
     assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
     assert "2 hierarchy files" in drafted.stdout

@@ -209,7 +209,7 @@ def test_what_is_refused_after_it_was_put_there_is_taken_away(
 ) -> None:
     from tasks.publication import recount_calls
 
-    def refuses(*_: Any) -> None:
+    def refuses(*_: Any, **__: Any) -> None:
         assert any("/data/" in name for name in listed("refused"))
         raise VerificationError("release", ["a fault"])
 

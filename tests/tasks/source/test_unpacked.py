@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from schemas.errors.base import SourceError
 from schemas.errors.values import ValuesError
 from tasks.source.bounds import unpacked as bounds
+from tasks.source.bounds.looks import unpacked_of
 from tasks.source.bounds.page_headers import pages_of
 from tasks.source.bounds.unpacked import MOST_VALUE, SHORT, Unpacked, rows_of_long, unpacked
 from tasks.source.chunks import Chunk, SourceFile
@@ -74,7 +75,7 @@ def test_long_values_are_read_few_at_a_time_whatever_their_encoding(tmp_path: Pa
     form: dict[str, Any] = {} if encoding == "dictionary" else {"use_dictionary": False, "column_encoding": {"text": encoding}}
     path = tmp_path / "in.parquet"
     pq.write_table(pa.table({"text": ["x" * size] * rows, "age": [30] * rows}), path, compression="zstd", write_batch_size=10, **form)
-    footer = read_footer(path, "in.parquet", MEMORY)
+    footer = read_footer(path, "in.parquet", unpacked_of(path, "in.parquet", MEMORY))
     assert size <= footer.long["text"] <= size + 100
     assert footer.size >= size * rows
     texts = () if footer.plain else ("text",)
