@@ -99,7 +99,7 @@ def _counted(job: Job, sides: Sides, labels: Sequence[Labels], original: Origina
     qids, persons = [quote(name) for name in published_qids(job)], _persons(job, original)
     connection.execute(classes_sql(sides.unmasked, [(one.columns, one.labels_table) for one in labels], qids, masked=masked))
     connection.execute(persons_sql(original.relation, persons))
-    values = [quote(name) for name in job.privacy.columns]
+    values = [quote(name) for name in job.privacy.with_others(job.columns.sensitive)]
     connection.execute(given_sql(original.relation, [quote(one.name) for one in labels], list(persons), values, masked=masked))
     [(lacking, whole)] = connection.execute(lacking_sql(sides.release)).fetchall()
     if (lacking and _withholds_single(job)) or (masked and not whole):

@@ -99,6 +99,14 @@ def test_the_node_is_the_best_of_all_by_counting_people_one_by_one(
     assert manifest.min_class == min(map(len, classes.values()))
 
 
+def largest_share(owned: Sequence[tuple[Any, Any]], kept: set[Any]) -> float:
+    """The largest share of a class's records that one person holds, rounded up."""
+    sizes = Counter(row for row, _ in owned)
+    mine = Counter((row, person) for row, person in owned if row in kept and person is not None)
+    most = max(Fraction(records, sizes[row]) for (row, _), records in mine.items())
+    return next(share for share in (0.05, 0.1, 0.25, 0.5, 0.75, 1.0) if most <= Fraction(str(share)))
+
+
 def test_the_manifest_tells_the_people_and_the_files_tell_nobody(anonymise: Anonymise, tmp_path: Path) -> None:
     made = anonymise(job(tmp_path))
     assert made.manifest.node is not None
@@ -113,6 +121,7 @@ def test_the_manifest_tells_the_people_and_the_files_tell_nobody(anonymise: Anon
         "released": len(counts),
         "smallest_class": made.manifest.min_class,
         "most_records": sorted(counts.values(), reverse=True)[K - 1],
+        "largest_share": largest_share(list(zip(generalise(TABLE, made.manifest.node, QIDS), WHOSE, strict=True)), kept),
     }
     assert "person" not in released(made.folder).columns
     sizes = [len(who) for row, who in people_in(made.manifest.node).items() if row in kept]
@@ -267,10 +276,13 @@ def test_verify_counts_people_while_the_run_folder_keeps_them_and_says_so_when_i
     assert there["persons"]["released"] == made.manifest.persons.released  # type: ignore[union-attr]
     assert not [line for line in there["unproved"] if "people" in line.lower()]
     shutil.rmtree(tmp_path / ".skald")
-    gone = direct(*command, "--json")
-    assert gone.returncode == 0
+    elsewhere = direct(*command, "--json")
+    assert elsewhere.returncode == 0
+    assert json.loads(elsewhere.stdout)["persons"]["released"] == there["persons"]["released"]
+    gone = direct(*command, "--json", "--set=source.path=nowhere.parquet")
+    assert gone.returncode == 5
     assert json.loads(gone.stdout)["persons"] is None
-    assert any("people" in line for line in json.loads(gone.stdout)["unproved"])
+    assert any("people" in line for line in json.loads(gone.stdout)["unverified"])
 
 
 def test_what_is_kept_of_people_is_private_and_goes_with_the_artefacts(anonymise: Anonymise, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from schemas.errors.base import PrivacyError
+from schemas.errors.methods import HoldersError
 from schemas.errors.storage import PeopleLostError
 from tasks.publication import verify_and_publish
 from tasks.report.sentences import overlap_sentences, warning_sentences
@@ -167,19 +168,23 @@ def test_somebody_with_all_records_but_a_few_is_one_of_k(anonymise: Anonymise, t
     assert made.untold.most_records == 190
 
 
-def test_k_people_of_whom_one_has_all_values_are_diverse_by_definition(anonymise: Anonymise, tmp_path: Path) -> None:
-    """Distinct l counts the values of a class, whoever has them; entropy counts people, and is not satisfied."""
+def test_k_people_of_whom_one_has_all_values_are_not_diverse(anonymise: Anonymise, tmp_path: Path) -> None:
+    """The class has four values, and everybody in it holds one of them for certain."""
     table = pa.concat_tables([people(1)] * 7)
     table = table.set_column(0, "person", pa.array([1, 1, 1, 1, 2, 3, 4], pa.int64()))
     diseases = ["flu", "gout", "cough", "measles", "flu", "flu", "flu"]
     table = table.set_column(table.column_names.index("disease"), "disease", pa.array(diseases))
     path = job(tmp_path, table, suppression={"limit": 0})
-    made = anonymise(path, "privacy.l={disease: {distinct: 4}}")
-    assert (made.manifest.min_class, made.manifest.measured["l"]["disease"]) == (4, 4)
-    with pytest.raises(PrivacyError):
-        anonymise(path, "privacy.l={disease: {entropy: 4}}")
-    with pytest.raises(PrivacyError):
-        anonymise(path, "privacy.l={disease: {distinct: 5}}")
+    for refused in ("{distinct: 4}", "{distinct: 2}"):
+        with pytest.raises(HoldersError):
+            anonymise(path, f"privacy.l={{disease: {refused}}}")
+    for refused in ("{entropy: 4}", "{distinct: 5}"):
+        with pytest.raises(PrivacyError):
+            anonymise(path, f"privacy.l={{disease: {refused}}}")
+    # One other value of the person with the common one is enough for two.
+    others = table.set_column(table.column_names.index("disease"), "disease", pa.array(["flu", "flu", "flu", "flu", "flu", "gout", "flu"]))
+    made = anonymise(job(tmp_path / "others", others, suppression={"limit": 0}), "privacy.l={disease: {distinct: 2}}")
+    assert (made.manifest.min_class, made.manifest.measured["l"]["disease"]) == (4, 2)
 
 
 @pytest.mark.parametrize("limit", ["0.3", "1"])

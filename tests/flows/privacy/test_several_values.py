@@ -122,8 +122,8 @@ def test_one_value_counts_values_that_all_persons_of_a_class_hold(anonymise: Ano
     assert (made.manifest.one_value["dx"].classes, made.manifest.one_value["dx"].records) == (10, 320)
     found, _ = verify_release(load_job(path), made.folder, kept_people(path, made.manifest.release))
     assert found.one_value == {"dx": (10, 320)}
-    # Without the persons the records tell of none, and that says nothing against the manifest.
-    assert verify_release(load_job(path), made.folder)[0].one_value == {"dx": (0, 0)}
+    # Without the run folder persons are counted in the source.
+    assert verify_release(load_job(path), made.folder)[0].one_value == {"dx": (10, 320)}
 
 
 def test_the_recount_refuses_a_class_in_which_everybody_holds_a_value(anonymise: Anonymise, tmp_path: Path) -> None:

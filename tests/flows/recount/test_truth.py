@@ -17,6 +17,7 @@ import pytest
 from core.order.release_order import in_canonical_order
 from core.recount.classes import Recount
 from schemas.errors.base import VerificationError
+from schemas.errors.hierarchies import HierarchyError
 from schemas.job.job import load_job
 from tasks.recount import overlapping_labels, rows
 from tasks.recount.original import original_of
@@ -268,13 +269,17 @@ FIRST = "columns.quasi_identifiers.0.hierarchy"
         (lambda folder: shutil.rmtree(folder / "people"), (), "the source is not at hand as Parquet files of this machine"),
         (lambda folder: (release_of(folder) / "manifest.json").unlink(), (), "it has no manifest, which would say what it was made of"),
         (lambda folder: None, (f"{FIRST}={{tree: {{a: [f, m], b: [x]}}}}",), "the job's hierarchies are not those of the release"),
-        (lambda folder: None, (f"{FIRST}={{csv: nowhere.csv}}",), "the job's hierarchies are not those of the release"),
     ],
 )  # fmt: skip
 def test_verify_says_what_it_could_not_check(folder: Path, change: Callable[[Path], None], settings: tuple[str, ...], reason: str) -> None:
     change(folder)
     found = verified(folder, *settings)
     assert (found.source, found.unproved) == (None, (f"Whether the records are those of the source was not checked: {reason}.",))
+
+
+def test_a_job_whose_hierarchy_cannot_be_read_verifies_nothing(folder: Path) -> None:
+    with pytest.raises(HierarchyError, match=r"the hierarchy file 'nowhere\.csv' cannot be read"):
+        verified(folder, f"{FIRST}={{csv: nowhere.csv}}")
 
 
 def test_verify_tells_untrue_records_beside_altered_files(folder: Path) -> None:

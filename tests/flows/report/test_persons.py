@@ -185,7 +185,7 @@ def test_a_verification_that_could_not_count_persons_claims_no_risk(direct: Comm
     assert "No maximum risk is claimed" in direct(*arguments).stdout
     said = direct(*arguments, "--set=source.path=nowhere.parquet")
     assert said.returncode == 5
-    assert "maximum risk" not in said.stdout
+    assert "keeps 0." not in said.stdout
     assert "people in each class were not counted" in said.stdout
 
 
