@@ -59,6 +59,7 @@ class Untold(BaseModel):
         repeats: Identifiers that repeat, with figures.
         most_records: Records of the person who has most in the source; None where none is named.
         lattice: What the search found out about the lattice.
+        least_stars: How many stars records cannot do without at the levels where they are starred; None if that is not known.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -75,3 +76,4 @@ class Untold(BaseModel):
     repeats: dict[str, RepeatedColumn] = {}
     most_records: int | None = None
     lattice: LatticeFigures | None = None
+    least_stars: int | None = None

@@ -23,6 +23,7 @@ from pydantic import ValidationError
 from core.columns.compiled import kept_kernels
 from core.losses.losses import c_avg
 from core.privacy.risk import release_risk, without_masked
+from core.recount.labels.label_losses import DIGITS
 from schemas.errors.base import SkaldError
 from schemas.job.job import Job, load_job
 from schemas.job.method import METHODS
@@ -186,7 +187,9 @@ def _figures(
     starred, masked = recount.starred(manifest.masked)
     risk = release_risk(recount.unit_sizes, starred, manifest.suppressed, masked)
     sizes = without_masked(recount.sizes, recount.masked, manifest.masked)
-    held = manifest.loss.get("gcp_held")
+    gcp = round(published_gcp(job, coding, release, manifest, scratch / "spill"), DIGITS)
+    # No label says what a class holds: at most what it publishes, priced over the same range as that.
+    held = gcp if "gcp_held" in manifest.loss else None
     # With a remainder some records are published at other levels or with stars, so that the node does not tell their classes.
     if held is None and manifest.node is not None and histogram is not None and manifest.remainder is None:
         held = held_gcp(job, coding, histogram, manifest.node, store)
@@ -195,7 +198,7 @@ def _figures(
         suppressed=manifest.suppressed,
         classes=int(risk["classes"]),
         min_class=int(risk["min_class"]),
-        gcp=published_gcp(job, coding, release, manifest, scratch / "spill"),
+        gcp=gcp,
         gcp_values=held,
         # A suppressed record could be any of the N, which is what DM charges for it.
         dm=sum(size * size * classes for size, classes in sizes.items()) + manifest.suppressed * manifest.records,

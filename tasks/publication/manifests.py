@@ -52,6 +52,7 @@ class Found(NamedTuple):
         loss: Losses as they were measured there.
         suppressed_for: Suppressed records by what they lacked.
         drawn: What the search found out about the lattice.
+        least_stars: How many stars records cannot do without.
     """
 
     optimal: str
@@ -59,6 +60,7 @@ class Found(NamedTuple):
     loss: Mapping[str, int | float]
     suppressed_for: Mapping[str, int] = {}
     drawn: LatticeMap | None = None
+    least_stars: int | None = None
 
 
 def make_manifest(
@@ -81,6 +83,7 @@ def make_manifest(
         StorageError: the secret of the work folder cannot be made.
     """
     job, qids = run.job, [qid.name for qid in run.job.columns.quasi_identifiers]
+    least = outcome.local.least if outcome.local else None
     return _manifest(
         run,
         source,
@@ -88,7 +91,7 @@ def make_manifest(
         files,
         recount,
         before,
-        Found(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn),
+        Found(taken(job) or optimality(outcome), _searched(outcome), outcome.loss, outcome.suppressed_for, drawn, least),
         node=outcome.node,
         levels=dict(zip(qids, outcome.node, strict=True)),
         optimal=taken(job) or told_optimality(outcome),
@@ -214,6 +217,7 @@ def _untold(run: Run, source: Source, outcome: Outcome | LocalOutcome, before: S
         passthrough=run.passthrough,
         most_records=outcome.people[1] if outcome.people else None,
         lattice=lattice_figures(found.drawn) if found.drawn else None,
+        least_stars=found.least_stars,
     )
 
 

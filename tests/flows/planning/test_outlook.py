@@ -21,7 +21,7 @@ def test_of_few_records_it_is_what_each_way_publishes(anonymise: Anonymise, tmp_
     assert (plan.outlook.whole, plan.outlook.records) == (True, plan.records)
     for one in plan.outlook.ways:
         settings = [WRITE[one.way].replace("method: ", "method=", 1), "suppression.limit=0.1"]
-        assert one.gcp == pytest.approx(anonymise(job(tmp_path / one.way), *settings).manifest.loss["gcp"])
+        assert one.gcp == pytest.approx(anonymise(job(tmp_path / one.way), *settings).untold.loss["gcp"])
         assert one.error == 0.0
     assert [one.way for one in plan.outlook.ways] == list(WAYS)
 

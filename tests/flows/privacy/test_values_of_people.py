@@ -105,7 +105,7 @@ def test_whatever_the_files_are_the_worst_class_is_the_same(
     worst = []
     for made in (plain, other):
         path = made.folder.parents[1] / "job.yaml"
-        people = people_of_release(made.release, Store(load_job(path).work_path / "artifacts"))
+        people = people_of_release(made.manifest.release, Store(load_job(path).work_path / "artifacts"))
         measured = verify_release(load_job(path), made.folder, people)[0].measured
         worst.append([value for columns in measured.values() for value in columns.values()])
     assert worst[0]
