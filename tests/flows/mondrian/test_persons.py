@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from schemas.errors.base import PrivacyError, VerificationError
-from schemas.errors.methods import FragmentsError
+from schemas.errors.methods import FragmentsError, HoldersError
 from schemas.job.job import load_job
 from schemas.job.method import METHODS
 from tasks.composition.ledger import people_of_release
@@ -22,7 +22,7 @@ from tasks.mondrian.fragments import lots
 from tasks.publication.verify_and_publish import Published
 from tasks.recount.recount import verify_release
 from tasks.store.store import Store
-from tests.flows.lattice.test_persons import K, columns, visits
+from tests.flows.lattice.test_persons import K, columns, largest_share, visits
 from tests.jobs import people_job, released
 from tests.oracles.persons import values_of
 
@@ -85,6 +85,7 @@ def persons(folder: Path, whose: Sequence[Hashable | None], qids: Sequence[str] 
 def test_every_class_of_the_files_holds_k_people(cut: Cut, tmp_path: Path, method: dict[str, Any]) -> None:
     made = cut(job(tmp_path, method=method))
     found, whose = persons(made.folder, of_source()), of_source()
+    rows = released(made.folder).select("sex", "age", "smoker", ROWS).rows()
     assert len(found) == made.manifest.classes > 3
     assert min(map(len, found.values())) == made.manifest.min_class >= K
     assert made.manifest.released == len(TABLE)
@@ -96,6 +97,7 @@ def test_every_class_of_the_files_holds_k_people(cut: Cut, tmp_path: Path, metho
         "released": len(counts),
         "smallest_class": made.manifest.min_class,
         "most_records": sorted(counts.values(), reverse=True)[K - 1],
+        "largest_share": largest_share([(row[:-1], whose[row[-1]]) for row in rows], {row[:-1] for row in rows}),
     }
     assert made.manifest.loss["c_avg"] == pytest.approx(sum(map(len, found.values())) / len(found) / K)
     assert made.manifest.risk["after"]["prosecutor_max"] == 1 / made.manifest.min_class
@@ -218,7 +220,8 @@ def test_small_memory_shares_people_out_by_itself(cut: Cut, tmp_path: Path, monk
     assert min(map(len, persons(made.folder, of_source(visits(3000))).values())) >= K
 
 
-PROMISES = [{"l": {"disease": {"entropy": 2}}}, {"l": {"disease": {"recursive": {"c": 2, "l": 2}}}}, {"t": {"disease": {"t": 0.4}}}]
+# Nearly nine of ten people have a record of the same disease: a smaller c is refused, which has a test of its own here.
+PROMISES = [{"l": {"disease": {"entropy": 2}}}, {"l": {"disease": {"recursive": {"c": 12, "l": 2}}}}, {"t": {"disease": {"t": 0.4}}}]
 
 
 @pytest.mark.parametrize("promise", PROMISES)
@@ -236,6 +239,17 @@ def test_everybody_counts_once_for_each_of_their_values(cut: Cut, tmp_path: Path
         for values in counted.values():
             shares = np.array(list(values.values())) / values.total()
             assert np.exp(-(shares * np.log(shares)).sum()) >= 2 - 1e-6
+    if "recursive" in str(promise):
+        for group, values in counted.items():
+            assert max(many for value, many in values.items() if value is not None) / len(found[group]) < 12 / 13
+
+
+def test_what_no_class_of_all_can_keep_for_people_is_refused(cut: Cut, tmp_path: Path) -> None:
+    having = {person for person, value in zip(of_source(), TABLE["disease"].to_pylist(), strict=True) if value == "flu"} - {None}
+    assert len(having) / len(set(of_source()) - {None}) > 2 / 3
+    asked = {"k": K, "l": {"disease": {"recursive": {"c": 2, "l": 2}}}}
+    with pytest.raises(HoldersError, match="too many would hold the same one"):
+        cut(job(tmp_path, privacy=asked, columns=columns(sensitive=["disease"], insensitive=PASSED)))
 
 
 def test_what_unions_may_break_is_refused_where_memory_asks_for_fragments(

@@ -24,7 +24,7 @@ from tasks.recount.recount import verify_release
 from tasks.store.store import Store
 from tests.conftest import CommandLine
 from tests.covering import each_value
-from tests.flows.lattice.test_persons import told_of
+from tests.flows.lattice.test_persons import largest_share, told_of
 from tests.jobs import QIDS, digests, job_of, people, people_job, released
 
 pytestmark = pytest.mark.slow
@@ -108,6 +108,7 @@ def test_every_class_has_k_people_counted_one_by_one(
         "released": len(set(every)),
         "smallest_class": min(sizes),
         "most_records": sorted(Counter(every).values(), reverse=True)[K - 1],
+        "largest_share": largest_share([(name, row["person"]) for name, rows in found.items() for row in rows], set(found)),
     }
     assert manifest.risk["after"]["prosecutor_max"] == 1 / min(sizes)
     if not manifest.suppressed:
