@@ -21,7 +21,7 @@ from tests.jobs import data_files, digests, job_of, people, people_job, released
 from tests.patience import until
 
 TABLE = people(400)
-COUNTED = {"values", "passthrough", "domains", "domain", "histograms", "histogram", "sizes", "repeats", "contents"}
+COUNTED = {"unpacked", "values", "passthrough", "domains", "domain", "histograms", "histogram", "sizes", "repeats", "contents"}
 FOUND = {"outcome", "cells", "classes", "lattice", "members"}
 Artefacts = Mapping[str, Sequence[int]]
 
