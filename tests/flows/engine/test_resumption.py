@@ -55,7 +55,10 @@ def current(folder: Path) -> str:
         (["rows_per_file=50"], set()),
         (["target=elsewhere"], set()),
         (["columns.quasi_identifiers.1.hierarchy.widths=[1, 2]"], FOUND | {"histogram", "sizes"}),
-        (["columns.insensitive=[note, score]", "columns.identifiers=[person, visits]"], {"values", "passthrough", "repeats"}),
+        (
+            ["columns.insensitive=[note, score]", "columns.identifiers=[person, visits]"],
+            {"values", "passthrough", "repeats", "contents"},
+        ),
     ],
     ids=lambda value: ",".join(value) if isinstance(value, list) else "",
 )
