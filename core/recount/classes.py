@@ -165,6 +165,9 @@ def promise_faults(job: Job, recount: Recount) -> list[str]:
         return ["the data files hold no record"]
     if recount.persons and recount.persons.strange:
         return [f"of {recount.classes:,} classes, {recount.persons.strange:,} are not those whose persons the run folder keeps"]
+    most = job.columns.most_records
+    if recount.persons and most is not None and recount.persons.records_of_one > most:
+        return [f"somebody has more than {counted(most, 'record')} in the data files"]
     if recount.failing:
         return [
             f"{recount.failing:,} of {recount.classes:,} classes have fewer than k = {job.privacy.k:,} {recount.unit}s: "

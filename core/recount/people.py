@@ -30,6 +30,7 @@ class PersonCount:
         strange: Classes of the files that the private file does not know, or with other numbers of records.
         sizes: Number of classes by persons.
         largest_share: The largest share of a class's records that one person holds.
+        records_of_one: Records of the person who has most; never published.
     """
 
     released: int
@@ -41,6 +42,7 @@ class PersonCount:
     strange: int
     sizes: Mapping[int, int] = field(default_factory=dict)
     largest_share: float = 0.0
+    records_of_one: int = 0
 
 
 def share_at_most(share: float) -> float:
@@ -120,7 +122,7 @@ def people_sql(combinations: str, held: str, values: int, k: int) -> str:
         SELECT (SELECT count(*) FROM everybody), (SELECT coalesce(min(records), 0)::BIGINT FROM ranked),
             coalesce(sum(persons) FILTER (masked), 0)::BIGINT, coalesce(min(persons), 0), count(*) FILTER (persons < {k:d}),
             coalesce(sum(records) FILTER (persons < {k:d}), 0)::BIGINT, count(*) FILTER (strange), coalesce(histogram(persons), MAP {{}}),
-            coalesce(max(share), 0)
+            coalesce(max(share), 0), (SELECT coalesce(max(records), 0)::BIGINT FROM everybody)
         FROM classes
     """
 

@@ -111,6 +111,7 @@ def _people(shares: Sequence[Classes]) -> PersonCount:
         persons[0],
         released=0,
         most_records=0,
+        records_of_one=0,
         masked=sum(one.masked for one in persons),
         smallest=min((one.smallest for classes, one in some if classes), default=0),
         failing=sum(one.failing for one in persons),

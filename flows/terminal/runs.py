@@ -109,7 +109,8 @@ def release_summary(manifest: Manifest, folder: str, *, new: bool, untold: Untol
 def persons_words(persons: Persons) -> str:
     """Returns how many persons a release has, and how many records k of them have."""
     of = f" of {persons.source:,}" if persons.source is not None else ", and fewer than k more in the source"
-    return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more"
+    lost = f"; {counted(persons.withheld, 'record')} of persons who have too many withheld" if persons.withheld else ""
+    return f"{persons.released:,}{of}; k of them have {counted(persons.most_records, 'record')} or more{lost}"
 
 
 def said_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:

@@ -85,11 +85,13 @@ class QuasiIdentifier(StrictModel):
 class Columns(StrictModel):
     """Which column has which role; one without a role is an error when the source is read."""
 
-    counted_if_set: ClassVar[frozenset[str]] = frozenset({"person", "linkable", "withheld", "accept_untreated"})
+    counted_if_set: ClassVar[frozenset[str]] = frozenset({"person", "linkable", "withheld", "accept_untreated", "most_records"})
     person: Person = Field(default_factory=list)
     """Whose record it is: a column, or several that name a person together. k counts different persons then, and a null is nobody; left
     out, every record counts as a person of its own, and a run warns where identifiers repeat. The word none says that it is one. It is
     published only if it is listed elsewhere too."""
+    most_records: Annotated[int, Field(ge=1)] | None = None
+    """At most so many records of a person are published; the others are withheld, and drawn by a keyed digest. Left out, all are."""
     identifiers: Annotated[list[Entry], BeforeValidator(identifier_entries)] = Field(default_factory=list)
     """Columns that name a person; a name alone is not published, an entry with a treatment is as pseudonyms."""
     linkable: Names = Field(default_factory=list)
@@ -118,7 +120,10 @@ class Columns(StrictModel):
 
     @model_validator(mode="after")
     def _one_role_each(self) -> Self:
-        if faults := role_faults({role: getattr(self, role) for role in ROLES}):
+        faults = role_faults({role: getattr(self, role) for role in ROLES})
+        if self.most_records is not None and not self.person:
+            faults.append("most_records bounds the records of a person, and no person is named; say which column names one (person)")
+        if faults:
             raise fault(*faults)
         return self
 

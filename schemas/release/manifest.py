@@ -35,6 +35,8 @@ class Persons(BaseModel):
         most_records: How many records in the data files k of them have, or more: the k-th largest number.
         largest_share: No person holds more of the records of any class: rounded up to 0.05, 0.1, 0.25, 0.5, 0.75 or 1. None in releases
             of earlier versions.
+        withheld: Records beyond ``columns.most_records`` of a person, which are in no other count. None where the job does not bound
+            them, or fewer than k persons lost any.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -45,6 +47,7 @@ class Persons(BaseModel):
     smallest_class: int
     most_records: int
     largest_share: float | None = None
+    withheld: int | None = None
 
 
 class Linked(BaseModel):

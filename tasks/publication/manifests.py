@@ -191,7 +191,7 @@ def _manifest(
         measured={promise: dict(columns) for promise, columns in recount.measured.items() if promise not in OF_SOURCE},
         passthrough=told_passthrough(run.passthrough, recount),
         pseudonyms=pseudonym_words(job),
-        persons=_persons(job, outcome, recount),
+        persons=_persons(job, source.withheld, outcome, recount),
         person_sizes=bands(left, job.privacy.k) if recount.persons else (),
         linked=_linked(job, recount),
         one_value=_one_value(recount),
@@ -259,11 +259,11 @@ def risk_after(recount: Recount, suppressed: int, masked: int) -> Figures:
     return release_risk(recount.unit_sizes, starred, suppressed, of_them)
 
 
-def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Persons | None:
+def _persons(job: Job, withheld: tuple[int, int], outcome: Outcome | LocalOutcome, recount: Recount) -> Persons | None:
     found = recount.persons
     if found is None or outcome.people is None:
         return None
-    source = outcome.people[0]
+    source, (lost, losers) = outcome.people[0], withheld
     return Persons(
         columns=tuple(job.columns.person),
         source=source if tellable(found.released, job.privacy.k, source) else None,
@@ -271,6 +271,7 @@ def _persons(job: Job, outcome: Outcome | LocalOutcome, recount: Recount) -> Per
         smallest_class=found.smallest,
         most_records=found.most_records,
         largest_share=share_at_most(found.largest_share),
+        withheld=lost if job.columns.most_records is not None and tellable(losers, job.privacy.k) else None,
     )
 
 

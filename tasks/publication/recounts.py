@@ -197,7 +197,9 @@ def _with_everybody(tasks: RecountTasks, written: Written, made: Sequence[People
     many: Counter[int] = Counter()
     for pairs in found:
         many.update({records: number for records, number in pairs})
-    counted = replace(persons, released=many.total(), most_records=records_of_k(many, tasks.job.privacy.k))
+    counted = replace(
+        persons, released=many.total(), most_records=records_of_k(many, tasks.job.privacy.k), records_of_one=max(many, default=0)
+    )
     return replace(whole, counts=by_person(whole.counts, counted))
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.types as pt
 
+from core.recount.person_records import bounded_sql
 from schemas.errors.base import JobError, SourceError
 from schemas.job.connection import is_address
 from schemas.job.formats import FORMATS
@@ -19,6 +20,7 @@ from tasks.release.keyed import hierarchies_as_in, is_of_files
 from tasks.source.at_rest import source_digest
 from tasks.source.locations import find_files
 from tasks.source.partitions import partitions, relation, with_partition
+from tasks.store.database import quote
 from tasks.store.keys import fingerprint_of
 from tasks.store.secret import Secret, known_secrets
 
@@ -31,12 +33,14 @@ class Original(NamedTuple):
         columns: Types of its columns, which DuckDB does not keep wholly: it forgets time zones.
         digests: Plain digest of the content of each file.
         is_whole: Whether it is what the release was made of, so that shares of its records are those that the run saw.
+        given: What DuckDB reads it as with the records that ``columns.most_records`` withholds; empty where none are.
     """
 
     relation: str
     columns: pa.Schema
     digests: tuple[str, ...] = ()
     is_whole: bool = True
+    given: str = ""
 
 
 def original_of(job: Job) -> Original | None:
@@ -54,9 +58,16 @@ def original_of(job: Job) -> Original | None:
         fields = [field for file, one in zip(files, named, strict=True) for field in with_partition(pq.read_schema(file), one)]
     except (SourceError, OSError, pa.ArrowException):
         return None
-    read = relation([(str(file), one) for file, one in zip(files, named, strict=True)], alike=job.source.drift == "freeze")
+    parts, alike = [(str(file), one) for file, one in zip(files, named, strict=True)], job.source.drift == "freeze"
     # Files that differ write a column in types of one kind, and the kind is all that is asked of them.
-    return Original(read, pa.schema(list({field.name: field for field in fields}.values())), tuple(digests))
+    columns = pa.schema(list({field.name: field for field in fields}.values()))
+    read = relation(parts, alike=alike)
+    if job.columns.most_records is None or not {*job.columns.person} <= {*columns.names}:
+        return Original(read, columns, tuple(digests))
+    numbered = [(relation([part], numbered=True), digest) for part, digest in zip(parts, digests, strict=True)]
+    persons = {quote(name): pt.is_floating(columns.field(name).type) for name in job.columns.person}
+    bounded = bounded_sql(numbered, persons, fingerprint_of(sorted(digests)), job.columns.most_records)
+    return Original(bounded, columns, tuple(digests), given=read)
 
 
 def unproved_reason(job: Job, manifest: Manifest | None, original: Original | None) -> str:

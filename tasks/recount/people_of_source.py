@@ -129,4 +129,4 @@ def _persons(job: Job, original: Original) -> dict[str, bool]:
 
 def _withholds_single(job: Job) -> bool:
     """Tells whether the job may have single records of a published class withheld."""
-    return getattr(job.method, "linked", None) == "keep" or getattr(job.columns, "most_records", None) is not None
+    return getattr(job.method, "linked", None) == "keep"

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import pyarrow.types as pt
 
+from core.recount.person_records import withheld_sql
 from schemas.job.job import Job
 from tasks.recount.original import Original
 from tasks.store.database import connect, quote
@@ -21,10 +22,12 @@ class SourceFigures:
     Attributes:
         sizes: Number of classes of the source as it is by records.
         persons: How many persons it has; None where the job names none.
+        withheld: Records that ``columns.most_records`` withholds, and of how many persons; None where it does not bound them.
     """
 
     sizes: Mapping[int, int] = field(default_factory=dict)
     persons: int | None = None
+    withheld: tuple[int, int] | None = None
 
 
 def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
@@ -42,7 +45,11 @@ def source_figures(job: Job, original: Original, spill: Path) -> SourceFigures:
         names = ", ".join(quote(qid.name) for qid in job.columns.quasi_identifiers)
         grouped = f"(SELECT count(*) AS records FROM {original.relation} GROUP BY {names})"
         [(sizes,)] = connection.execute(f"SELECT coalesce(histogram(records), MAP {{}}) FROM {grouped}").fetchall()
-        return SourceFigures(sizes, _persons(job, connection, original))
+        withheld = None
+        if original.given:
+            statement = withheld_sql(original.given, original.relation, list(map(quote, job.columns.person)))
+            [withheld] = connection.execute(statement).fetchall()
+        return SourceFigures(sizes, _persons(job, connection, original), withheld)
 
 
 def _persons(job: Job, connection: duckdb.DuckDBPyConnection, original: Original) -> int | None:

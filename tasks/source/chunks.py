@@ -149,6 +149,7 @@ class Source(BaseModel):
         text_bytes: How long the values of columns that are published as they are are on average, in bytes, rounded up; 0 of numbers. Empty
             until they were looked at.
         own_texts: Those of text among them in which nearly every value is another, so that a dictionary costs more than it saves.
+        withheld: Records that are not in the files because the job bounds those of a person, and of how many persons.
     """
 
     model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
@@ -163,6 +164,7 @@ class Source(BaseModel):
     evolved: dict[str, str] = {}
     text_bytes: dict[str, int] = {}
     own_texts: tuple[str, ...] = ()
+    withheld: tuple[int, int] = (0, 0)
 
     def file_rows(self, job: Job) -> int:
         """Returns about how many records a data file of the release holds: fewer than the job says where a part of its memory is less.

@@ -98,12 +98,13 @@ def partition_column(partition: Partition, name: str, rows: int) -> pa.Array | N
     return None
 
 
-def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True) -> str:
+def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True, numbered: bool = False) -> str:
     """Returns what DuckDB reads all files as, with the columns of their folders.
 
     Args:
         files: Paths of Parquet files, each with its partition.
         alike: Whether they have the same columns; others are put together by the names of these.
+        numbered: Whether the number of each row in its file is read too, as ``file_row_number``.
     """
     together: dict[Partition, list[str]] = {}
     for path, partition in files:
@@ -112,7 +113,8 @@ def relation(files: Sequence[tuple[str, Partition]], *, alike: bool = True) -> s
     for partition, paths in together.items():
         listed = ", ".join(map(literal, paths))
         # DuckDB would take the folders for columns of types of its own choice, beside ours.
-        read = f"read_parquet([{listed}], hive_partitioning = false{'' if alike else ', union_by_name = true'})"
+        asked = ["hive_partitioning = false", *["union_by_name = true"] * (not alike), *["file_row_number = true"] * numbered]
+        read = f"read_parquet([{listed}], {', '.join(asked)})"
         if len(together) == 1 and not partition:
             return read
         extra = "".join(

@@ -22,10 +22,11 @@ from tasks.engine.calls import CHUNK_SHARE
 from tasks.engine.runs import Run
 from tasks.source.at_rest import at_rest, stat_of
 from tasks.source.bounds.looks import kept_unpacked
+from tasks.source.bounds.person_records import Bounded, bound_records
 from tasks.source.chunks import Source, SourceFile
 from tasks.source.evolving import differences, evolved
 from tasks.source.locations import Located, Readable, is_object, located
-from tasks.source.objects.looks import look_at_objects
+from tasks.source.objects.looks import is_read_here, look_at_objects
 from tasks.source.objects.pinned import check_as_listed
 from tasks.source.partitions import partitions, with_partition
 from tasks.source.reading import Footer, plain_texts, read_footer, row_bytes
@@ -75,6 +76,10 @@ def read_source(run: Run) -> Source:
     treated = _treated_types(job, columns)
     if not any(file.rows for file in files):
         raise SourceError.empty(len(files))
+    left = Bounded(files, 0, 0)
+    if job.columns.most_records is not None:
+        left = bound_records(job, files, columns, store, here=is_read_here(job))
+    files = left.files
     return Source(
         files=tuple(files),
         chunks=tuple(chunks_of(files, schemas, job.chunk_rows, job.task_memory // CHUNK_SHARE, store)),
@@ -83,6 +88,7 @@ def read_source(run: Run) -> Source:
         published=(*(plain_type(columns.field(name).type) for name in payload), *treated.values()),
         treatments={one.name: [one.treatment.canonical(), job.suppression.treatment] for one in job.columns.pseudonyms},
         evolved=told(columns, schemas),
+        withheld=(left.records, left.persons),
     )
 
 

@@ -248,6 +248,8 @@ def _source_faults(job: Job, manifest: Manifest, original: Original) -> list[str
         faults.append("the manifest's source_sizes are not those of the source")
     if manifest.persons is not None and not _is_told(manifest.persons, found.persons, job.privacy.k):
         faults.append("the manifest's persons.source is not what the source holds")
+    if manifest.persons is not None and not _is_withheld(manifest.persons, found.withheld, job.privacy.k):
+        faults.append("the manifest's persons.withheld is not what the job withholds of the source")
     return faults
 
 
@@ -256,6 +258,11 @@ def _is_told(said: Persons, found: int | None, k: int) -> bool:
     withheld = found is not None and not tellable(said.released, k, found)
     # Releases of earlier versions tell all numbers.
     return said.source == found or (withheld and said.source is None)
+
+
+def _is_withheld(said: Persons, found: tuple[int, int] | None, k: int) -> bool:
+    """Tells whether a manifest says how many records of persons who have too many were withheld, if that may be told."""
+    return said.withheld == (found[0] if found and tellable(found[1], k) else None)
 
 
 def _form_faults(files: Sequence[Path], manifest: Manifest, layout: Csv, job: Job | None) -> tuple[list[str], list[str]]:

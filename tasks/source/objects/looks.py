@@ -83,7 +83,7 @@ def look_at_objects(run: Run, objects: Sequence[Located]) -> list[tuple[Readable
             run.work.check()
             store.remove(RANGES.name)
     looks = (Look.model_validate_json(store.path(artifact).read_bytes()) for artifact in found)
-    here = _is_read_here(job)
+    here = is_read_here(job)
     return [_as_read(one, look, store, here=here) for one, look in zip(objects, looks, strict=True)]
 
 
@@ -149,7 +149,7 @@ def _look(read: Readable, found: Footer) -> Look:
     )
 
 
-def _is_read_here(job: Job) -> bool:
+def is_read_here(job: Job) -> bool:
     """Tells whether the process of the flow reads records itself: it works alone, keeps tokens, or recounts in a folder."""
     keeps_tokens = any(treatment_kind(one.treatment).vaulted for one in job.columns.pseudonyms)
     return not workers_elsewhere() or keeps_tokens or not job.target_address

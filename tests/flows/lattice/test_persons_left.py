@@ -84,7 +84,7 @@ def test_every_published_class_has_k_people(anonymise: Anonymise, tmp_path: Path
 MODELS: dict[str, dict[str, Any]] = {
     "distinct": {"l": {"disease": {"distinct": 2}}},
     "entropy": {"l": {"disease": {"entropy": 2}}},
-    "recursive": {"l": {"disease": {"recursive": {"c": 2, "l": 2}}}},
+    "recursive": {"l": {"disease": {"recursive": {"c": 5, "l": 2}}}},
     "equal": {"t": {"disease": {"t": 0.4}}},
 }
 

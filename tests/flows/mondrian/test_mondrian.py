@@ -298,7 +298,7 @@ def test_cuts_that_were_given_up_are_not_made_again_by_a_run_that_goes_on(
         parted.append(1)
         return part_chunk(*given)
 
-    def ended(*_: object) -> None:
+    def ended(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("tasks.mondrian.fragments.part_chunk", counting)

@@ -113,7 +113,7 @@ def _rows(folder: Path, output: str) -> list[dict[str, Any]]:
     [path] = sorted((folder / "data").iterdir())
     with duckdb.connect(str(path), read_only=True) as connection:
         [(name,)] = connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
-        return connection.execute(f'FROM "{name}"').pl().to_dicts()
+        return connection.sql(f'FROM "{name}"').pl().to_dicts()
 
 
 @pytest.mark.few(3)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -104,3 +105,22 @@ def test_what_an_object_became_is_made_anew_where_it_is_lost(anonymise: Anonymis
     assert again.new
     assert again.manifest.sources == made.manifest.sources
     assert not list((load_job(job).work_path / "spill").glob("**/*"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_the_records_of_a_person_are_bounded_where_the_source_is_in_a_bucket(
+    anonymise: Anonymise, asked: Path, tmp_path: Path, kind: str
+) -> None:
+    table = TABLE.set_column(0, "person", pa.array([row % 37 for row in range(len(TABLE))]))
+    put(f"bounded/a.{kind}", (parquet if kind == "parquet" else as_csv)(tmp_path, table))
+    columns = job_of()["columns"] | {"person": "person", "most_records": 4}
+    types = {"types": CSV_TYPES} if kind == "csv" else {}
+    made = anonymise(write_job(tmp_path, job_of(columns=columns, source={"path": f"s3://source/bounded/*.{kind}", **types})), *SETTINGS)
+    assert made.manifest.records == 37 * 4
+    assert made.manifest.persons is not None
+    assert made.manifest.persons.withheld == len(TABLE) - 37 * 4
+    if kind == "parquet":
+        (tmp_path / "here").mkdir()
+        here = anonymise(people_job(tmp_path / "here", table, columns=columns, row_group=100), *SETTINGS)
+        assert here.manifest.records == made.manifest.records

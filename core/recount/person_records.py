@@ -1,0 +1,46 @@
+"""The recount of ``columns.most_records``: which records of a source a release may hold, as a statement of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+NUMBER = "file_row_number"
+"""What DuckDB calls the number of a row in its Parquet file, from 0."""
+
+
+def bounded_sql(files: Sequence[tuple[str, str]], persons: Mapping[str, bool], key: str, most: int) -> str:
+    """Returns what is read as the source without the records that a release withholds.
+
+    Of each person those records stay whose keyed digests are least: SHA-256 of the key, the digest of the file and the number of the row,
+    with colons between. Records of nobody all stay.
+
+    Args:
+        files: What each file is read as, with its ``file_row_number``, and its digest in hex.
+        persons: By quoted name of what names a person, whether it may hold what is not a number, which names nobody.
+        key: Digest of the whole source, in hex.
+        most: Records of a person at most.
+    """
+    numbered = " UNION ALL BY NAME ".join(f"SELECT *, '{digest}' AS skald_digest FROM {read}" for read, digest in files)
+    nobody = " OR ".join(f"{name} IS NULL{f' OR isnan({name})' if floating else ''}" for name, floating in persons.items())
+    drawn = f"sha256(concat_ws(':', '{key}', skald_digest, {NUMBER}))"
+    return f"""(
+        SELECT * EXCLUDE ({NUMBER}, skald_digest) FROM ({numbered})
+        QUALIFY ({nobody}) OR row_number() OVER (PARTITION BY {", ".join(persons)} ORDER BY {drawn}) <= {most:d}
+    )"""
+
+
+def withheld_sql(given: str, bounded: str, persons: Sequence[str]) -> str:
+    """Returns the statement that counts the records that are withheld, and the persons who lose them.
+
+    Args:
+        given: What is read as the source.
+        bounded: What is read as the same without the records that are withheld.
+        persons: Quoted names of what names a person.
+    """
+    names = ", ".join(persons)
+    same = " AND ".join(f"g.{name} IS NOT DISTINCT FROM b.{name}" for name in persons)
+    return f"""
+        WITH g AS (SELECT {names}, count(*) AS records FROM {given} GROUP BY ALL),
+        b AS (SELECT {names}, count(*) AS records FROM {bounded} GROUP BY ALL)
+        SELECT coalesce(sum(g.records - b.records), 0)::BIGINT, count(*) FILTER (g.records > b.records) FROM g JOIN b ON {same}
+    """

@@ -1,0 +1,163 @@
+"""At most so many records of a person: which ones a source keeps where the job bounds them (``columns.most_records``).
+
+The records of a person are put in the order of a keyed digest of where they stand, and those beyond the bound are withheld. The key is the
+digest of the whole source, so that the draw follows from no value and nobody without the source can repeat it. Every step after this one
+reads files without the records that were withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from core.columns.column_types import working_type
+from schemas.errors.base import SourceError
+from schemas.job.job import Job
+from tasks.source.bounds.unpacked import rows_of_long
+from tasks.source.chunks import Chunk, SourceFile
+from tasks.source.reading import BATCH_BYTES, BATCH_ROWS, FEWEST, opened, read_chunk
+from tasks.store.database import connect, quote
+from tasks.store.keys import Key, Step, fingerprint_of
+from tasks.store.store import Artifact, Store
+
+WITHHELD, BOUNDED = Step("withheld", __name__), Step("bounded", __name__)
+ROW_NUMBER = "file_row_number"
+"""What DuckDB calls the number of a row; the recount asks for it beside the columns of the source."""
+Rows = npt.NDArray[np.int64]
+
+
+class Bounded(NamedTuple):
+    """A source of which at most so many records of a person are left.
+
+    Attributes:
+        files: Its files, without the records that were withheld.
+        records: How many were withheld.
+        persons: Of how many persons.
+    """
+
+    files: list[SourceFile]
+    records: int
+    persons: int
+
+
+def bound_records(job: Job, files: Sequence[SourceFile], columns: pa.Schema, store: Store, *, here: bool = True) -> Bounded:
+    """Withhold the records of each person beyond ``columns.most_records``.
+
+    Args:
+        job: Names the persons and the bound.
+        files: The source.
+        columns: Names and types as which all files are read.
+        store: Gets the files that lose records.
+        here: Whether these are read in this process; else they are fetched by whoever reads them.
+
+    Raises:
+        SourceError: a file changed or cannot be read, or has a column by a name that the recount needs.
+        ObjectStoreError: the source is in a store that cannot be read.
+        StorageError: the disk is full, or more memory is needed than there is.
+    """
+    if ROW_NUMBER in columns.names:
+        raise SourceError.wrong_type(ROW_NUMBER, "a name that columns.most_records needs", "kept", "rename it")
+    key = fingerprint_of(sorted(file.content or file.digest for file in files))
+    withheld = _withheld(job, files, columns, key, store)
+    if not withheld.rows:
+        return Bounded(list(files), 0, 0)
+    found = pq.read_table(store.path(withheld))
+    numbers = found["file"].to_numpy()
+    kept = list(files)
+    for number in np.unique(numbers).tolist():
+        rows = found["row"].to_numpy()[numbers == number]
+        kept[number] = _without(job, files[number], rows, columns, withheld.key, store, here=here)
+    return Bounded(kept, len(found), int(pc.sum(found["first"]).as_py()))
+
+
+def _withheld(job: Job, files: Sequence[SourceFile], columns: pa.Schema, key: str, store: Store) -> Artifact:
+    """Returns which records are withheld: ``file`` (its position), ``row``, and whether it is the ``first`` one of its person."""
+    persons, most = job.columns.person, job.columns.most_records
+    types = [working_type(columns.field(name).type) for name in persons]
+    schema = pa.schema([*((f"person_{number}", dtype) for number, dtype in enumerate(types)), ("file", pa.int32()), ("row", pa.int64())])
+    names = [quote(name) for name in schema.names[: len(persons)]]
+    somebody = [f"{name} IS NOT NULL" for name in names]
+    somebody += [f"NOT isnan({name})" for name, dtype in zip(names, types, strict=True) if pa.types.is_floating(dtype)]
+    statement = f"""
+        COPY (
+            SELECT file, row, place = {most} + 1 AS first FROM (
+                SELECT file, row, row_number() OVER (
+                    PARTITION BY {", ".join(names)} ORDER BY sha256(concat_ws(':', '{key}', digest, row)), file
+                ) AS place
+                FROM records JOIN digests USING (file) WHERE {" AND ".join(somebody)}
+            ) WHERE place > {most} ORDER BY file, row
+        ) TO '{{}}' (FORMAT parquet)
+    """
+
+    def write(part: Path) -> int:
+        digests = pa.table({"file": pa.array(range(len(files)), pa.int32()), "digest": [file.digest for file in files]})
+        batches = pa.RecordBatchReader.from_batches(schema, _numbered(files, persons, schema))
+        with connect(job, store.folder.parent / "spill") as connection, batches:
+            connection.register("records", batches)
+            connection.register("digests", digests)
+            connection.execute(statement.format(str(part).replace("'", "''")))
+        return int(pq.read_metadata(part).num_rows)
+
+    return store.make(WITHHELD.name, WITHHELD.key(key, [Chunk.of(file).key for file in files], persons, most), ".parquet", write)
+
+
+def _numbered(files: Sequence[SourceFile], persons: Sequence[str], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yields who the records are of, with the position of their file and their number in it, from 0."""
+    for number, file in enumerate(files):
+        first = 0
+        for batch in read_chunk(Chunk.of(file), persons, plain=persons) if file.rows else ():
+            rows = batch.num_rows
+            place = [pa.array(np.full(rows, number, np.int32)), pa.array(np.arange(first, first + rows))]
+            whose = [_plain(batch.column(name)).cast(schema.field(at).type) for at, name in enumerate(persons)]
+            yield pa.RecordBatch.from_arrays([*whose, *place], schema=schema)
+            first += rows
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def _without(job: Job, file: SourceFile, rows: Rows, columns: pa.Schema, key: Key, store: Store, *, here: bool) -> SourceFile:
+    """Returns a file without some of its rows, and without columns that are not published."""
+    hidden = {*job.columns.kept_back} - {*job.columns.person, *(one.treatment.subject for one in job.columns.pseudonyms)}
+
+    def write(part: Path) -> int:
+        with opened(file) as read:
+            return _copy_without(file, read, rows, [name for name in columns.names if name not in hidden], part)
+
+    made = store.make(BOUNDED.name, BOUNDED.key(key, file.digest, file.name, sorted(hidden)), ".parquet", write)
+    groups = pq.read_metadata(store.path(made))
+    sizes = tuple(groups.row_group(number).num_rows for number in range(groups.num_row_groups))
+    path = store.path(made) if here else store.folder / made.file
+    return file.model_copy(update={"path": path, "groups": sizes, "converted": made.sha256})
+
+
+def _batch_rows(file: SourceFile) -> int:
+    return min(BATCH_ROWS, max(BATCH_BYTES // max(file.width, 1), FEWEST), rows_of_long(file.long.values()))
+
+
+def _copy_without(file: SourceFile, read: object, rows: Rows, names: Sequence[str], part: Path) -> int:
+    first, kept = 0, 0
+    with pq.ParquetFile(read) as source:
+        written = [name for name in names if name in source.schema_arrow.names]
+        schema = pa.schema([source.schema_arrow.field(name) for name in written])
+        with pq.ParquetWriter(part, schema, version="2.6", compression="zstd") as writer:
+            for batch in source.iter_batches(_batch_rows(file), columns=written, use_threads=False):
+                low, high = np.searchsorted(rows, [first, first + batch.num_rows])
+                left = np.ones(batch.num_rows, bool)
+                left[rows[low:high] - first] = False
+                first += batch.num_rows
+                table = pa.Table.from_batches([batch]).filter(pa.array(left))
+                kept += len(table)
+                if len(table):
+                    writer.write_table(table)
+    if first != file.rows:
+        raise SourceError.changed(file.name)
+    return kept
