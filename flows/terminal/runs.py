@@ -19,7 +19,7 @@ from schemas.release.manifest import Manifest, Persons
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import population_sentences
 from schemas.release.remainder import Remainder
-from schemas.release.tellable import Untold
+from schemas.release.untold import Untold
 from tasks.engine.progress import STEPS, listening
 from tasks.publication.manifests import risk_after
 from tasks.report.advice import advice_sentences

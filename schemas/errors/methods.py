@@ -90,6 +90,11 @@ class ReplayError(SkaldError):
         """The release is older than the record of its hierarchies, and another job's."""
         return cls(f"Release '{release}' does not say which hierarchies it was made with. Run its job again and replay that release.")
 
+    @classmethod
+    def no_origin(cls, release: str) -> ReplayError:
+        """The manifest was altered: the release says that it replays itself, or a folder that is no release of the target."""
+        return cls(f"Release '{release}' does not say which release of its target it replayed. Replay that release itself.")
+
 
 class FragmentsError(SkaldError):
     """Records cannot be anonymised in fragments."""

@@ -6,7 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from schemas.errors.base import counted
+from schemas.errors.base import counted, listed
+from schemas.release.counts import tellable, told_count
 
 
 class SourceDigest(BaseModel):
@@ -80,6 +81,7 @@ class Overlap(BaseModel):
         removed: Records that only the other was made of, of which ``removed_at_risk`` have fewer than k of these in their class there.
         changed: Records in both of which another value is published here: they count among ``added`` and among ``removed``.
         values_at_risk: Records or persons in joint classes that break the l or t of either job; None where neither promises any.
+        rounded: Whether fewer than k came or left, so that there are at least ``shared``, and at most ``added`` and ``removed``.
         unmeasured: Why the records at risk were not measured, as the end of a sentence; empty if they were. A figure that was not measured
             is None.
     """
@@ -98,6 +100,7 @@ class Overlap(BaseModel):
     removed_at_risk: int | None = None
     changed: int | None = None
     values_at_risk: int | None = None
+    rounded: bool = False
     unmeasured: str = ""
 
     @property
@@ -109,6 +112,20 @@ class Overlap(BaseModel):
     def is_safe(self) -> bool:
         """Whether all was measured, and nobody found to be at risk: 0 was measured and None was not."""
         return self.shared_at_risk == 0 and not (self.added_at_risk or self.removed_at_risk or self.values_at_risk or self.unmeasured)
+
+    def reported(self) -> Overlap:
+        """Return what a release reports of it: no count from 1 to k - 1, nor two counts whose difference is one.
+
+        Such a count is reported as k, so that it says "at most k". How many records either release was made of is known. So where fewer
+        than k came or left, the shared ones are reported as so many fewer, and what came and left is what remains.
+        """
+        found = {name: told_count(count, self.k) for name in _AT_RISK if (count := getattr(self, name)) is not None}
+        if self.shared is not None and self.added is not None and self.removed is not None:
+            mine, others = self.shared + self.added, self.shared + self.removed
+            if not (tellable(self.added, self.k) and tellable(self.removed, self.k)):
+                shared = max(min(self.shared, mine - self.k, others - self.k), 0)
+                found |= {"shared": shared, "added": mine - shared, "removed": others - shared, "rounded": True}
+        return self.model_copy(update=found)
 
     def sentence(self) -> str:
         """Returns the warning: what both together tell, why, and of how many."""
@@ -122,28 +139,32 @@ class Overlap(BaseModel):
                 f"Release {self.release} is made of some of the same records, or may be, and cannot be compared with this one: "
                 f"{self.unmeasured}. How many records both together put at risk is not known."
             )
-        alike = _ALIKE[self.by]
+        alike, shared = _ALIKE[self.by], f"{'at least ' * self.rounded}{counted(self.shared, 'record')}"
         told = [
-            f"Release {self.release} is made of the same source: {counted(self.shared, 'record')} of this one are in it too{alike}. "
+            f"Release {self.release} is made of the same source: {shared} of this one are in it too{alike}. "
             "Whoever has both can look for somebody who is in both among the few that share both published combinations."
         ]
         if self.shared_at_risk is None:
             return f"{told[0]} How many records that puts at risk was not measured: {self.unmeasured}."
-        told.append(f"Fewer than k = {self.k:,} share them for {counted(self.shared_at_risk, self.unit)}.")
+        told.append(f"Fewer than k = {self.k:,} share them for {self._most(self.shared_at_risk, self.unit)}.")
         told += self._differing(self.added or 0, self.added_at_risk, "came since", "gained")
         told += self._differing(self.removed or 0, self.removed_at_risk, "left since", "lost")
         if self.changed:
             told.append(
-                f"Those that came and those that left include {counted(self.changed, 'record')} of which a published value changed."
+                f"Those that came and those that left include {self._most(self.changed, 'record')} of which a published value changed."
             )
         if self.values_at_risk:
             told.append(
-                f"For {counted(self.values_at_risk, self.unit)} what is left in both breaks the l-diversity or t-closeness that one of "
+                f"For {self._most(self.values_at_risk, self.unit)} what is left in both breaks the l-diversity or t-closeness that one of "
                 "both promises."
             )
         if self.unmeasured:
             told.append(f"The {counted(self.removed or 0, 'record')} that left since were not measured: {self.unmeasured}.")
         return " ".join(told)
+
+    def _most(self, count: int, unit: str) -> str:
+        """Returns a count in words as a release tells it: a count of k may stand for a smaller one."""
+        return f"at most {counted(count, unit)}" if count == self.k else counted(count, unit)
 
     def _kept(self) -> str:
         return "" if self.values_at_risk is None else ", and what they share keeps the l and t that both promise"
@@ -151,15 +172,69 @@ class Overlap(BaseModel):
     def _differing(self, records: int, at_risk: int | None, which: str, how: str) -> list[str]:
         if not records or at_risk is None:
             return []
-        of = f"{at_risk:,} are" if self.unit == "record" else f"those of {counted(at_risk, 'person')} are"
+        of = self._most(at_risk, self.unit) if self.unit == "record" else f"those of {self._most(at_risk, 'person')}"
+        those, are = f"{'at most ' * self.rounded}{counted(records, 'record')}", "is" if at_risk == 1 else "are"
         return [
-            f"Of {counted(records, 'record')} that {which}, {of} in a class that {how} fewer than k = {self.k:,}: "
+            f"Of {those} that {which}, {of} {are} in a class that {how} fewer than k = {self.k:,}: "
             "whoever takes the others out of it is left with these."
         ]
 
 
+_AT_RISK = ("shared_at_risk", "added_at_risk", "removed_at_risk", "changed", "values_at_risk")
 _ALIKE = {
     "files": "",
     "contents": ", what is alike in all that the other is about counted as the same",
     "persons": ", what is alike in all that the other is about, or of one person, counted as the same",
 }
+
+
+class Joined(BaseModel):
+    """What all releases with one key disclose together under the pseudonyms of a column, or of several that name somebody together.
+
+    Attributes:
+        columns: The columns here.
+        releases: Earlier releases with the same pseudonyms.
+        k: The smallest of what all of them promise.
+        people: Different people of this release whom an earlier one has too. Each pseudonym counts as one, unless it is known whose it is.
+        below_k: How many share all that is published of them, in all releases together, with fewer than k.
+        by_labels: How many do so by the labels of quasi-identifiers alone.
+        smallest: How many people share the set that fewest share; 0 where nobody is in several releases.
+        unmeasured: Why this was not counted, or not of all releases, as the end of a sentence; a figure that was not counted is None.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    columns: tuple[str, ...]
+    releases: int
+    k: int
+    people: int | None = None
+    below_k: int | None = None
+    by_labels: int | None = None
+    smallest: int | None = None
+    unmeasured: str = ""
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether all was measured, and nobody is below k."""
+        return self.below_k == 0 and not self.unmeasured
+
+    def sentence(self) -> str:
+        """Returns the warning: what the releases disclose together, and of how many."""
+        of = f"The pseudonyms of {listed(self.columns)}"
+        if self.below_k is None:
+            return (
+                f"{of} join this release to earlier ones, or may, and what all of them disclose together was not compared: "
+                f"{self.unmeasured}. How many people that puts at risk is not known."
+            )
+        earlier, people = counted(self.releases, "earlier release"), counted(self.people or 0, "person")
+        told = [f"{of} join this release to {earlier}: {people} in both or in several of them."]
+        if self.below_k:
+            told.append(
+                f"Whoever has them all sees sets of labels and values that fewer than k = {self.k:,} share for "
+                f"{counted(self.below_k, 'person')}, by labels alone for {self.by_labels or 0:,}; the smallest has {self.smallest:,}."
+            )
+        else:
+            told.append(f"All that they publish was compared: each set of labels and values is that of at least k = {self.k:,} people.")
+        if self.unmeasured:
+            told.append(f"Not all of them were compared: {self.unmeasured}.")
+        return " ".join(told)

@@ -10,8 +10,7 @@ from schemas.job.columns import REST, QuasiIdentifier
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
 from schemas.release.files import Document, PublishedFile
-from schemas.release.increments import Increment, Overlap, SourceDigest
-from schemas.release.joined import Joined
+from schemas.release.increments import Increment, Joined, Overlap, SourceDigest
 from schemas.release.passthrough import PassedColumn
 from schemas.release.population import PopulationRisk
 from schemas.release.remainder import Remainder

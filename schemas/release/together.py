@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from schemas.errors.base import counted
-from schemas.release.tellable import told_count, told_in_words
+from schemas.release.counts import told_count, told_in_words
 
 Kind = Literal["insensitive", "sensitive", "pseudonyms"]
 KINDS: Mapping[Kind, str] = {"insensitive": "untreated columns", "sensitive": "sensitive columns", "pseudonyms": "pseudonyms"}

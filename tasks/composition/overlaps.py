@@ -11,8 +11,7 @@ from typing import Any
 
 from schemas.errors.overlaps import OverlapError
 from schemas.errors.signals import UnmeasuredError
-from schemas.release.increments import Overlap
-from schemas.release.joined import Joined
+from schemas.release.increments import Joined, Overlap
 from tasks.composition.by_contents import figures_by_contents
 from tasks.composition.by_files import figures_by_files
 from tasks.composition.earlier import Earlier, earlier_releases
@@ -54,7 +53,7 @@ def overlaps_of(known: KnownRecords, release: str, registry: Registry | None, jo
     pairs = [one for one in overlaps if not one.is_safe]
     if refuse and (pairs or joins):
         releases = max(len(pairs), *(one.releases for one in joins), 0)
-        raise OverlapError.refused(releases, [*(one.sentence() for one in pairs), *(one.sentence() for one in joins)])
+        raise OverlapError.refused(releases, [*(one.reported().sentence() for one in pairs), *(one.sentence() for one in joins)])
     return {"overlaps": tuple(overlaps), "unmeasured_overlaps": len(related[most:]), "joined": tuple(joined)}
 
 

@@ -22,7 +22,7 @@ from schemas.errors.base import StorageError
 from schemas.errors.signals import UnmeasuredError
 from schemas.job.job import Job
 from schemas.pseudonyms.kinds import treatment_kind
-from schemas.release.joined import Joined
+from schemas.release.increments import Joined
 from tasks.composition.registry import Registered, Registry
 from tasks.engine.runs import Run
 from tasks.source.chunks import Source

@@ -17,7 +17,7 @@ from schemas.job.job import Job
 from schemas.policy.policy import Policy, origin_faults, policy_faults, read_policy
 from schemas.release.increments import Increment
 from schemas.release.passthrough import PassedColumn
-from schemas.release.tellable import Untold
+from schemas.release.untold import Untold
 from tasks.engine.calls import CHUNK_SHARE, workers_of
 from tasks.engine.peak_memory import give_back
 from tasks.store.files import locked, owner_only, private_folder

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.lattice.lattice import Lattice
@@ -26,19 +28,25 @@ def replayed(job: Job) -> Manifest:
 
     Raises:
         StorageError: it is not a release.
-        ReplayError: another algorithm made it, or with other hierarchies.
+        ReplayError: another algorithm made it, or with other hierarchies, or it says that it replayed itself.
         JobError: hierarchy files that cannot be read, all at once.
     """
     assert job.replay is not None
-    folder = job.replay_path
-    manifest = read_manifest(folder) if folder.is_dir() else None
-    if manifest is None:
-        raise StorageError.not_a_release(str(job.replay), "replay names a release of the target, or its folder relative to the job file")
-    if manifest.method != job.method.name:
-        raise ReplayError.other_method(manifest.release, manifest.method, job.method.name)
-    if manifest.replay_of is not None:
-        # What it replayed was replayed unchanged.
-        return replayed(job.model_copy(update={"replay": folder.parent / manifest.replay_of}))
+    folder, seen = job.replay_path, set[str]()
+    while True:
+        manifest = read_manifest(folder) if folder.is_dir() else None
+        if manifest is None:
+            remedy = "replay names a release of the target, or its folder relative to the job file"
+            raise StorageError.not_a_release(str(job.replay), remedy)
+        if manifest.method != job.method.name:
+            raise ReplayError.other_method(manifest.release, manifest.method, job.method.name)
+        if manifest.replay_of is None:
+            break
+        # What it replayed was replayed unchanged. A manifest that somebody altered may name any folder, and its own.
+        if Path(manifest.replay_of).name != manifest.replay_of or manifest.replay_of in seen:
+            raise ReplayError.no_origin(manifest.release)
+        seen.add(manifest.replay_of)
+        folder = folder.parent / manifest.replay_of
     known = known_secrets(job)
     mine = hierarchies_as_in(manifest, job, known)
     if not manifest.hierarchies:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from schemas.job.job import Job
+from schemas.release.counts import tellable
 from schemas.release.increments import Increment, SourceDigest
-from schemas.release.tellable import tellable
 from tasks.composition.ledger import Entry, last_entry
 from tasks.counting.chunk_histograms import OF_CHUNK
 from tasks.counting.domains import chunk_key

@@ -17,14 +17,15 @@ from core.recount.classes import Recount
 from core.recount.linked import is_accepted
 from core.recount.people import share_at_most
 from schemas.job.job import Job
+from schemas.release.counts import tellable
 from schemas.release.endpoints import endpoints_of
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Linked, Manifest, OneValue, Persons, pseudonym_words
 from schemas.release.population import PopulationRisk
 from schemas.release.remainder import Remainder
-from schemas.release.tellable import Untold, tellable
 from schemas.release.terms import NOT_FOR_NODES
 from schemas.release.together import Kind, Together
+from schemas.release.untold import Untold
 from tasks.counting.source_sizes import Sizes
 from tasks.engine.peak_memory import peak_rss
 from tasks.engine.runs import Run

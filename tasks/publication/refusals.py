@@ -7,7 +7,7 @@ from core.recount.linked import exposing
 from schemas.errors.linked import LinkedError
 from schemas.errors.passthrough import UntreatedError
 from schemas.job.job import Job
-from schemas.release.tellable import told_in_words
+from schemas.release.counts import told_in_words
 from tasks.engine.runs import Run
 
 

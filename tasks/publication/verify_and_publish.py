@@ -14,8 +14,8 @@ from schemas.release.claimed_levels import ClaimedLevels
 from schemas.release.files import PublishedFile
 from schemas.release.manifest import Manifest
 from schemas.release.report import Example
-from schemas.release.tellable import Untold
 from schemas.release.terms import Terms
+from schemas.release.untold import Untold
 from tasks.composition.known import KnownRecords
 from tasks.composition.ledger import forget_older, write_entry
 from tasks.composition.overlaps import overlaps_of, registered
@@ -174,9 +174,10 @@ def _verified_and_published(
             joining = _joined(run, source, written, registry, Kept(people.people, people.classes)) if registry else Joining()
             with _withdrawn_if_refused(joining):
                 related = overlaps_of(known, release, registry, joining.joined)
-        manifest = describe(staged, counted).model_copy(update=own | related)
+        reported = related["overlaps"] and tuple(one.reported() for one in related["overlaps"])
+        manifest = describe(staged, counted).model_copy(update=own | related | {"overlaps": reported})
         if run.untold:
-            run.untold = run.untold.model_copy(update={"repeats": repeats})
+            run.untold = run.untold.model_copy(update={"repeats": repeats, "overlaps": related["overlaps"] or ()})
         manifest = _finished(known, staging, manifest, counted, people, registry, staged, publication, joining)
     publication.undone = LEFT_OVER
     run.published(forget_older(run.store))

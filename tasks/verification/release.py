@@ -18,9 +18,9 @@ from schemas.errors.evidence import ManifestFormatError
 from schemas.errors.folders import EscapeError
 from schemas.job.job import Job
 from schemas.reading.regular_files import content_of
+from schemas.release.counts import tellable
 from schemas.release.evidence import DOCUMENTS, MANIFEST, SIGNATURE
 from schemas.release.manifest import FORMAT, Manifest, Persons
-from schemas.release.tellable import tellable
 from schemas.release.terms import Terms
 from tasks.engine.versions import versions
 from tasks.recount.original import Original, original_of

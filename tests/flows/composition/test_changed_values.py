@@ -59,7 +59,7 @@ def test_one_published_value_that_changed_is_one_who_left_and_one_who_came(
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     with pytest.raises(OverlapError, match="came since"):
         anonymise(job, "overlaps=refuse")
-    [overlap] = anonymise(job).manifest.overlaps or ()
+    [overlap] = anonymise(job).untold.overlaps or ()
     assert (overlap.added, overlap.added_at_risk, overlap.removed, overlap.removed_at_risk) == (1, 1, 1, 1)
     # Of a record that nobody is named for, another diagnosis makes another record.
     assert overlap.changed == int(person or column == "note")
@@ -71,7 +71,7 @@ def test_values_of_everybody_that_changed_tell_nobody_apart(anonymise: Anonymise
     pq.write_table(table_of(rows), tmp_path / "people.parquet")
     anonymise(job)
     pq.write_table(table_of([row | {"note": f"later {row['b'] % 2}"} for row in rows]), tmp_path / "people.parquet")
-    [overlap] = anonymise(job).manifest.overlaps or ()
+    [overlap] = anonymise(job).untold.overlaps or ()
     assert (overlap.shared, overlap.changed, overlap.at_risk, overlap.is_safe) == (60, 60, 0, True)
 
 
@@ -111,7 +111,7 @@ def test_one_value_left_in_both_classes_breaks_what_either_promises(
     job = job_in(tmp_path, "second", qids=("b",), person=person, privacy=promised[1])
     with pytest.raises(OverlapError):
         anonymise(job, "overlaps=refuse")
-    [overlap] = anonymise(job).manifest.overlaps or ()
+    [overlap] = anonymise(job).untold.overlaps or ()
     if unknown:
         assert (overlap.values_at_risk, overlap.shared_at_risk) == (None, None)
         assert "stand in no order" in overlap.sentence()
@@ -129,6 +129,6 @@ def test_the_same_classes_again_keep_what_they_kept(anonymise: Anonymise, tmp_pa
         tmp_path, privacy=NIGHTS | {"l": {"dx": {"distinct": 2}}, "t": {"dx": {"t": 0.5, "distance": "ordered"}}}, overlaps="refuse"
     )
     anonymise(job)
-    [overlap] = anonymise(job, "rows_per_file=20").manifest.overlaps or ()
+    [overlap] = anonymise(job, "rows_per_file=20").untold.overlaps or ()
     assert (overlap.values_at_risk, overlap.is_safe) == (0, True)
     assert "keeps the l and t" in overlap.sentence()

@@ -66,7 +66,7 @@ def test_a_sketch_is_of_the_same_size_whatever_the_source(anonymise: Anonymise, 
     [sketch] = registry(tmp_path).glob("*.sketch")
     assert pq.read_metadata(sketch).num_rows == 64
     write_parquet(tmp_path / "people", GROWN)
-    [overlap] = anonymise(job).manifest.overlaps
+    [overlap] = anonymise(job).untold.overlaps
     assert (overlap.shared, overlap.added) == (len(TABLE), 5)
 
 
@@ -77,7 +77,7 @@ def test_few_records_that_no_sketch_holds_are_found_all_the_same(
     job = job_in(tmp_path, TABLE.slice(0, 250))
     anonymise(job)
     write_parquet(tmp_path / "people", TABLE.slice(247))
-    [overlap] = anonymise(job).manifest.overlaps
+    [overlap] = anonymise(job).untold.overlaps
     assert (overlap.shared, overlap.added, overlap.removed) == (3, len(TABLE) - 250, 247)
     assert overlap.shared_at_risk == 3
 
@@ -120,7 +120,7 @@ def test_what_is_damaged_or_lost_makes_a_release_one_that_cannot_be_compared(
     write_parquet(tmp_path / "people", GROWN)
     with pytest.raises(OverlapError, match=reason):
         anonymise(job, "overlaps=refuse")
-    [overlap] = anonymise(job).manifest.overlaps
+    [overlap] = anonymise(job).untold.overlaps
     assert (overlap.release, overlap.shared) == (then.manifest.release, None)
     assert reason in overlap.sentence()
 
@@ -133,7 +133,7 @@ def test_artefacts_that_are_damaged_are_not_compared(anonymise: Anonymise, tmp_p
     for path in (tmp_path / ".skald/people/artifacts" / step).glob("*.parquet"):
         path.write_bytes(path.read_bytes()[:-20])
     write_parquet(tmp_path / "people", GROWN)
-    [overlap] = anonymise(job).manifest.overlaps
+    [overlap] = anonymise(job).untold.overlaps
     assert (overlap.shared, overlap.unmeasured) == (None, "its artefacts are gone")
 
 
@@ -203,7 +203,7 @@ def test_a_release_that_was_entered_and_never_published_is_none(
             anonymise(job)
     assert list(registry(tmp_path).glob("*.record"))
     write_parquet(tmp_path / "people", GROWN)
-    assert not anonymise(job).manifest.overlaps
+    assert not anonymise(job).untold.overlaps
 
 
 def test_a_release_that_was_moved_away_or_whose_job_was_cleaned_is_known(direct: CommandLine, tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_where_the_folder_of_jobs_cannot_be_written_a_job_knows_its_own_releases
     (tmp_path / ".skald").write_text("no folder can be made here")
     then = anonymise(job)
     write_parquet(tmp_path / "people", GROWN)
-    [overlap] = anonymise(job).manifest.overlaps
+    [overlap] = anonymise(job).untold.overlaps
     assert (overlap.release, overlap.added) == (then.manifest.release, 5)
     assert list((tmp_path / "work" / "registry").glob("*.record"))
 
@@ -267,7 +267,7 @@ def test_a_release_whose_manifest_cannot_be_read_is_named_and_refused(anonymise:
     job = job_in(tmp_path)
     with pytest.raises(OverlapError, match="its manifest cannot be read"):
         anonymise(job, "overlaps=refuse")
-    [overlap] = anonymise(job).manifest.overlaps or ()
+    [overlap] = anonymise(job).untold.overlaps or ()
     assert (overlap.release, overlap.unmeasured) == ("before", "its manifest cannot be read")
 
 

@@ -51,7 +51,7 @@ def test_a_file_that_grew_by_five_records_is_warned_of_with_their_number(anonymi
     grown = pa.concat_tables([TABLE, LATER.slice(0, 5)])
     write_parquet(tmp_path / "people", grown)
     now = anonymise(job)
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     assert overlap.release == then.manifest.release
     assert figures(overlap) == expected(now, then, (grown, TABLE))
     assert (overlap.shared, overlap.added, overlap.removed, overlap.by) == (len(TABLE), 5, 0, "contents")
@@ -75,7 +75,7 @@ def test_another_method_in_another_target_is_warned_of_with_the_counts(anonymise
     job = job_in(tmp_path)
     then = anonymise(job)
     now = anonymise(job, "method={name: mondrian}", "target=elsewhere")
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     assert overlap.release == then.manifest.release
     assert figures(overlap) == expected(now, then, (TABLE, TABLE))
     assert overlap.shared_at_risk is not None
@@ -90,7 +90,7 @@ def test_another_job_over_the_same_source_is_warned_of(anonymise: Anonymise, tmp
     qids = [{"name": "age", "hierarchy": {"widths": [1, 7]}}, *JOB["columns"]["quasi_identifiers"][2:]]
     columns = COLUMNS | {"quasi_identifiers": qids, "sensitive": ["note"], "insensitive": ["number", "sex", "disease", "score", "visits"]}
     now = anonymise(other_job(tmp_path, "another", columns=columns))
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     assert overlap.release == then.manifest.release
     frame, mine = released(now.folder), [name for name in QIDS if name != "sex"]
     labels = dict(zip(frame["number"], frame.select(mine).rows(), strict=True))
@@ -107,7 +107,7 @@ def test_a_query_of_some_of_the_records_is_warned_of(anonymise: Anonymise, tmp_p
     asked = {"path": "people.duckdb", "format": "duckdb", "query": "SELECT * FROM people WHERE number >= 4"}
     now = anonymise(other_job(tmp_path, "asked", source=asked))
     kept = TABLE.filter(pa.compute.greater_equal(TABLE["number"], 4))
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     assert figures(overlap) == expected(now, then, (kept, TABLE))
     assert (overlap.removed, overlap.added) == (4, 0)
 
@@ -122,7 +122,7 @@ def test_records_that_were_exchanged_for_others_are_told_by_what_they_hold(anony
     changed = pa.Table.from_pylist(rows, TABLE.schema)
     write_parquet(tmp_path / "people", changed)
     now = anonymise(job)
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     assert figures(overlap) == expected(now, then, (changed, TABLE))
     assert (overlap.added, overlap.added_at_risk, overlap.removed, overlap.removed_at_risk) == (3, 3, 3, 3)
 
@@ -138,11 +138,11 @@ def test_fragments_are_held_against_earlier_releases_and_later_ones_against_them
     write_parquet(tmp_path / "people", grown)
     second = anonymise(job, *settings)
     third = anonymise(job, "method={name: skald}")
-    [overlap] = second.manifest.overlaps
+    [overlap] = second.untold.overlaps
     assert figures(overlap) == expected(second, first, (grown, TABLE))
-    assert [one.release for one in third.manifest.overlaps] == [second.manifest.release, first.manifest.release]
-    assert figures(third.manifest.overlaps[0]) == expected(third, second, (grown, grown))
-    assert figures(third.manifest.overlaps[1]) == expected(third, first, (grown, TABLE))
+    assert [one.release for one in third.untold.overlaps] == [second.manifest.release, first.manifest.release]
+    assert figures(third.untold.overlaps[0]) == expected(third, second, (grown, grown))
+    assert figures(third.untold.overlaps[1]) == expected(third, first, (grown, TABLE))
 
 
 @pytest.mark.few(1)
@@ -156,7 +156,7 @@ def test_persons_are_counted_where_the_job_names_them(anonymise: Anonymise, tmp_
     rest = table.slice(0, len(table) - 9)
     write_parquet(tmp_path / "people", rest)
     now = anonymise(job, "privacy.k=4")
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     sides = classes_of(now, rest, "person"), classes_of(then, table, "person")
     assert overlap.unit == "person"
     assert figures(overlap) == told_together(*sides, 4, persons=True, again=True)
@@ -177,7 +177,7 @@ def test_records_that_an_earlier_release_left_out_by_whose_they_are_are_in_no_cl
     then = anonymise(job_in(tmp_path, table, columns=columns, method={"name": "skald", "linked": "keep"}, suppression={"limit": 0.5}))
     assert then.manifest.suppressed_for["linked"]
     now = anonymise(other_job(tmp_path, "plain"))
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     assert overlap.unit == "record"
     assert figures(overlap) == expected(now, then, (table, table))
 
@@ -192,7 +192,7 @@ def test_persons_whose_other_values_all_changed_are_known_by_who_they_are(anonym
     older = older.filter(pa.compute.is_valid(older["age"]))
     write_parquet(tmp_path / "people", older)
     now = anonymise(job)
-    [overlap] = now.manifest.overlaps
+    [overlap] = now.untold.overlaps
     sides = classes_of(now, older, "person"), classes_of(then, table, "person")
     assert figures(overlap) == told_together(*sides, 5, persons=True)
     assert (overlap.by, overlap.shared, overlap.removed) == ("persons", len(older), len(table) - len(older))
@@ -220,7 +220,7 @@ def test_refuse_ends_with_three_and_publishes_nothing(direct: CommandLine, tmp_p
 def test_refuse_publishes_what_tells_no_more(anonymise: Anonymise, tmp_path: Path) -> None:
     job = job_in(tmp_path, overlaps="refuse")
     anonymise(job)
-    [overlap] = anonymise(job, "rows_per_file=50").manifest.overlaps
+    [overlap] = anonymise(job, "rows_per_file=50").untold.overlaps
     assert (overlap.is_safe, overlap.shared) == (True, len(TABLE))
 
 
@@ -231,7 +231,7 @@ def test_refuse_holds_a_release_against_all_earlier_ones(anonymise: Anonymise, t
         anonymise(job, f"rows_per_file={50 + number}")
     last = anonymise(job, "rows_per_file=70").manifest
     assert (len(last.overlaps), last.unmeasured_overlaps) == (3, 2)
-    assert len(anonymise(job, "rows_per_file=80", "overlaps=refuse").manifest.overlaps) == 6
+    assert len(anonymise(job, "rows_per_file=80", "overlaps=refuse").untold.overlaps) == 6
 
 
 @pytest.mark.slow
@@ -259,22 +259,22 @@ def test_what_cannot_be_compared_is_named_and_refused(anonymise: Anonymise, tmp_
     pq.write_table(TABLE.drop_columns(["disease"]), tmp_path / "fewer.parquet")
     columns = COLUMNS | {"sensitive": ["note"], "insensitive": ["number", "score", "visits"]}
     job = other_job(tmp_path, "fewer", columns=columns, source={"path": "fewer.parquet"})
-    [overlap] = anonymise(job).manifest.overlaps
+    [overlap] = anonymise(job).untold.overlaps
     assert (overlap.release, overlap.shared) == (then.manifest.release, None)
     assert "its source has other columns" in overlap.sentence()
     with pytest.raises(OverlapError, match="its source has other columns"):
         anonymise(job, "overlaps=refuse", "privacy.k=6")
     # The file grew, and nothing but a sketch is left of the one before.
     write_parquet(tmp_path / "people", pa.concat_tables([TABLE, LATER]))
-    named = {one.release: one.unmeasured for one in anonymise(tmp_path / "job.yaml").manifest.overlaps}
+    named = {one.release: one.unmeasured for one in anonymise(tmp_path / "job.yaml").untold.overlaps}
     assert named[then.manifest.release] == "nothing is kept of it here, because its artefacts were removed"
 
 
 def test_other_people_and_other_tables_are_not_warned_of(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(job_in(tmp_path))
     write_parquet(tmp_path / "people", numbered(people(300, seed=7), first=20_000))
-    assert not anonymise(tmp_path / "job.yaml").manifest.overlaps
+    assert not anonymise(tmp_path / "job.yaml").untold.overlaps
     (tmp_path / "cars").mkdir()
     pq.write_table(pa.table({"doors": [number % 9 for number in range(200)], "colour": ["red", "blue"] * 100}), tmp_path / "cars/1.parquet")
     columns = {"quasi_identifiers": [{"name": "doors", "hierarchy": {"widths": [1, 3]}}], "sensitive": ["colour"]}
-    assert not anonymise(other_job(tmp_path, "cars", columns=columns, source={"path": "cars/*.parquet"})).manifest.overlaps
+    assert not anonymise(other_job(tmp_path, "cars", columns=columns, source={"path": "cars/*.parquet"})).untold.overlaps

@@ -145,7 +145,7 @@ def test_verify_finds_it_kept_and_an_overlap_is_counted_in_persons(anonymise: An
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["linked"][0]["failing"] == 0
     again = anonymise(tmp_path / "job.yaml", "privacy.k=5")
-    [overlap] = again.manifest.overlaps
+    [overlap] = again.untold.overlaps
     assert (overlap.unit, overlap.unmeasured) == ("person", "")
     assert overlap.shared_at_risk is not None
 

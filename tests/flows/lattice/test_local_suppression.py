@@ -208,7 +208,7 @@ def test_what_two_releases_tell_together_is_counted_of_every_stage(anonymise: An
     made = [anonymise(path, *asked[first]), anonymise(path, *asked[1 - first])]
     seen = [{row[-1]: row[:-1] for row in released(one.folder).select([*QIDS, "note"]).rows()} for one in made]
     pairs = Counter((seen[0].get(note), seen[1].get(note)) for note in notes.to_pylist())
-    [overlap] = made[1].manifest.overlaps
+    [overlap] = made[1].untold.overlaps
     assert overlap.shared_at_risk == sum(size for pair, size in pairs.items() if size < 5 and any(pair)) > 0
 
 

@@ -57,7 +57,7 @@ def test_a_source_that_grew_is_released_as_if_it_had_always_been_so(
     assert (increment.since, increment.unchanged, increment.new) == (first.manifest.release, 2, 1)
     # Whose the new records are nobody counted.
     assert increment.histograms_records is None
-    [overlap] = made.manifest.overlaps
+    [overlap] = made.untold.overlaps
     assert (overlap.unit, overlap.unmeasured) == ("person", "")
     assert overlap_sentences(made.manifest) == [overlap.sentence()]
     assert all(people_of(members) >= 5 for members in classes_of(made.folder, whole).values())

@@ -121,8 +121,23 @@ def other_type(manifest: dict[str, object]) -> None:
     tops["age"] += 1
 
 
+def of_itself(manifest: dict[str, object]) -> None:
+    manifest["replay_of"] = manifest["release"]
+
+
+def of_another_folder(manifest: dict[str, object]) -> None:
+    manifest["replay_of"] = "../elsewhere"
+
+
 @pytest.mark.parametrize(
-    ("change", "said"), [(older, ""), (other_job, "does not say which hierarchies"), (other_type, r"The hierarchies of 'age' have another")]
+    ("change", "said"),
+    [
+        (older, ""),
+        (other_job, "does not say which hierarchies"),
+        (other_type, r"The hierarchies of 'age' have another"),
+        (of_itself, "does not say which release"),
+        (of_another_folder, "does not say which release"),
+    ],
 )
 def test_a_release_that_says_less_is_believed_only_if_its_job_is_this_one(
     anonymise: Anonymise, tmp_path: Path, yesterday: str, change: Callable[[dict[str, object]], None], said: str

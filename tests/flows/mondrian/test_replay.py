@@ -64,9 +64,9 @@ def test_records_that_shared_a_class_share_one_again_whatever_came(run: Run, job
     before, now = classes(first), classes(again)
     pairs = pl.DataFrame({"before": [str(before[who]) for who in before], "now": [str(now[who]) for who in before]})
     assert pairs.group_by("before", "now").len()["len"].min() >= 5  # type: ignore[operator]
-    [overlap] = [overlap for overlap in again.manifest.overlaps if overlap.release == first.manifest.release]
+    [overlap] = [overlap for overlap in again.untold.overlaps if overlap.release == first.manifest.release]
     assert (overlap.shared, overlap.shared_at_risk) == (400, 0)
-    [worse] = other.manifest.overlaps
+    [worse] = other.untold.overlaps
     assert (worse.shared_at_risk or 0) > 0
     chained = run(job, f"replay={again.manifest.release}")
     assert digests(chained.folder) == digests(again.folder)

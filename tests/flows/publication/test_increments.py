@@ -190,27 +190,27 @@ def test_records_at_risk_are_those_that_both_releases_single_out(anonymise: Anon
     (tmp_path / "people" / "000.parquet").unlink()
     last = anonymise(job, *settings, "privacy.k=9")
     left = {name: table for name, table in (thirds | {"zzz": MORE}).items() if name != "000"}
-    for (release, tables, k), overlap in zip(reversed(made), last.manifest.overlaps, strict=True):
+    for (release, tables, k), overlap in zip(reversed(made), last.untold.overlaps, strict=True):
         assert overlap.release == release.manifest.release
         nodes = [release.manifest.node, last.manifest.node]
         assert figures(overlap) == expected(tables, left, nodes, [k, 9], mask)
         assert not overlap.unmeasured
         assert overlap.sentence() in [limit["text"] for limit in json.loads((last.folder / "report.json").read_text())["limits"]]
-    assert sum(overlap.at_risk for overlap in last.manifest.overlaps)
-    [before] = made[1][0].manifest.overlaps
+    assert sum(overlap.at_risk for overlap in last.untold.overlaps)
+    [before] = made[1][0].untold.overlaps
     assert figures(before) == expected(thirds, thirds | {"zzz": MORE}, [one[0].manifest.node for one in made], [5, 5], mask)
 
 
 def test_releases_that_share_no_file_are_not_warned_of(anonymise: Anonymise, tmp_path: Path) -> None:
     anonymise(people_job(tmp_path, TABLE))
     write_parquet(tmp_path / "people", MORE)
-    assert not anonymise(tmp_path / "job.yaml").manifest.overlaps
+    assert not anonymise(tmp_path / "job.yaml").untold.overlaps
 
 
 def test_the_same_classes_put_nobody_at_risk(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     anonymise(job)
-    [overlap] = anonymise(job, "rows_per_file=50").manifest.overlaps
+    [overlap] = anonymise(job, "rows_per_file=50").untold.overlaps
     assert (overlap.shared, overlap.at_risk, overlap.unmeasured) == (400, 0, "")
 
 
@@ -220,7 +220,7 @@ def test_classes_of_other_methods_are_compared_too(tmp_path: Path, method: str) 
     run: Any = getattr(flow, "fn", flow)
     first = run(job)
     with_more(tmp_path)
-    [overlap] = run(job).manifest.overlaps
+    [overlap] = run(job).untold.overlaps
     assert overlap.release == first.manifest.release
     assert (overlap.shared, overlap.added, overlap.by) == (400, 120, "files")
     assert overlap.shared_at_risk is not None
@@ -231,7 +231,7 @@ def test_classes_of_other_methods_are_compared_too(tmp_path: Path, method: str) 
 def test_releases_of_other_hierarchies_are_compared_too_and_no_column_is_named(anonymise: Anonymise, tmp_path: Path) -> None:
     job = people_job(tmp_path, TABLE)
     anonymise(job)
-    [overlap] = anonymise(job, "columns.quasi_identifiers.1.hierarchy.widths=[1, 4]").manifest.overlaps
+    [overlap] = anonymise(job, "columns.quasi_identifiers.1.hierarchy.widths=[1, 4]").untold.overlaps
     assert (overlap.shared, overlap.unmeasured) == (400, "")
     assert overlap.shared_at_risk
     assert QIDS[1] not in overlap.sentence()
@@ -253,7 +253,7 @@ def test_an_empty_file_relates_no_releases(anonymise: Anonymise, tmp_path: Path)
     with_more(tmp_path, TABLE.slice(0, 0), "empty")
     anonymise(job)
     write_parquet(tmp_path / "people", MORE)
-    assert not anonymise(job).manifest.overlaps
+    assert not anonymise(job).untold.overlaps
 
 
 def test_a_run_that_ends_as_soon_as_its_release_is_there_can_be_compared_with(
@@ -273,5 +273,5 @@ def test_a_run_that_ends_as_soon_as_its_release_is_there_can_be_compared_with(
         with pytest.raises(KeyboardInterrupt):
             anonymise(job)
     with_more(tmp_path)
-    [overlap] = anonymise(job).manifest.overlaps
+    [overlap] = anonymise(job).untold.overlaps
     assert (overlap.shared, overlap.unmeasured) == (400, "")

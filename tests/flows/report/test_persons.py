@@ -19,7 +19,7 @@ from schemas.job.method import METHODS
 from schemas.release.manifest import Manifest
 from schemas.release.repeats import RepeatedColumn
 from schemas.release.report import Report
-from schemas.release.tellable import Untold
+from schemas.release.untold import Untold
 from tasks.composition.ledger import people_of_release
 from tasks.engine.run_summary import summary
 from tasks.recount.recount import verify_release
