@@ -16,8 +16,8 @@ from core.clustering.gower import Points
 from core.clustering.medoids import medoids
 from core.clustering.nearest import nearest
 from core.persons.crowd import RECORDS, Crowd
-from core.privacy.holders import held_by_too_many
-from core.privacy.models import PrivacyModel, Spreads
+from core.privacy.models import Spreads
+from core.privacy.promise import Promise
 from core.recoding.members import members
 from core.recoding.recoding import SUPPRESSED
 
@@ -30,25 +30,25 @@ class Criteria:
     """What every class must keep.
 
     Attributes:
-        model: The privacy model.
-        values: Shape (n,) per sensitive column that the model looks at: the code of each record.
+        promise: What is promised.
+        values: Shape (n,) per sensitive column that the promise looks at: the code of each record.
         wholes: Shape (values,) per column: how often each value occurs in the whole source.
         crowd: Whose the records are.
     """
 
-    model: PrivacyModel
+    promise: Promise
     values: Mapping[str, NDArray[np.integer]]
     wholes: Mapping[str, NDArray[np.int64]]
     crowd: Crowd = RECORDS
 
     def fails(self, classes: NDArray[np.int32]) -> NDArray[np.bool_]:
         """Returns which classes fail, shape (classes,)."""
-        return self.model.fails(*self._counted(classes))
+        return self.promise.fails(*self._counted(classes))
 
     def column_held(self) -> str | None:
         """Returns the column of which too many persons hold one value, if all records as one class fail by nothing else."""
         records = len(next(iter(self.values.values()), ()))
-        return held_by_too_many(self.model, *self._counted(np.zeros(records, np.int32))) if records else None
+        return self.promise.column_held(*self._counted(np.zeros(records, np.int32))) if records else None
 
     def _counted(self, classes: NDArray[np.int32]) -> tuple[NDArray[np.int64], Spreads]:
         spreads = {name: self.crowd.spread(classes, codes, self.wholes[name]) for name, codes in self.values.items()}

@@ -17,6 +17,7 @@ from core.mondrian.partition import Rules, partition
 from core.mondrian.people import RowPeople
 from core.mondrian.ranks import Axis, ranks_of
 from core.persons.crowd import RECORDS, Crowd
+from core.privacy.promise import Promise
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,4 +68,4 @@ class MondrianCut:
         weights = np.ones(len(rows), np.int64)
         people = self.crowd.take(rows).dense().people
         whose = None if people is None else RowPeople.of_records(people)
-        return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(self.k), people=whose).of_rows()
+        return partition(np.ascontiguousarray(self._ranks[rows]), weights, self.axes, Rules(Promise(self.k)), people=whose).of_rows()

@@ -24,6 +24,7 @@ from core.mondrian.ranks import Axis, ranks_of
 from core.mondrian.rows import Told
 from core.order.sorting import order_of, order_of_digests
 from core.persons.crowd import RECORDS, Crowd
+from core.privacy.promise import Promise
 from core.recoding.price_kernels import Numbers, Places, Prices
 from core.recoding.prices import Labels, label_prices
 
@@ -182,12 +183,13 @@ class Members:
     def _leaves(self, ranks: NDArray[np.unsignedinteger[Any]], rows: NDArray[np.intp], least: int, told: Told) -> Places:
         """Cuts some records by what each cut saves, down to so many persons or records; returns the leaf of each, shape (rows,)."""
         people = None if self.crowd.people is None else RowPeople.of_records(self.crowd.people[rows])
-        return partition(ranks[rows], np.ones(len(rows), np.int64), self.axes, Rules(least), "ncp", people=people, told=told).of_rows()
+        ones, rules = np.ones(len(rows), np.int64), Rules(Promise(least))
+        return partition(ranks[rows], ones, self.axes, rules, "ncp", people=people, told=told).of_rows()
 
     def _blocks_of_classes(self, ranks: NDArray[np.unsignedinteger[Any]], classes: Places, block: int, score: Score) -> Numbers:
         """Cuts classes, each where its first record is, into blocks; returns the block of each record, shape (n,)."""
         _, firsts, sizes = np.unique(classes, return_index=True, return_counts=True)
-        made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(max(block // 2, self.k)), score)
+        made = partition(ranks[firsts], sizes.copy(), self.axes, Rules(Promise(max(block // 2, self.k))), score)
         found: Numbers = _shared_out(made.of_rows(), sizes, max(block, 2 * self.k), 1)[classes]
         return found
 

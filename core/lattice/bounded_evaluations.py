@@ -24,7 +24,7 @@ from core.lattice.search import KEPT_CELLS, Rank, unwatched
 from core.lattice.surcharges import Levels, Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
 from core.persons.visits import Visits
-from core.privacy.models import KAnonymity, PrivacyModel, fewest_allowed, relaxed
+from core.privacy.promise import Promise
 from schemas.errors.signals import SpentError
 
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
@@ -67,25 +67,25 @@ class Evaluations:
     Attributes:
         root: The root histogram.
         hierarchies: One per QID in job order, and those of the sensitive axes.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         most_suppressed: How many records of the whole dataset may be suppressed.
         objective: What is minimised.
         effort: How many nodes are rolled up at most.
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
-        sensitive: Domains of the sensitive columns that the model looks at.
+        sensitive: Domains of the sensitive columns that the promise looks at.
         prices: Of the objective, if it has any.
         visits: To the root's cells; None where no person is named and every record counts as one.
         look: Called before each roll-up; what it raises ends the search.
         levels: The levels of each QID that differ, from the root's on. One that merges nothing is never better than the one below it:
             the classes are the same, the precision is lower.
-        k: Fewest records that the model lets a class have.
+        k: Fewest records that the promise lets a class have.
         spent: How many nodes were rolled up.
         best: Rank of the best node so far, its ``steps`` and its ``loss``.
     """
 
     root: Histogram
     hierarchies: Sequence[Hierarchy]
-    model: PrivacyModel
+    promise: Promise
     most_suppressed: int
     objective: str
     effort: int
@@ -104,14 +104,14 @@ class Evaluations:
         self._counting = objective if isinstance(objective, Counting) else NOTHING_COUNTED
         self.bottom: Steps = (0,) * len(sizes)
         self.top: Steps = tuple(len(levels) - 1 for levels in self.levels)
-        self.k = fewest_allowed(self.model)
+        self.k = self.promise.k
         self.spent = 0
         self.best: Rank | None = None
         self.steps = self.top
         self.loss: Loss | None = None
         # Entropy, recursive l and t are not monotone once records may be suppressed, or where persons count: only what is monotone may take
         # finer nodes with it.
-        self._weaker = relaxed(self.model) if self.most_suppressed or self.visits is not None else self.model
+        self._weaker = self.promise.relaxed if self.most_suppressed or self.visits is not None else self.promise
         self._seen: dict[Steps, Seen] = {}
 
         # Which cells are at hand must not matter: they are the root's, where to read all of them each time costs little, or no finer ones.
@@ -170,10 +170,10 @@ class Evaluations:
         records, surely = classes.records, self._weaker.fails(classes.persons, classes.spreads)
         failing, least, surcharges = surely, int(records[surely].sum()), self._surcharges_of(node, classes.parts(surely))
         suppressed = surcharges
-        if self._weaker != self.model and least <= self.most_suppressed:
+        if self._weaker is not self.promise and least <= self.most_suppressed:
             # Of persons, how many have a value costs more to know than whether anybody does.
             classes = self._counted.at(node) if self.visits is not None else classes
-            records, failing = classes.records, self.model.fails(classes.persons, classes.spreads)
+            records, failing = classes.records, self.promise.fails(classes.persons, classes.spreads)
             suppressed = self._surcharges_of(node, classes.parts(failing))
         loss, small = loss_of(records, failing), records[records < self.k]
         return Seen(
@@ -228,7 +228,7 @@ class Evaluations:
         if self._counting.region is None:
             return self._counting.floor(seen.loss, records, seen.cells, most)
         # A class that lacks persons may have any number of records.
-        alone = isinstance(self.model, KAnonymity) and self.visits is None
+        alone = not self.promise.models and self.visits is None
         return self._counting.region(Region(records, most, self.k, alone, seen.floor, seen.spared, seen.cells, least, seen.least))
 
     def bound_within(self, known: int | float, low: Steps, high: Steps) -> int | float:

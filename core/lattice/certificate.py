@@ -31,7 +31,7 @@ from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import Prices
 from core.lattice.search import Found, Rank, Search, unwatched
 from core.persons.visits import Visits
-from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
 
 # One pass over the histograms of the chunks adds up as many: they are read once for all three.
 ROOTS_PER_PASS = 3
@@ -48,7 +48,7 @@ class Examination:
 
     Attributes:
         hierarchies: One per QID in job order.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         records: N.
         k: Fewest records of a published class.
         most_suppressed: How many records of the whole dataset may be suppressed.
@@ -63,7 +63,7 @@ class Examination:
     """
 
     hierarchies: Sequence[Hierarchy]
-    model: PrivacyModel
+    promise: Promise
     records: int
     k: int
     most_suppressed: int
@@ -137,7 +137,7 @@ class Examination:
         search = Search(
             histogram,
             self.hierarchies,
-            self.model,
+            self.promise,
             self.most_suppressed,
             self.objective,
             self.kept_cells,

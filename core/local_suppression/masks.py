@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations, Pools
 from core.local_suppression.rest import joined_members
-from core.privacy.models import PrivacyModel, Spread
+from core.privacy.models import Spread
+from core.privacy.promise import Promise
 
 MOST_TRIED = 4096
 """Classes that are tried alone, those first that lose least."""
@@ -56,13 +57,13 @@ class Masks(Protocol):
         ...
 
 
-def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyModel) -> list[NDArray[np.bool_]] | None:
+def give_back(left: Combinations, lenders: Sequence[Lenders], promise: Promise) -> list[NDArray[np.bool_]] | None:
     """Returns which combinations of each part are masked together with what is left, or None if no mask is safe that is worth it.
 
     Args:
         left: What is not published.
         lenders: The parts whose classes may be given back.
-        model: What the mask must satisfy.
+        promise: What the mask must satisfy.
     """
     pools, losses = [lender.cells.pooled(lender.classes, lender.size) for lender in lenders], _losses(lenders)
     counts, records = np.concatenate([np.empty(0, np.int64), *(pool.records for pool in pools)]), int(left.counts.sum())
@@ -74,7 +75,7 @@ def give_back(left: Combinations, lenders: Sequence[Lenders], model: PrivacyMode
     masks: Masks = _Masks(left, pools) if not isinstance(left, PeopleCombinations) else _PeopleMasks(left, lenders)
 
     def fails(groups: Integers, size: int) -> NDArray[np.bool_]:
-        return model.fails(*masks.of(groups, size))
+        return promise.fails(*masks.of(groups, size))
 
     def given(chosen: Integers) -> list[NDArray[np.bool_]]:
         marks = np.zeros(len(counts), np.bool_)

@@ -17,16 +17,10 @@ from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Codes, Cutting, Published, publish
 from core.persons.spreads import spread_of_people
 from core.privacy.class_tables import without_sensitive
-from core.privacy.holders import held_by_too_many, with_holders
-from core.privacy.models import PrivacyModel, Spreads
+from core.privacy.models import Spreads
 from core.recoding.recoding import Recoding
 
 Numbers = NDArray[np.int64]
-
-
-def closed(model: PrivacyModel | None) -> bool:
-    """Tells whether a union of classes that keep a model keeps it, with persons in several of them."""
-    return model is None or model.relaxed == model
 
 
 def of_people(cutting: Cutting, codes: Codes, people: RowPeople) -> Cutting:
@@ -39,8 +33,8 @@ def of_people(cutting: Cutting, codes: Codes, people: RowPeople) -> Cutting:
     """
     rules, sensitive = cutting.rules, enumerate(cutting.rules.wholes, start=len(cutting.axes))
     wholes = tuple(people.visits.count(codes[:, column].astype(np.int64), len(whole)) for column, whole in sensitive)
-    model = rules.model and with_holders(rules.model, dict(zip(rules.columns, wholes, strict=True)), people.size)
-    return replace(cutting, rules=replace(rules, wholes=wholes, model=model))
+    promise = rules.promise.of_people(dict(zip(rules.columns, wholes, strict=True)), people.size)
+    return replace(cutting, rules=replace(rules, wholes=wholes, promise=promise))
 
 
 def promised(cutting: Cutting, codes: Codes, people: RowPeople, owners: Numbers, classes: int) -> tuple[Numbers, Spreads]:
@@ -63,8 +57,7 @@ def promised(cutting: Cutting, codes: Codes, people: RowPeople, owners: Numbers,
 
 def whole_keeps(cutting: Cutting, codes: Codes, people: RowPeople) -> bool:
     """Tells whether all rows as one class keep the rules; arguments as of ``promised``."""
-    model = cutting.rules.model
-    return model is None or not model.fails(*_whole(cutting, codes, people))[0]
+    return not cutting.rules.promise.fails(*_whole(cutting, codes, people))[0]
 
 
 def column_held(cutting: Cutting, codes: Codes, people: RowPeople) -> str | None:
@@ -72,8 +65,7 @@ def column_held(cutting: Cutting, codes: Codes, people: RowPeople) -> str | None
 
     Then they may still be cut: in each of two halves there may be few enough. Arguments as of ``promised``.
     """
-    model = cutting.rules.model
-    return None if model is None else held_by_too_many(model, *_whole(cutting, codes, people))
+    return cutting.rules.promise.column_held(*_whole(cutting, codes, people))
 
 
 def _whole(cutting: Cutting, codes: Codes, people: RowPeople) -> tuple[Numbers, Spreads]:
@@ -92,7 +84,7 @@ def cut_and_publish(cutting: Cutting, codes: Codes, weights: Numbers, people: Ro
     """
     made = cutting.cut(codes, weights, people)
     published = publish(cutting, codes, weights, made)
-    if people is None or closed(cutting.rules.model):
+    if people is None or cutting.rules.promise.closed:
         return made, published
     while made.classes > 1 and (failing := _failing(cutting, codes, people, made, published)).any():
         made = _merged(made, failing[published.numbers])
@@ -120,9 +112,7 @@ def recode_cells(cutting: Cutting, cells: Histogram, people: RowPeople | None = 
 
 def _failing(cutting: Cutting, codes: Codes, people: RowPeople, made: Partition, published: Published) -> NDArray[np.bool_]:
     """Returns which of the published classes fail."""
-    model = cutting.rules.model
-    assert model is not None
-    return model.fails(*promised(cutting, codes, people, published.numbers[made.of_rows()], len(published.sizes)))
+    return cutting.rules.promise.fails(*promised(cutting, codes, people, published.numbers[made.of_rows()], len(published.sizes)))
 
 
 def _merged(made: Partition, leaves: NDArray[np.bool_]) -> Partition:

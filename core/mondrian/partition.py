@@ -20,7 +20,7 @@ from core.mondrian.people import RowPeople, unseen
 from core.mondrian.ranks import Axis, axes_scale
 from core.mondrian.rows import BLOCK, People, Prices, Room, Rows, Scale, Told, whole
 from core.privacy.kernels import Demands, demands_of
-from core.privacy.models import AllOf, KAnonymity, PrivacyModel
+from core.privacy.promise import Promise
 
 Score = Literal["representativity", "entropy", "span", "normalised_span", "ncp"]
 SCORES: dict[Score, int] = {
@@ -49,16 +49,14 @@ class Rules:
     """What every class must keep.
 
     Attributes:
-        k: Persons; records where no person is named.
-        model: What it must keep besides; None for nothing.
-        columns: The sensitive columns that the model looks at.
+        promise: What is asked of its size and of its sensitive values.
+        columns: The sensitive columns that the promise looks at.
         wholes: Persons or records of the whole source by sensitive value, one array per column.
-        refused: Where the model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
+        refused: Where a model refuses the best cut that k allows: ``stop``, so that nobody learns more by it than by the class, or
             try the ``next`` best (the paper).
     """
 
-    k: int
-    model: PrivacyModel | None = None
+    promise: Promise
     columns: tuple[str, ...] = ()
     wholes: tuple[NDArray[np.int64], ...] = ()
     refused: Refused = "stop"
@@ -73,8 +71,7 @@ class Rules:
     @property
     def demands(self) -> Demands:
         """The rules as kernels read them."""
-        least: tuple[PrivacyModel, ...] = (KAnonymity(self.k),)
-        return demands_of(AllOf(least if self.model is None else (*least, self.model)), self.columns, self.wholes)
+        return demands_of(self.promise, self.columns, self.wholes)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from core.columns.domains import Domain
 from core.columns.translation import codes_in
 from core.histograms.histogram import Histogram
 from core.losses.losses import c_avg
-from core.mondrian.classes import closed, promised
+from core.mondrian.classes import promised
 from core.mondrian.fragments import Tree
 from core.mondrian.partition import MODES, SCORES, Partition, prices_for, room_for
 from core.mondrian.people import RowPeople
@@ -108,13 +108,12 @@ def replay_cells(
         treatment: ``drop`` or ``mask``; a mask that is no safe class itself is dropped.
         people: Whose the cells' records are; None where every record counts.
     """
-    model = cutting.rules.model
-    assert model is not None
+    promise = cutting.rules.promise
     _, owners = np.unique(leaves, return_inverse=True)
     counts = np.bincount(owners, weights=cells.counts).astype(np.int64)
-    failing = model.fails(*_counted(cutting, cells, owners, people))
+    failing = promise.fails(*_counted(cutting, cells, owners, people))
     published, numbers = _published(cutting, cells, owners, ~failing)
-    while people is not None and not closed(model) and (lost := _failing_together(cutting, cells, owners, numbers, people)).any():
+    while people is not None and not promise.closed and (lost := _failing_together(cutting, cells, owners, numbers, people)).any():
         failing |= lost
         published, numbers = _published(cutting, cells, owners, ~failing)
     suppressed, masks = int(counts[failing].sum()), SUPPRESSIONS[treatment].masks
@@ -137,9 +136,9 @@ def replay_cells(
     words = tuple(word[listed] for word in plain.words)
     recoding = Recoding(plain.node, plain.packing, words, numbers[listed], labels, sizes)
     records = int(counts.sum())
-    loss = _losses(published, len(cutting.axes), cutting.rules.k, records, suppressed)
+    loss = _losses(published, len(cutting.axes), cutting.rules.promise.k, records, suppressed)
     if people is not None:
-        loss["c_avg"] = c_avg(int(_persons(published, of_cells, people).sum()), len(published.sizes), cutting.rules.k)
+        loss["c_avg"] = c_avg(int(_persons(published, of_cells, people).sum()), len(published.sizes), cutting.rules.promise.k)
     penalties = {qid: (penalty + suppressed) / records for qid, penalty in published.penalties.items()}
     return Replayed(recoding, loss, penalties, suppressed, masked, int((~failing).sum()), int(failing.sum()))
 
@@ -161,9 +160,8 @@ def _failing_together(
     cutting: Cutting, cells: Histogram, owners: NDArray[np.int64], numbers: NDArray[np.int32], people: RowPeople
 ) -> NDArray[np.bool_]:
     """Returns the leaves that fail in one class with others of equal labels, shape (leaves,)."""
-    assert cutting.rules.model is not None
     # What is suppressed already is a class of its own, of which nothing is asked.
-    failing = cutting.rules.model.fails(*_counted(cutting, cells, numbers.astype(np.int64) - SUPPRESSED, people))
+    failing = cutting.rules.promise.fails(*_counted(cutting, cells, numbers.astype(np.int64) - SUPPRESSED, people))
     failing[0] = False
     lost = np.zeros(int(owners.max(initial=-1)) + 1, np.bool_)
     lost[owners[failing[numbers - SUPPRESSED]]] = True
@@ -182,8 +180,7 @@ def _starred(published: Published, numbers: NDArray[np.int32]) -> NDArray[np.boo
 
 def _mask_keeps(cutting: Cutting, cells: Histogram, masked: NDArray[np.bool_], people: RowPeople | None) -> bool:
     """Tells whether the marked cells keep the rules as one class."""
-    assert cutting.rules.model is not None
-    return not cutting.rules.model.fails(*_counted(cutting, cells, (~masked).astype(np.int64), people))[0]
+    return not cutting.rules.promise.fails(*_counted(cutting, cells, (~masked).astype(np.int64), people))[0]
 
 
 def _published(

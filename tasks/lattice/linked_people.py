@@ -84,7 +84,7 @@ def best_linked(job: Job, coding: Coding, sought: Sought, found: Found, counted:
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The model, and whose the records are.
+        sought: What is promised, and whose the records are.
         found: The best node for records by themselves.
         counted: Histogram of a root below it.
 
@@ -142,13 +142,13 @@ def linked_at(job: Job, coding: Coding, sought: Sought, counted: Histogram, node
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The model, and whose the records are.
+        sought: What is promised, and whose the records are.
         counted: Histogram of a root below the node.
         node: Level of each QID.
         shares: Return the pairs of persons and the root's cells.
     """
     at = cells_at(counted, node, coding.hierarchies, coding.sensitive, sought.visits_to(counted))
-    unsafe = sought.model.fails(at.persons, at.spreads)
+    unsafe = sought.promise.fails(at.persons, at.spreads)
     order = np.lexsort((np.arange(at.cells.cells), -at.persons, unsafe))
     ranks = np.empty(at.cells.cells, np.int64)
     ranks[order] = np.arange(at.cells.cells)

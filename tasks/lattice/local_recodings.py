@@ -56,13 +56,13 @@ def recode_locally(
         StorageError: artefacts are gone.
         HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
-    leveller = Leveller(coding.hierarchies, coding.sensitive, sought.model)
+    leveller = Leveller(coding.hierarchies, coding.sensitive, sought.promise)
     visits, all_of_it = sought.visits_to(counted), Rest(counted)
     if visits is not None:
         all_of_it = Rest(counted, Whose.of_all(visits, _values(coding, counted)))
     first = leveller.at(all_of_it, found.node)
     first, left = _left(job, coding, leveller, sought, first, all_of_it, parts, store)
-    few = leveller.few
+    few = leveller.promise.of_size
     levels, left = anonymise_again(first, left, job.suppression.rounds, leveller, lambda rest: examine_left(job, coding, few, rest))
     treated = treat(levels, left, job.suppression.treatment, leveller, coding.domains)
     recoding = recode_parts(treated.parts, coding.hierarchies, treated.dropped)

@@ -16,7 +16,7 @@ from core.losses.losses import c_avg, certainty_penalty, dm
 from core.persons.node_cells import cells_at
 from core.persons.visits import Visits
 from core.privacy.class_tables import without_sensitive
-from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
 from core.recoding.recoding import Recoding, recode
 from schemas.job.job import Job
 from schemas.release.remainder import Remainder
@@ -54,7 +54,7 @@ class Made(NamedTuple):
 def recode_node(
     job: Job,
     coding: Coding,
-    model: PrivacyModel,
+    promise: Promise,
     found: Found,
     counted: Histogram,
     visits: Visits | None = None,
@@ -65,7 +65,7 @@ def recode_node(
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        model: What every class must satisfy.
+        promise: What every class must satisfy.
         found: The node.
         counted: Histogram of a root below it.
         visits: To its cells; None where no person is named.
@@ -74,13 +74,13 @@ def recode_node(
     at = linked.at if linked else cells_at(counted, found.node, coding.hierarchies, coding.sensitive, visits)
     rare = at.persons < job.privacy.k
     few = int(at.cells.counts[rare].sum())
-    chosen, failing, persons = at.cells, model.fails(at.persons, at.spreads), at.persons
+    chosen, failing, persons = at.cells, promise.fails(at.persons, at.spreads), at.persons
     if linked:
         chosen, failing, persons = replace(chosen, counts=chosen.counts - linked.lost), linked.failing, linked.persons
     masks = job.suppression.masks
     # Who is masked must not follow from sensitive values: what is large enough and fails is left out. A mask that is no safe class itself
     # would give its records away.
-    masked = rare if masks and rare.any() and not model.fails(*at.union(rare))[0] else None
+    masked = rare if masks and rare.any() and not promise.fails(*at.union(rare))[0] else None
     recoding = recode(chosen, coding.hierarchies, failing, job.intervals, masks=masks, masked=masked)
     kept, records, suppressed = np.flatnonzero(~failing), coding.records, found.loss.suppressed
     groups, counts = [codes[kept] for codes in chosen.groups], chosen.counts[kept]

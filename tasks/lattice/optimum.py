@@ -21,8 +21,7 @@ from core.local_suppression.local_transformation import LIMIT
 from core.local_suppression.rest import Rest
 from core.persons.node_cells import cells_at
 from core.persons.visits import Visits
-from core.privacy.holders import held_by_too_many
-from core.privacy.models import PrivacyModel
+from core.privacy.promise import Promise
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
@@ -48,13 +47,13 @@ class Sought(NamedTuple):
     """What is sought of which records.
 
     Attributes:
-        model: What every class must satisfy.
+        promise: What every class must satisfy.
         records: How many records there are.
         k: Fewest persons or records of a published class.
         people: Whose they are; None where no person is named.
     """
 
-    model: PrivacyModel
+    promise: Promise
     records: int
     k: int
     people: People | None = None
@@ -79,7 +78,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The model, and of which records.
+        sought: What is promised, and of which records.
         first: Histogram of the first root.
         chunks: Histograms of the records' chunks at the finest node; not looked at with ``root: dense``.
 
@@ -95,10 +94,11 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
     if _branches(axes, first.node):
         kept, visits = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2)), sought.visits_to(first)
         effort = _nodes_allowed(method.effort, coding, first)
-        return Branching(first, axes, sought.model, limit, objective, effort, kept, coding.sensitive, prices, visits, still_wanted).run()
+        return Branching(first, axes, sought.promise, limit, objective, effort, kept, coding.sensitive, prices, visits, still_wanted).run()
     if method.root == "dense":
         visits = sought.visits_to(first)
-        return Search(first, axes, sought.model, limit, objective, cells, None, None, coding.sensitive, prices, visits, still_wanted).run()
+        given = first, axes, sought.promise, limit, objective, cells
+        return Search(*given, sensitive=coding.sensitive, prices=prices, visits=visits, look=still_wanted).run()
 
     def count(roots: Sequence[Node]) -> Iterator[Histogram]:
         # What the search of one root kept is in pieces of all sizes, between which the next one's arrays do not fit.
@@ -112,7 +112,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
 
     examination = Examination(
         axes,
-        sought.model,
+        sought.promise,
         sought.records,
         sought.k,
         limit,
@@ -129,7 +129,7 @@ def examine(job: Job, coding: Coding, sought: Sought, first: Histogram, chunks: 
 
 
 def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | None:
-    """Returns the column of which too many persons hold one value, if all records as one class break the model by nothing else.
+    """Returns the column of which too many persons hold one value, if all records as one class break the promise by nothing else.
 
     Raises:
         StorageError: the persons are gone.
@@ -138,16 +138,16 @@ def column_held(coding: Coding, sought: Sought, counted: Histogram) -> str | Non
         return None
     top = tuple(hierarchy.top for hierarchy in coding.hierarchies)
     whole = cells_at(counted, top, coding.hierarchies, coding.sensitive, visits).union(np.ones(1, np.bool_))
-    return held_by_too_many(sought.model, *whole)
+    return sought.promise.column_held(*whole)
 
 
-def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> Found | None:
+def examine_left(job: Job, coding: Coding, promise: Promise, left: Rest) -> Found | None:
     """Finds the best node for what a search left, of those above its histogram; at most half of its records may be left once more.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        model: What a class must satisfy.
+        promise: What a class must satisfy.
         left: These records.
 
     Raises:
@@ -156,7 +156,7 @@ def examine_left(job: Job, coding: Coding, model: PrivacyModel, left: Rest) -> F
     method, most, memory = full_domain(job.method), floor(LIMIT * left.records), memory_for_cells(job)
     axes, weights = searched(job, coding), method.weights_of([domain.qid for domain in coding.domains])
     prices = prices_of(method.objective, coding.hierarchies, coding.domains, len(coding.sensitive), left.cells, weights)
-    given = left.cells, axes, model, most, method.objective
+    given = left.cells, axes, promise, most, method.objective
     if _branches(axes, left.cells.node):
         kept = memory // 4 // (BYTES_PER_CODE * (len(coding.axes) + 2))
         return Branching(

@@ -34,7 +34,7 @@ from tasks.lattice.linked_people import best_linked, keeps_linked, write_withhel
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
 from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
-from tasks.lattice.promises import asked, model_of_people, nothing_left, privacy_model
+from tasks.lattice.promises import asked, nothing_left, promise_of, promise_of_people
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -183,8 +183,8 @@ def search(
     counted = load_histogram(histogram, coding, root, store)
     people = People(coding, parts, pairs, store, job.memory) if job.columns.person else None
     whose = check_persons(job, people, counted)
-    model = privacy_model(job, coding) if people is None else model_of_people(job, coding, counted, visits_of(people, counted))
-    sought = Sought(model, coding.records, job.privacy.k, people)
+    promise = promise_of(job, coding) if people is None else promise_of_people(job, coding, counted, visits_of(people, counted))
+    sought = Sought(promise, coding.records, job.privacy.k, people)
     chunks = chunks or ChunkSums(parts, store)
     found = applied(job, coding, sought, counted) if is_taken(job) else examine(job, coding, sought, counted, chunks)
     # The top is one class of all, k persons or more, so a node is always found, unless the job leaves the top out.
@@ -197,7 +197,7 @@ def search(
     if job.suppression.is_local:
         made = recode_locally(job, coding, sought, found, counted, parts, store)
     else:
-        made = recode_node(job, coding, model, found, counted, sought.visits_to(counted), linked)
+        made = recode_node(job, coding, promise, found, counted, sought.visits_to(counted), linked)
     outcome = _outcome(coding, counted, found, made).model_copy(
         update={"people": whose, "linked": 0 if linked is None or found is sought_alone else linked.evaluated}
     )

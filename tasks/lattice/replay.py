@@ -73,7 +73,7 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Fou
     Args:
         job: The job.
         coding: Domains and hierarchies.
-        sought: The privacy model.
+        sought: What is promised.
         counted: The cells of the node.
 
     Raises:
@@ -81,7 +81,7 @@ def applied(job: Job, coding: Coding, sought: Sought, counted: Histogram) -> Fou
         HierarchyError: a hierarchy has no such level, or none within that may be published.
     """
     at = cells_at(counted, counted.node, coding.hierarchies, coding.sensitive, sought.visits_to(counted))
-    loss = loss_of(at.cells.counts, sought.model.fails(at.persons, at.spreads))
+    loss = loss_of(at.cells.counts, sought.promise.fails(at.persons, at.spreads))
     most = most_suppressed(job, sought.records)
     if loss.suppressed > most:
         raise fails_here(job, loss.suppressed, sought.records, most)

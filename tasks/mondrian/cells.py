@@ -28,7 +28,7 @@ from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, People, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.lattice.promises import asked, check_intervals, check_promise, privacy_model, whole_counts, whole_error
+from tasks.lattice.promises import asked, check_intervals, check_promise, promise_of, whole_counts, whole_error
 from tasks.records.axes import axes_of
 from tasks.records.outcomes import LocalOutcome
 from tasks.store.keys import Key, Step
@@ -79,7 +79,7 @@ def cutting_of(job: Job, coding: Coding, score: Score | None = None) -> Cutting:
         axes=axes_of(job, coding, order_of(method)),
         domains=coding.domains,
         hierarchies=coding.hierarchies,
-        rules=Rules(job.privacy.k, privacy_model(job, coding), columns, wholes, method.refused),
+        rules=Rules(promise_of(job, coding), columns, wholes, method.refused),
         ways=tuple(method.way_of(qid.name) for qid in qids),
         score=method.score,
         mode=method.mode,

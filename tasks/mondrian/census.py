@@ -10,7 +10,6 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from core.mondrian.classes import closed
 from core.mondrian.fragments import Group, Tree, merge_thin
 from core.persons.digests import NOBODY, Digests
 from core.persons.visits import Visits
@@ -21,7 +20,7 @@ from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
 from tasks.counting.visits import Numbers, Visited, held, laid_aside, shared_visits, shares_of
-from tasks.lattice.promises import privacy_model
+from tasks.lattice.promises import promise_of
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
@@ -100,7 +99,7 @@ class Census:
             coding: Of the run.
             whose: The visits to the leaves; None where no person is named.
         """
-        model = privacy_model(job, coding) if whose is None else privacy_model(job, coding).relaxed
+        promise = promise_of(job, coding) if whose is None else promise_of(job, coding).relaxed
 
         def kept(leaves: Group) -> bool:
             spreads = {}
@@ -108,7 +107,7 @@ class Census:
                 counts = values[list(leaves)].sum(axis=0)
                 there = np.flatnonzero(counts)
                 spreads[domain.qid] = Spread(np.zeros(len(there), np.int64), there, counts[there], values.sum(axis=0))
-            return not model.fails(np.array([self._size(leaves, whose)]), spreads)[0]
+            return not promise.fails(np.array([self._size(leaves, whose)]), spreads)[0]
 
         return kept
 
@@ -145,7 +144,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: Tree, counted: Sequence[Artif
     whose = people_of_leaves(job, pairs, tree.leaves, store) if job.columns.person else None
     visits = whose.visits if whose else None
     made = merge_thin(tree, census.is_large(job, visits), census.keeps(job, coding, visits))
-    if whose and len(made) > 1 and not closed(privacy_model(job, coding)):
+    if whose and len(made) > 1 and not promise_of(job, coding).closed:
         raise FragmentsError.of_persons(job.method.name)
     return Merged(groups=made, people=(whose.persons, whose.most_records) if whose else None)
 

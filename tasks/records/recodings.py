@@ -20,7 +20,6 @@ from core.clustering.gower import gower_points
 from core.clustering.pools import pool_classes
 from core.clustering.recoding import Publication, RecordRecoding, recode_records
 from core.order.records import combinations
-from core.privacy.holders import with_holders
 from core.recoding.labels import Style
 from core.recoding.recoding import SUPPRESSED, Treatment, release_columns
 from schemas.errors.base import PrivacyError
@@ -29,7 +28,7 @@ from tasks.counting.coding import Coding, load_coding
 from tasks.counting.endpoints import ends_of
 from tasks.counting.source_sizes import Sizes
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.lattice.promises import asked, most_suppressed, nothing_left, privacy_model
+from tasks.lattice.promises import asked, most_suppressed, nothing_left, promise_of
 from tasks.records.coding import Records, gather
 from tasks.records.outcomes import LocalOutcome
 from tasks.records.partitions import Partitioned, partition, ways_of
@@ -137,10 +136,10 @@ def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
         return None
     names = [domain.qid for domain in coding.sensitive]
     wholes = dict(zip(names, records.wholes, strict=True))
-    model, crowd = privacy_model(job, coding), records.crowd
+    promise, crowd = promise_of(job, coding), records.crowd
     if (whose := crowd.figures()) is not None:
-        model = with_holders(model, wholes, whose[0])
-    return Criteria(model, dict(zip(names, records.sensitive, strict=True)), wholes, crowd)
+        promise = promise.of_people(wholes, whose[0])
+    return Criteria(promise, dict(zip(names, records.sensitive, strict=True)), wholes, crowd)
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:

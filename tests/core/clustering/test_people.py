@@ -19,7 +19,8 @@ from core.clustering.semantic import Clustering
 from core.clustering.vptree import Tree
 from core.mondrian.ranks import Axis
 from core.persons.crowd import Crowd
-from core.privacy.models import DistinctDiversity, EntropyDiversity, KAnonymity, all_of
+from core.privacy.models import DistinctDiversity, EntropyDiversity
+from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED
 from tests.core.clustering.test_rayden import steps
 from tests.oracles import rayden as oracle
@@ -155,7 +156,7 @@ def test_everybody_counts_once_for_each_of_their_values(table: tuple[Records, Cr
     found = list(zip(spread.owners.tolist(), spread.values.tolist(), spread.counts.tolist(), strict=True))
     assert found == sorted((group, value, count) for group, mine in counted.items() if group != -1 for value, count in mine.items())
     assert whole.tolist() == [values_of(somebody, [0] * size, codes.tolist())[0][value] for value in range(domain.size)]
-    criteria = Criteria(all_of([KAnonymity(k), model]), {"s": codes}, {"s": whole}, crowd)
+    criteria = Criteria(Promise(k, (model,)), {"s": codes}, {"s": whole}, crowd)
     assert not (criteria.fails(classes) < smaller_than(k, crowd)(classes)).any()
 
 
@@ -167,7 +168,7 @@ def test_k_persons_of_whom_one_has_all_the_values_are_diverse_and_not_even() -> 
     assert whole.tolist() == [3, 1, 1]
 
     def fails(model) -> bool:  # type: ignore[no-untyped-def]
-        return bool(Criteria(all_of([KAnonymity(3), model]), {"s": codes}, {"s": whole}, crowd).fails(classes)[0])
+        return bool(Criteria(Promise(3, (model,)), {"s": codes}, {"s": whole}, crowd).fails(classes)[0])
 
     assert not fails(DistinctDiversity("s", 3))
     assert fails(EntropyDiversity("s", 2.9))

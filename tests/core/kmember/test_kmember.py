@@ -22,6 +22,7 @@ from core.mondrian.partition import Rules, partition
 from core.mondrian.prices import told_of
 from core.mondrian.ranks import Axis, ranks_of
 from core.persons.crowd import Crowd
+from core.privacy.promise import Promise
 from core.recoding.classes import Sets
 from core.recoding.generalisation import generalise
 from core.recoding.price_kernels import SIZE, UNIT, Prices
@@ -95,7 +96,7 @@ def test_no_more_is_published_than_by_the_cuts_of_the_same_records(
     members = members_of(table, ways, k)
     told = told_of(members.labels, members.axes)
     ones = np.ones(len(table.rows), np.int64)
-    cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(k), "ncp", told=told).of_rows()
+    cut = partition(ranks_of(table.codes, members.axes), ones, members.axes, Rules(Promise(k)), "ncp", told=told).of_rows()
     effort = Effort(1_000, 3, passes)
     classes, _ = members.clustered(effort) if anew else members.bettered(cut, effort)
     assert published(table, ways, classes) <= published(table, ways, cut)

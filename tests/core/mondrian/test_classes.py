@@ -10,20 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mondrian.classes import closed, cut_and_publish, of_people, whole_keeps
+from core.mondrian.classes import cut_and_publish, of_people, whole_keeps
 from core.mondrian.partition import Rules
 from core.mondrian.people import RowPeople
 from core.mondrian.recoding import Cutting
-from core.privacy.models import (
-    AllOf,
-    Closeness,
-    DistinctDiversity,
-    EntropyDiversity,
-    KAnonymity,
-    PrivacyModel,
-    RecursiveDiversity,
-    Spread,
-)
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
+from core.privacy.promise import Promise
 from tests.core.mondrian.test_replay import cutting_of
 from tests.laws import tried
 from tests.oracles.persons import values_of
@@ -46,7 +38,7 @@ def prepared(
     cutting, codes = cutting_of([record[1:3] for record in records], 2)
     whose = RowPeople.of_records(np.array([-1 if record[0] is None else record[0] for record in records], np.int32))
     rows = np.column_stack([codes, np.array([record[3] for record in records], codes.dtype)])
-    rules = Rules(2, AllOf((KAnonymity(2), model)), ("s",), (np.bincount([record[3] for record in records], minlength=3),), refused=refused)
+    rules = Rules(Promise(2, (model,)), ("s",), (np.bincount([record[3] for record in records], minlength=3),), refused=refused)
     # By hierarchy both, so that leaves far from one another publish the same group.
     coarse = replace(cutting, rules=rules, ways=("hierarchy", "hierarchy"))
     return of_people(coarse, rows, whose), rows, whose
@@ -75,9 +67,8 @@ def test_every_published_class_keeps_the_model_of_persons(records: list[tuple[in
 
 @pytest.mark.parametrize(("model", "kept"), list(zip(MODELS, [True, False, False, False], strict=True)))
 def test_presence_alone_is_kept_by_unions(model: PrivacyModel, kept: bool) -> None:
-    assert closed(AllOf((KAnonymity(3), model))) is kept
-    assert closed(None)
-    assert closed(KAnonymity(3))
+    assert Promise(3, (model,)).closed is kept
+    assert Promise(3).closed
 
 
 @pytest.mark.slow

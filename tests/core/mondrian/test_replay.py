@@ -16,6 +16,7 @@ from core.mondrian.axes import Order, axis_of
 from core.mondrian.partition import Rules
 from core.mondrian.recoding import Cutting
 from core.mondrian.replay import leaves_of, places_of, together, tree_of
+from core.privacy.promise import Promise
 from schemas.job.columns import QuasiIdentifier
 from tests.laws import tried
 
@@ -42,7 +43,7 @@ def cutting_of(rows: list[tuple[object, ...]], k: int, order: Order = "listed") 
     hierarchies = [build_hierarchy(qid, domain, Path()) for qid, domain in zip(QIDS, domains, strict=True)]
     axes = [axis_of(qid, domain, hierarchy, Path(), order) for qid, domain, hierarchy in zip(QIDS, domains, hierarchies, strict=True)]
     codes = np.array([codes_of(domain, [row[number] for row in rows]) for number, domain in enumerate(domains)], np.uint16).T
-    return Cutting(tuple(axes), tuple(domains), tuple(hierarchies), Rules(k), (None, None)), codes
+    return Cutting(tuple(axes), tuple(domains), tuple(hierarchies), Rules(Promise(k)), (None, None)), codes
 
 
 def places(old: Cutting, new: Cutting, order: Order = "listed") -> list[np.ndarray]:

@@ -22,7 +22,8 @@ from core.lattice.objectives import prices_of
 from core.lattice.search import Found, Search
 from core.persons.visits import Visits
 from core.privacy.class_tables import unchanged
-from core.privacy.models import AllOf, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, Spread
+from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel, Spread
+from core.privacy.promise import Promise
 from tests.core.persons.tables_of_people import People, tables_of_people
 from tests.oracles.lattice import all_nodes, class_sizes
 from tests.oracles.persons import best_node, losses, passing_nodes, people_of, values_of
@@ -64,7 +65,7 @@ def test_the_search_finds_the_best_node(data: st.DataObject, k: int, limit: Frac
     root = data.draw(nodes_of(table.example) | st.just((0,) * len(table.example.hierarchies)))
     with patch("core.histograms.rollups.LARGE", 2 if small else 1 << 20), patch("core.histograms.rollups.SHRINK", 2):
         search = Search(
-            table.example.histogram(root), table.example.hierarchies, KAnonymity(k), floor(limit * len(table.people)), objective,
+            table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
             visits=table.visits(root, 2),
         )  # fmt: skip
         found = search.run()
@@ -83,7 +84,7 @@ def test_branch_and_bound_and_the_whole_lattice_agree_on_every_objective(
     table = data.draw(tables_of_people())
     root, hierarchies = (0,) * len(table.example.hierarchies), table.example.hierarchies
     prices, most = prices_of(objective, hierarchies, table.example.domains), floor(limit * len(table.people))
-    given_, visits = (table.example.histogram(root), hierarchies, KAnonymity(k), most, objective), table.visits(root)
+    given_, visits = (table.example.histogram(root), hierarchies, Promise(k), most, objective), table.visits(root)
     whole = Search(*given_, prices=prices, visits=visits).run()
     branched = Branching(*given_, UNLIMITED, 100, prices=prices, visits=visits).run()
     assert (whole and (whole.node, whole.loss)) == (branched and (branched.node, branched.loss))
@@ -97,7 +98,7 @@ def test_branch_and_bound_finds_the_best_node(data: st.DataObject, k: int, limit
     root = (0,) * len(table.example.hierarchies)
     with patch("core.histograms.rollups.LARGE", 2):
         found = Branching(
-            table.example.histogram(root), table.example.hierarchies, KAnonymity(k), floor(limit * len(table.people)), objective,
+            table.example.histogram(root), table.example.hierarchies, Promise(k), floor(limit * len(table.people)), objective,
             UNLIMITED, cells, visits=table.visits(root, 2),
         ).run()  # fmt: skip
     check(found, table, k, limit, objective)
@@ -112,7 +113,7 @@ def test_an_effort_that_ends_never_claims_more_than_it_knows(
     root = (0,) * len(table.example.hierarchies)
     most = floor(limit * len(table.people))
     branching = Branching(
-        table.example.histogram(root), table.example.hierarchies, KAnonymity(k), most, objective, effort, 100, visits=table.visits(root)
+        table.example.histogram(root), table.example.hierarchies, Promise(k), most, objective, effort, 100, visits=table.visits(root)
     )
     found, best = branching.run(), best_node(*oracle(table), k, limit, objective)
     if found is None or best is None:
@@ -146,7 +147,7 @@ def test_a_certificate_over_several_roots_is_never_false(
 
     first = data.draw(st.sampled_from([node for node in all_nodes(ladders) if product_of(node) <= most_cells]))
     examination = Examination(
-        hierarchies, KAnonymity(k), len(rows), k, floor(limit * len(rows)), objective, most_cells, 30, most_roots,
+        hierarchies, Promise(k), len(rows), k, floor(limit * len(rows)), objective, most_cells, 30, most_roots,
         visits_to=table.visits_to,
     )  # fmt: skip
     found, best = examination.run(table.example.histogram(first), count, crowded), best_node(*oracle(table), k, limit, objective)
@@ -190,7 +191,7 @@ def test_the_best_node_keeps_l_where_everybody_counts_once_for_each_value(
     axes = (*table.example.hierarchies[:-1], unchanged(domain))
     of_column: PrivacyModel = DistinctDiversity(domain.qid, least) if kind == "distinct" else EntropyDiversity(domain.qid, least)
     root = (0,) * len(axes)
-    model, histogram, visits = AllOf((KAnonymity(k), of_column)), table.example.histogram(root), table.visits(root, 2)
+    model, histogram, visits = Promise(k, (of_column,)), table.example.histogram(root), table.visits(root, 2)
     if branched:
         found = Branching(histogram, axes, model, most, "dm_star", UNLIMITED, 50, [domain], visits=visits).run()
     else:

@@ -18,8 +18,8 @@ from core.lattice.branch_and_bound import Branching
 from core.lattice.certificate import Examination
 from core.lattice.search import Found, Search
 from core.privacy.class_tables import unchanged
-from core.privacy.holders import with_holders
-from core.privacy.models import AllOf, Closeness, DistinctDiversity, EntropyDiversity, KAnonymity, PrivacyModel, RecursiveDiversity
+from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
+from core.privacy.promise import Promise
 from tests.core.persons.tables_of_people import People, tables_of_people
 from tests.laws import tried
 from tests.oracles.lattice import all_nodes, class_sizes
@@ -52,7 +52,7 @@ def model_of(table: People, k: int, asked: dict[str, Any]) -> PrivacyModel:
         case _:
             of_column = Closeness(domain.qid, asked["t"]["x"]["t"])
     people = len(set(table.people) - {None})
-    return with_holders(AllOf((KAnonymity(k), of_column)), {domain.qid: table.visits(root).count(codes, domain.size)}, people)
+    return Promise(k, (of_column,)).of_people({domain.qid: table.visits(root).count(codes, domain.size)}, people)
 
 
 def costs(table: People, k: int, asked: dict[str, Any]) -> dict[Node, tuple[int, int]]:
