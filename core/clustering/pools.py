@@ -93,7 +93,7 @@ def _telling(parts: NDArray[np.int32], nodes: int, criteria: Criteria) -> NDArra
         return telling
     rows = np.flatnonzero(parts >= 0)
     sizes = np.bincount(parts[rows], minlength=2 * nodes).reshape(-1, 2)
-    persons = criteria.crowd.count(parts).reshape(-1, 2)
+    persons = criteria.unit.per_class(parts).reshape(-1, 2)
     demands: Demands = demands_of(criteria.promise, list(criteria.values), list(criteria.wholes.values()))
     for column, (name, codes) in enumerate(criteria.values.items()):
         values = len(criteria.wholes[name])

@@ -58,8 +58,8 @@ from core.lattice.greedy_walks import changed, hunt
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices
 from core.lattice.search import KEPT_CELLS, Found, unwatched
-from core.persons.visits import Visits
 from core.privacy.promise import Promise
+from core.units.persons import Persons
 from schemas.errors.signals import SpentError
 
 EFFORT = 20_000
@@ -87,17 +87,17 @@ class Branching:
         kept_cells: Cells of rolled-up histograms that may be kept for further roll-ups.
         sensitive: Domains of the sensitive columns that the promise looks at; theirs are the last axes of the root, never generalised.
         prices: Of the objective, if it has any.
-        visits: To the root's cells; None where no person is named and every record counts as one.
+        persons: Of the root's cells; None where no person is named and every record counts as one.
         look: Called before each roll-up; what it raises ends the search.
     """
 
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
-        prices: Prices | None = None, visits: Visits | None = None, look: Callable[[], None] = unwatched,
+        prices: Prices | None = None, persons: Persons | None = None, look: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
-        self._nodes = Evaluations(*given, sensitive, prices, visits, look)
+        self._nodes = Evaluations(*given, sensitive, prices, persons, look)
         self._heap: list[Region] = []
         # Regions beyond what the heap may hold: the last one goes first, so that there are never more than the lattice is deep.
         self._stack: list[Region] = []

@@ -23,12 +23,12 @@ from core.columns.domains import Domain
 from core.columns.node import Node
 from core.hierarchies.hierarchy import Hierarchy
 from core.lattice.search import Found
-from core.local_suppression.rest import Level, Members, Rest
+from core.local_suppression.rest import Level, Rest
 from core.local_suppression.unions import apart
-from core.persons.node_cells import PeopleCells, cells_at
-from core.privacy.class_tables import unchanged
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Assigner, Stage
+from core.units.node_tables import table_at
+from core.units.sensitive_axes import unchanged
 
 LIMIT = Fraction(1, 2)
 # Cells that are packed at a time, so that the keys of a large root are never held at once.
@@ -64,10 +64,8 @@ class Leveller:
             rest: Records, by the cells of a node that is nowhere coarser.
             node: Level of each QID.
         """
-        made = cells_at(rest.cells, node, self.hierarchies, self.sensitive, rest.visits)
-        members = Members(rest.whose, made.owners.astype(np.int64)) if rest.whose and isinstance(made, PeopleCells) else None
-        failing = self.promise.fails(made.persons, made.spreads)
-        return Level(made.cells, made.spreads, failing, self.promise.too_few(made.persons), members)
+        cells, classes = table_at(rest.cells, node, self.hierarchies, self.sensitive, rest.whose)
+        return Level(cells, classes, classes.failing(self.promise), self.promise.too_few(classes.units))
 
     def rest(self, rest: Rest, level: Level) -> Rest:
         """Returns the records in cells of too few at a node that is nowhere finer than their cells."""

@@ -1,8 +1,8 @@
 """Local suppression: the fewest cells of suppressed records are starred that bring them into safe classes.
 
 At the chosen node some combinations fail the privacy model. Instead of dropping their records, some of their QIDs are replaced by ``*``:
-combinations that are equal but for these QIDs make a *pool*, and a pool that satisfies the model is a class. Combinations that are safe as
-they are stay as they are.
+combinations that are equal but for these QIDs make a *pool*, and a pool that satisfies the model is a class. Those that are safe as they
+are stay as they are.
 
 **What is done.** Sets of QIDs are taken by size, 0, 1, 2 …; a set of s QIDs puts every combination that is in no class yet into one pool.
 Of all safe pools of one size s those become classes that outrank every safe pool with which they share a combination; that is repeated with
@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from core.columns.coding import WORD
 from core.columns.kernels import number_distinct
-from core.local_suppression.combinations import Combinations, Integers, PeopleCombinations
+from core.local_suppression.combinations import Integers, RareCombinations
 from core.local_suppression.greedy import take_largest
 from core.privacy.promise import Promise
 
@@ -56,13 +56,13 @@ class Stars:
     published: Bools
     least: int | None
 
-    def cost(self, of: Combinations) -> float:
+    def cost(self, of: RareCombinations) -> float:
         """Returns the penalty of all records over all QIDs: 1 for a starred value and for each of a record that is not published."""
         withheld = self.starred | ~self.published[:, None]
         return float(np.dot(np.where(withheld, 1.0, 1 - of.gains).sum(axis=1), of.counts))
 
 
-def fewest_stars(failing: Combinations, promise: Promise) -> Stars:
+def fewest_stars(failing: RareCombinations, promise: Promise) -> Stars:
     """Chooses what to star.
 
     Args:
@@ -91,12 +91,12 @@ def fewest_stars(failing: Combinations, promise: Promise) -> Stars:
 class _Order:
     """Sets of QIDs by size, and in the order in which ties among pools are broken."""
 
-    def __init__(self, varied: Sequence[int], failing: Combinations) -> None:
+    def __init__(self, varied: Sequence[int], failing: RareCombinations) -> None:
         self._varied = varied
         self._cost = failing.counts @ failing.gains
         self._kept: list[Set] = [()]
 
-    def sets(self, size: int, left: Combinations) -> list[Set]:
+    def sets(self, size: int, left: RareCombinations) -> list[Set]:
         """Returns the sets of a size that are tried on what is left; sizes must be asked for one after another."""
         if not size or 1 << len(self._varied) <= MOST_SETS:
             return self._ranked(combinations(self._varied, size))
@@ -112,7 +112,7 @@ class _Order:
         return sorted(sets, key=lambda one: (float(self._cost[list(one)].sum()), tuple(-qid for qid in reversed(one))))
 
 
-def _squares(left: Combinations, one: Set) -> int:
+def _squares(left: RareCombinations, one: Set) -> int:
     pools, size = pools_of(left.codes, one)
     counts = np.bincount(pools, weights=left.counts, minlength=size).astype(np.int64)
     return int(np.dot(counts, counts))
@@ -140,7 +140,7 @@ def pools_of(codes: NDArray[np.unsignedinteger], starred: Sequence[int]) -> tupl
     return key, number_distinct(key, places)
 
 
-def _choose(left: Combinations, sets: Sequence[Set], promise: Promise) -> Integers:
+def _choose(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
     """Returns the number of the set that stars each combination, -1 for none, shape (combinations,)."""
     chosen, open_ = np.full(len(left.counts), -1), np.arange(len(left.counts))
     batch = max(MOST_NUMBERS // max(len(left.counts), 1), 1)
@@ -157,9 +157,9 @@ def _choose(left: Combinations, sets: Sequence[Set], promise: Promise) -> Intege
     return chosen
 
 
-def _pick(left: Combinations, sets: Sequence[Set], promise: Promise) -> Integers:
+def _pick(left: RareCombinations, sets: Sequence[Set], promise: Promise) -> Integers:
     """As ``_choose``, of sets few enough for the numbers of their pools to be held."""
-    if not promise.models and not isinstance(left, PeopleCombinations):
+    if not promise.models and left.members is None:
         return _pick_by_records(left, sets, promise.k)
     numbered = [pools_of(left.codes, one) for one in sets]
     chosen, open_, now = np.full(len(left.counts), -1), np.arange(len(left.counts)), left
@@ -184,7 +184,7 @@ def _pick(left: Combinations, sets: Sequence[Set], promise: Promise) -> Integers
     return chosen
 
 
-def _pick_by_records(left: Combinations, sets: Sequence[Set], k: int) -> Integers:
+def _pick_by_records(left: RareCombinations, sets: Sequence[Set], k: int) -> Integers:
     """As ``_pick``, where a pool is safe as soon as it has k records."""
     pools, sizes = np.empty((len(sets), len(left.counts)), np.int32), [0]
     for number, one in enumerate(sets):
@@ -197,12 +197,12 @@ def _pick_by_records(left: Combinations, sets: Sequence[Set], k: int) -> Integer
 UNSAFE = np.iinfo(np.int64).max
 
 
-def _ranks(now: Combinations, pools: Sequence[Integers], sizes: Sequence[int], promise: Promise) -> list[Integers]:
+def _ranks(now: RareCombinations, pools: Sequence[Integers], sizes: Sequence[int], promise: Promise) -> list[Integers]:
     """Returns the rank of each pool of each set, from 0, UNSAFE for one that fails or is empty."""
     ranks, safe, records = [], [], []
     for mine, size in zip(pools, sizes, strict=True):
-        pooled = now.pooled(mine, size)
-        kept = np.flatnonzero((pooled.records > 0) & ~promise.fails(pooled.persons, pooled.spreads))
+        pooled = now.classes.grouped(mine, size)
+        kept = np.flatnonzero((pooled.records > 0) & ~pooled.failing(promise))
         ranks.append(np.full(size, UNSAFE))
         safe.append(kept)
         records.append(pooled.records[kept])
@@ -216,7 +216,7 @@ def _ranks(now: Combinations, pools: Sequence[Integers], sizes: Sequence[int], p
     return ranks
 
 
-def _least(failing: Combinations, varied: Sequence[int], promise: Promise, lost: Bools) -> int:
+def _least(failing: RareCombinations, varied: Sequence[int], promise: Promise, lost: Bools) -> int:
     """Returns a lower bound of the stars of published records: the size of the smallest set whose pool, whole, is safe in what of the
     model never breaks when a class grows.
     """
@@ -226,8 +226,7 @@ def _least(failing: Combinations, varied: Sequence[int], promise: Promise, lost:
             if not open_.any():
                 break
             pools, number = pools_of(failing.codes, one)
-            pooled = failing.pooled(pools, number)
-            safe = ~weaker.fails(pooled.persons, pooled.spreads)[pools] & open_
+            safe = ~failing.classes.grouped(pools, number).failing(weaker)[pools] & open_
             fewest[safe] = size
         open_ &= fewest > size
     return int(np.dot(fewest[~lost], failing.counts[~lost]))

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from core.hierarchies.hierarchy import Hierarchy
 from core.local_suppression.recoding import Part, labels_of
-from core.local_suppression.rest import Level, Members, joined_members
-from core.persons.spreads import spread_of_people
+from core.local_suppression.rest import Level
 from core.privacy.promise import Promise
+from core.units.class_table import ClassTable
+from core.units.members import ClassMembers, joined_members
 
 Bools = NDArray[np.bool_]
 
@@ -53,19 +54,18 @@ def unsafe(parts: Sequence[Part], promise: Promise, hierarchies: Sequence[Hierar
     _, numbers, firsts = labels_of(parts, hierarchies)
     # A class of one cell is safe by itself, and most are.
     several = np.bincount(numbers, minlength=len(firsts)) > 1
-    members = members_of(parts).owned(np.where(several[numbers], numbers, -1))
-    visits, owners, values = members.merged()
-    spreads = {name: spread_of_people(visits, owners, *value) for name, value in values.items()}
-    failing = promise.fails(visits.count(owners, len(firsts)), spreads) & several
+    members = members_of(parts).owned(np.where(several[numbers], numbers, -1)).merged()
+    counts = np.bincount(numbers, weights=np.concatenate([part.cells.counts for part in parts])).astype(np.int64)
+    failing = ClassTable.of_members(counts, members).failing(promise) & several
     return np.split(failing[numbers], ends[:-1])
 
 
-def members_of(parts: Sequence[Part]) -> Members:
+def members_of(parts: Sequence[Part]) -> ClassMembers:
     """Returns who is in the cells of all parts, numbered one part after the other."""
     starts = np.cumsum([0, *(part.cells.cells for part in parts)])
     found = [replace(part.members, owners=part.members.owners + start) for part, start in zip(parts, starts, strict=False) if part.members]
     return joined_members(found)
 
 
-def _matters(members: Members | None, promise: Promise) -> bool:
+def _matters(members: ClassMembers | None, promise: Promise) -> bool:
     return members is not None and not promise.closed

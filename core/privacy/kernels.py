@@ -1,4 +1,4 @@
-"""The privacy models of core/privacy/models.py as Mondrian's kernels ask them, one class at a time; compiled by numba."""
+"""What is promised of classes as Mondrian's kernels ask it, one class at a time; compiled by numba."""
 
 from __future__ import annotations
 

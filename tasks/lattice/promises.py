@@ -20,7 +20,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
-from tasks.counting.visits import Visited
+from tasks.counting.visits import CountedPersons
 
 
 def most_suppressed(job: Job, records: int) -> int:
@@ -50,27 +50,37 @@ def promise_of(job: Job, coding: Coding) -> Promise:
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
 
 
-def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: Visited) -> Promise:
+def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: CountedPersons) -> Promise:
     """Returns what every class must satisfy where persons count: where some have several values, who may hold them too.
 
     Args:
         job: The job.
         coding: Domains and hierarchies.
         cells: Of some node, with the sensitive columns as last axes; all records.
-        whose: The visits to them.
+        whose: Their persons.
 
     Raises:
         HierarchyError: the hierarchy of a hierarchical distance does not fit the column.
     """
     columns = enumerate(coding.sensitive, start=len(coding.hierarchies))
-    wholes = {one.qid: whose.visits.whole(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns}
-    return promise_of(job, coding).of_people(wholes, whose.persons)
+    wholes = {one.qid: whose.of_cells.whole(one.qid, cells.codes[:, axis].astype(np.int64), one.size) for axis, one in columns}
+    return promise_of(job, coding).of_people(wholes, whose.number)
 
 
 def whole_counts(coding: Coding, position: int) -> NDArray[np.int64]:
     """Returns how many records have each value of a sensitive column, shape (values,), a null last."""
     domain = coding.sensitive[position]
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
+
+
+def check_enough_persons(job: Job, persons: int) -> None:
+    """Refuses a source of too few persons.
+
+    Raises:
+        PrivacyError: there are fewer than k.
+    """
+    if persons < job.privacy.k:
+        raise PrivacyError.too_few(job.privacy.k, persons, "person")
 
 
 def check_promise(job: Job, coding: Coding) -> None:

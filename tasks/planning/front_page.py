@@ -19,7 +19,7 @@ from schemas.job.method import full_domain
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import load_histogram
 from tasks.counting.phases import count_domains, count_histograms, count_pairs, merge_domains, merge_histograms
-from tasks.counting.visits import People
+from tasks.counting.visits import PersonsOfSource
 from tasks.lattice.levels import searched
 from tasks.lattice.optimum import Sought, memory_for_cells
 from tasks.lattice.promises import promise_of
@@ -85,15 +85,15 @@ def measure_front(job: Job) -> Front:
         pairs = count_pairs(run, source)
         parts = count_histograms(run, source)
         histogram = load_histogram(merge_histograms(run, domain, root, parts), coding, root, run.store)
-        people = People(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
+        people = PersonsOfSource(coding, parts, pairs, run.store, job.memory) if job.columns.person else None
         check_persons(job, people, histogram)
         promise = promise_of(job, coding)
-        visits = Sought(promise, coding.records, job.privacy.k, people).visits_to(histogram)
+        persons = Sought(promise, coding.records, job.privacy.k, people).persons_of_cells(histogram)
         prices = prices_of("gcp", coding.hierarchies, coding.domains, len(coding.sensitive))
         cells = memory_for_cells(job) // BYTES_PER_CELL
 
         def search(most: int) -> Search:
-            return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, visits)
+            return Search(histogram, axes, promise, most, "gcp", cells, None, None, coding.sensitive, prices, persons)
 
         found = front_of(search, coding.records, len(coding.hierarchies))
     return _shown(job, coding, found)

@@ -25,9 +25,9 @@ from core.mondrian.classes import recode_cells
 from core.mondrian.partition import Rules, Score
 from core.mondrian.recoding import total_losses
 from core.mondrian.sampling import sampled
-from core.persons.node_cells import cells_at
-from core.privacy.class_tables import without_sensitive
 from core.privacy.promise import Promise
+from core.units.node_tables import table_at
+from core.units.sensitive_axes import without_sensitive
 from schemas.job.job import Job
 from tasks.counting.chunk_cells import whole_cells
 from tasks.counting.coding import Coding
@@ -159,10 +159,10 @@ def _of_node(job: Job, coding: Coding, objective: str, sample: Histogram) -> flo
         found = Search(root, axes, promise, most, objective, prices=prices).run()
     if found is None:
         return 1.0
-    at = cells_at(root, found.node, axes, (), None)
-    kept = at.persons >= job.privacy.k
+    at, classes = table_at(root, found.node, axes, (), None)
+    kept = ~classes.failing(promise)
     lost = [
-        certainty_penalty(hierarchy, domain, level, codes[kept], at.cells.counts[kept], found.loss.suppressed)
-        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, at.cells.groups, strict=True)
+        certainty_penalty(hierarchy, domain, level, codes[kept], at.counts[kept], found.loss.suppressed)
+        for hierarchy, domain, level, codes in zip(coding.hierarchies, coding.domains, found.node, at.groups, strict=True)
     ]
     return fmean(lost)

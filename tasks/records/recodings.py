@@ -87,7 +87,7 @@ def recode_all(job: Job, domain: Artifact, parts: Sequence[Artifact], store: Sto
         raise PrivacyError.too_many_suppressed(made.suppressed, most)
     if not made.sizes.sum():
         raise nothing_left(job, coding)
-    outcome = _outcome(made, found, Sizes.of(records.crowd.count(combinations(records.codes))), records.crowd.figures())
+    outcome = _outcome(made, found, Sizes.of(records.unit.per_class(combinations(records.codes))), records.unit.figures())
     return RecodingArtifacts(
         outcome=store.make(STEPS[0], key, ".json", lambda path: path.write_text(outcome.model_dump_json())),
         cells=store.make(STEPS[1], key, ".arrow", lambda path: _write_assigned(path, made.classes, records)),
@@ -103,15 +103,15 @@ def recoded(job: Job, coding: Coding, records: Records) -> tuple[RecordRecoding,
         SourceError: CANON was asked for, and no QID is numerical.
         HierarchyError: the hierarchy's file cannot be read.
     """
-    criteria, crowd = _criteria(job, coding, records), records.crowd
-    found = accepted(partition(job, records.codes, coding, crowd), records, coding, criteria)
+    criteria, unit = _criteria(job, coding, records), records.unit
+    found = accepted(partition(job, records.codes, coding, unit), records, coding, criteria)
     while True:
         if (found.classes < 0).all():
             raise nothing_left(job, coding, criteria.column_held() if criteria else None)
         how = Publication(job.privacy.k, _treatment(job, found.classes, criteria), _style(job), ends_of(job, coding), ways_of(job))
-        made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, crowd)
+        made = recode_records(records.codes, found.classes, coding.domains, coding.hierarchies, how, found.least, unit)
         published = np.where(found.classes < 0, SUPPRESSED, made.classes).astype(np.int32)
-        if crowd.people is None or criteria is None or not criteria.fails(published).any():
+        if unit.adds_up or criteria is None or not criteria.fails(published).any():
             return made, found
         # Safe classes that publish the same are one, which with persons need not be safe: those with a rare value may be in each of them.
         found = accepted(replace(found, classes=published, least=None), records, coding, criteria)
@@ -132,14 +132,14 @@ def accepted(found: Partitioned, records: Records, coding: Coding, criteria: Cri
 
 def _criteria(job: Job, coding: Coding, records: Records) -> Criteria | None:
     """Returns what classes must keep besides k, which every algorithm keeps by itself; k persons are counted once more all the same."""
-    if not coding.sensitive and records.crowd.people is None:
+    if not coding.sensitive and records.unit.adds_up:
         return None
     names = [domain.qid for domain in coding.sensitive]
     wholes = dict(zip(names, records.wholes, strict=True))
-    promise, crowd = promise_of(job, coding), records.crowd
-    if (whose := crowd.figures()) is not None:
+    promise, unit = promise_of(job, coding), records.unit
+    if (whose := unit.figures()) is not None:
         promise = promise.of_people(wholes, whose[0])
-    return Criteria(promise, dict(zip(names, records.sensitive, strict=True)), wholes, crowd)
+    return Criteria(promise, dict(zip(names, records.sensitive, strict=True)), wholes, unit)
 
 
 def _treatment(job: Job, classes: NDArray[np.int32], criteria: Criteria | None) -> Treatment:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from core.lattice.bounded_evaluations import Evaluations, Steps
 from core.lattice.objectives import prices_of
-from core.privacy.class_tables import unchanged
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
+from core.units.sensitive_axes import unchanged
 from schemas.errors.signals import SpentError
 from tests.laws import tried
 from tests.oracles.hierarchies import built

@@ -15,9 +15,9 @@ from core.lattice.branch_and_bound import Branching
 from core.lattice.objectives import prices_of
 from core.lattice.search import Found, Search
 from core.losses.losses import Loss
-from core.privacy.class_tables import unchanged
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
+from core.units.sensitive_axes import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import Losses, all_nodes, best_node, losses, passing_nodes, rank

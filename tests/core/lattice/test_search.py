@@ -21,9 +21,9 @@ from core.lattice.branch_and_bound import Branching
 from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices, prices_of
 from core.lattice.search import Found, Search
-from core.privacy.class_tables import unchanged
 from core.privacy.models import DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
+from core.units.sensitive_axes import unchanged
 from tests.laws import tried
 from tests.oracles.hierarchies import built
 from tests.oracles.lattice import all_nodes, best_node, class_sizes, losses, passing_nodes

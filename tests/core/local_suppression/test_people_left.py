@@ -18,13 +18,14 @@ from core.local_suppression.local_transformation import Leveller, anonymise_agai
 from core.local_suppression.losses import costs_of
 from core.local_suppression.recoding import recode_parts
 from core.local_suppression.remainders import treat
-from core.local_suppression.rest import Rest, Whose
-from core.privacy.class_tables import unchanged
+from core.local_suppression.rest import Rest
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity
 from core.privacy.promise import Promise
+from core.units.members import Whose
+from core.units.sensitive_axes import unchanged
 from tests.core.local_suppression.test_remainders import Case, Made, as_text, cases, found_in, made_of, published
 from tests.core.local_suppression.test_stars import MODELS, slow
-from tests.core.persons.tables_of_people import People
+from tests.core.units.tables_of_people import People
 from tests.laws import tried
 from tests.oracles import lattice
 from tests.oracles.hierarchies import built
@@ -72,8 +73,7 @@ def made_with_people(asked: PeopleCase) -> Made:
     rows = [(*row, value) for row, value in zip(example.rows, case.values, strict=True)]
     whole = Example(rows, (*example.domains, domain), (*example.hierarchies, unchanged(domain)))
     root = whole.histogram((0,) * len(whole.domains))
-    visits = People(whole, asked.people).visits_to(root)
-    whose = Whose.of_all(visits, {"x": (root.codes[:, -1].astype(np.int64), domain.size)})
+    whose = Whose.of(People(whole, asked.people).persons_of(root), [root], [domain])
     leveller = Leveller(example.hierarchies, (domain,), case.model)
     first = leveller.at(Rest(root, whose), case.node)
     left = leveller.rest(Rest(root, whose), first)

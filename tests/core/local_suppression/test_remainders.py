@@ -22,10 +22,10 @@ from core.local_suppression.masks import Lenders, give_back
 from core.local_suppression.recoding import read_stages, recode_parts, stages_table
 from core.local_suppression.remainders import Treated, treat
 from core.local_suppression.rest import Level, Rest
-from core.privacy.class_tables import unchanged
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel
 from core.privacy.promise import Promise
 from core.recoding.recoding import SUPPRESSED, Recoding, Treatment, read_recoding, recoding_tables
+from core.units.sensitive_axes import unchanged
 from tests.core.local_suppression.test_stars import combined, slow
 from tests.laws import tried
 from tests.oracles import lattice
@@ -95,7 +95,7 @@ def made_of(case: Case) -> Made:
 
 def found_in(rest: Any, leveller: Leveller) -> Any:
     most = floor(LIMIT * rest.records)
-    return Search(rest.cells, leveller.axes, leveller.promise.of_size, most, sensitive=leveller.sensitive, visits=rest.visits).run()
+    return Search(rest.cells, leveller.axes, leveller.promise.of_size, most, sensitive=leveller.sensitive, persons=rest.persons).run()
 
 
 def published(example: Example, recoding: Recoding) -> list[tuple[Any, ...] | None]:
@@ -259,8 +259,8 @@ def test_rounds_publish_what_the_node_of_all_fails_at_levels_of_its_own() -> Non
     assert Counter(once.rows)["8", "[0 - 3]"] == 4
 
 
-def test_a_mask_without_a_second_value_takes_the_class_that_loses_least() -> None:
-    model = Promise(2, (DistinctDiversity("x", 2),))
+def test_a_mask_that_lacks_units_takes_the_class_that_loses_least() -> None:
+    model = Promise(7)
     left = combined([((number,), 0) for number in range(5)])
     rich = combined([((0,), 0), ((0,), 1), ((1,), 0), ((1,), 1), ((1,), 1)])
     lenders = [Lenders(rich, np.array([0, 1]), np.array([1.0, 0.1]))]
@@ -268,4 +268,4 @@ def test_a_mask_without_a_second_value_takes_the_class_that_loses_least() -> Non
     assert given_back is not None
     assert given_back[0].tolist() == [False, True]
     assert give_back(combined([((0,), 0)]), lenders, model) is None
-    assert give_back(left, [Lenders(combined([((0,), 0)] * 3), np.array([0]), np.array([1.0]))], model) is None
+    assert give_back(left, [Lenders(combined([((0,), 0)] * 3), np.array([0]), np.array([1.0]))], Promise(9)) is None

@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.local_suppression.combinations import Combinations
+from core.local_suppression.combinations import RareCombinations
 from core.local_suppression.stars import Stars, fewest_stars
 from core.privacy.models import Closeness, DistinctDiversity, EntropyDiversity, PrivacyModel, RecursiveDiversity, Spread
 from core.privacy.promise import Promise
+from core.units.class_table import ClassTable
 from tests.laws import tried
 from tests.oracles import suppression
 from tests.oracles.suppression import Row, Safe
@@ -37,7 +38,7 @@ def rows_of(table: Table) -> list[Row]:
     return [row for row, _ in table]
 
 
-def combined(table: Table) -> Combinations:
+def combined(table: Table) -> RareCombinations:
     """The table as combinations; later QIDs lose less by a star."""
     rows = sorted(set(rows_of(table)))
     counts, pairs = Counter(rows_of(table)), Counter(table)
@@ -48,7 +49,8 @@ def combined(table: Table) -> Combinations:
         np.bincount([value for _, value in table], minlength=VALUES) + 1,
     )  # fmt: skip
     gains = np.tile(np.linspace(1, 0.5, len(rows[0])), (len(rows), 1))
-    return Combinations(np.array(rows, np.uint16), np.array([counts[row] for row in rows]), {"x": spread}, gains)
+    records = np.array([counts[row] for row in rows])
+    return RareCombinations(np.array(rows, np.uint16), ClassTable(records, records, {"x": spread}), gains, None, np.arange(len(rows)))
 
 
 def starred(table: Table, model: Promise) -> tuple[suppression.Stars, Stars]:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from core.columns.thread_share import at_most
 from core.mondrian.partition import MODES, SCORES, Mode, Partition, Rules, Score, partition
-from core.mondrian.people import RowPeople
 from core.persons.pairs import Pairs
 from core.privacy.models import PrivacyModel, Spread
 from core.privacy.promise import Promise
+from core.units.rows import EVERY_RECORD, RowPersons
 from tests.core.mondrian.test_partition import KS, MADE, Table, axes_of, models, tables
 from tests.laws import tried
 from tests.oracles.mondrian import Mondrian
@@ -34,8 +34,8 @@ def crowds(draw: st.DrawFn) -> tuple[Table, Whose]:
     return table, draw(st.lists(person, min_size=len(table[0]), max_size=len(table[0])))
 
 
-def people_of(whose: Whose) -> RowPeople:
-    return RowPeople.of_records(np.array([-1 if person is None else person for person in whose], np.int32))
+def people_of(whose: Whose) -> RowPersons:
+    return RowPersons.of_records(np.array([-1 if person is None else person for person in whose], np.int32))
 
 
 def wholes(sensitive: list[int], whose: Whose) -> np.ndarray:
@@ -55,8 +55,8 @@ def partition_of(table: Table, whose: Whose | None, k: int, score: Score, mode: 
     counted = wholes(sensitive, list(range(len(records))) if whose is None else whose)
     rules = Rules(Promise(k, kept), ("s",), (counted,), "next") if kept else Rules(Promise(k))
     ranks, weights = np.array(records, np.uint32), np.ones(len(records), np.int64)
-    people = None if whose is None else people_of(whose)
-    return partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, people=people)
+    unit = EVERY_RECORD if whose is None else people_of(whose)
+    return partition(ranks, weights, axes_of(columns), rules, score, mode=mode, sensitive=codes, unit=unit)
 
 
 def plain(table: Table, whose: Whose, k: int, score: Score, mode: Mode, kept: tuple[PrivacyModel, ...] = ()) -> Mondrian:
@@ -150,7 +150,7 @@ def test_cells_are_partitioned_as_their_records_are(given: tuple[Table, Whose], 
         Rules(Promise(k)),
         score,
         mode=mode,
-        people=RowPeople.of_pairs(pairs, len(cells)),
+        unit=RowPersons.of_pairs(pairs, len(cells)),
     ).of_rows()
     found = [made[row] for row in rows]
     parts = Mondrian(columns, k, score, mode, people=whose).classes(records)
