@@ -24,7 +24,7 @@ from core.lattice.search import KEPT_CELLS, Rank, unwatched
 from core.lattice.surcharges import Levels, Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.promise import Promise
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
 
 NOTHING_COUNTED = Counting(lambda loss, records, classes: inf, lambda loss, records, cells, most: 0)
@@ -92,7 +92,7 @@ class Evaluations:
     kept_cells: int = KEPT_CELLS
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
-    persons: Persons | None = None
+    persons: CellPersons | None = None
     look: Callable[[], None] = unwatched
 
     def __post_init__(self) -> None:

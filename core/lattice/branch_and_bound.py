@@ -59,7 +59,7 @@ from core.lattice.lattice import Lattice
 from core.lattice.objectives import Prices
 from core.lattice.search import KEPT_CELLS, Found, unwatched
 from core.privacy.promise import Promise
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 from schemas.errors.signals import SpentError
 
 EFFORT = 20_000
@@ -94,7 +94,7 @@ class Branching:
     def __init__(
         self, root: Histogram, hierarchies: Sequence[Hierarchy], promise: Promise, most_suppressed: int,
         objective: str = "dm_star", effort: int = EFFORT, kept_cells: int = KEPT_CELLS, sensitive: Sequence[Domain] = (),
-        prices: Prices | None = None, persons: Persons | None = None, look: Callable[[], None] = unwatched,
+        prices: Prices | None = None, persons: CellPersons | None = None, look: Callable[[], None] = unwatched,
     ) -> None:  # fmt: skip
         given = root, hierarchies, promise, most_suppressed, objective, effort, kept_cells
         self._nodes = Evaluations(*given, sensitive, prices, persons, look)

@@ -31,7 +31,7 @@ from core.lattice.map import BARRED, BOUNDED, FAILED, UNEXAMINED
 from core.lattice.objectives import Prices
 from core.lattice.search import Found, Rank, Search, unwatched
 from core.privacy.promise import Promise
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 
 # One pass over the histograms of the chunks adds up as many: they are read once for all three.
 ROOTS_PER_PASS = 3
@@ -39,7 +39,7 @@ MOST_ROOTS = 24
 
 Count = Callable[[Sequence[Node]], Iterable[Histogram]]
 Crowded = Callable[[Sequence[Node], int], Sequence[bool]]
-PersonsOf = Callable[[Histogram], Persons | None]
+PersonsOf = Callable[[Histogram], CellPersons | None]
 
 
 @dataclass

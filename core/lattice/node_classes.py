@@ -19,7 +19,7 @@ from core.histograms.record_rollups import RecordRollUps
 from core.histograms.rollups import Decided, RollUps
 from core.units.class_table import ClassTable
 from core.units.person_rollups import PersonRollUps
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 from core.units.sensitive_axes import classes_of
 
 Parts = Literal["none", "any", "root"]
@@ -111,7 +111,7 @@ def _among(cells: Cells, which: NDArray[np.bool_]) -> Cells:
 
 def node_classes(
     root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, sensitive: Sequence[Domain],
-    persons: Persons | None, k: int, parts: Parts,
+    persons: CellPersons | None, k: int, parts: Parts,
 ) -> NodeClasses:  # fmt: skip
     """Returns what counts the classes of the nodes above a root.
 

@@ -29,7 +29,7 @@ from core.lattice.objectives import Counting, Prices, measured_by_name, objectiv
 from core.lattice.surcharges import Surcharges, surcharge_at
 from core.losses.losses import Loss, loss_of
 from core.privacy.promise import Promise
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 
 KEPT_CELLS = 4_000_000
 
@@ -106,7 +106,7 @@ class Search:
     best: Rank | None = None
     sensitive: Sequence[Domain] = ()
     prices: Prices | None = None
-    persons: Persons | None = None
+    persons: CellPersons | None = None
     look: Callable[[], None] = unwatched
     losses: dict[Node, Loss] = field(default_factory=dict)
     values: dict[Node, int | float] = field(default_factory=dict)

@@ -11,7 +11,7 @@ from core.columns.node import Node
 from core.histograms.histogram import Histogram
 from core.units.class_table import ClassTable
 from core.units.members import ClassMembers, Whose
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 
 
 def cells_taken(cells: Histogram, rows: NDArray[np.intp]) -> Histogram:
@@ -37,7 +37,7 @@ class Rest:
         return self.cells.records
 
     @property
-    def persons(self) -> Persons | None:
+    def persons(self) -> CellPersons | None:
         """The persons of their cells; None where no person is named."""
         return self.whose.persons if self.whose else None
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from core.columns.domains import Domain
 from core.histograms.histogram import Histogram
 from core.privacy.models import Spread
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 from core.units.unit import Counts, Integers
 
 
@@ -26,12 +26,12 @@ class Whose:
         rows: Shape (cells,), ascending: which of them are meant.
     """
 
-    everyone: Persons
+    everyone: CellPersons
     values: Mapping[str, Counts]
     rows: NDArray[np.intp]
 
     @classmethod
-    def of(cls, persons: Persons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> Whose:
+    def of(cls, persons: CellPersons, cells: Sequence[Histogram], sensitive: Sequence[Domain]) -> Whose:
         """Returns whose the records of all cells are.
 
         Args:
@@ -46,7 +46,7 @@ class Whose:
         return cls(replace(persons, wholes=wholes), values, np.arange(persons.cells))
 
     @cached_property
-    def persons(self) -> Persons:
+    def persons(self) -> CellPersons:
         """The persons of the cells that are meant."""
         return self.everyone if len(self.rows) == self.everyone.cells else self.everyone.take(self.rows)
 

@@ -25,7 +25,7 @@ from core.histograms.histogram import Histogram
 from core.histograms.rollups import Decided, RollUps, worth_keeping
 from core.persons.kernels import add_weights, drop_visits, merge_visits, weigh_cells
 from core.privacy.models import Spread
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 from core.units.unit import Counts, Integers, spread_of_keys
 
 RECORDS, LEAST, MOST = range(3)
@@ -44,7 +44,7 @@ class KnownPersons(NamedTuple):
     """
 
     weights: Integers
-    persons: Persons
+    persons: CellPersons
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class PersonRollUps(RollUps[Cells]):
     """
 
     def __init__(
-        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, persons: Persons, k: int,
+        self, root: Histogram, hierarchies: Sequence[Hierarchy], capacity: int, decided: Decided, persons: CellPersons, k: int,
         qids: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(Cells(root.node, root.codes, narrow(root)), hierarchies, capacity, decided)
@@ -100,7 +100,7 @@ class PersonRollUps(RollUps[Cells]):
         few = persons.per_cell < k
         # Values of sensitive columns are counted among all persons; and what is left must not take the room of what is rolled up.
         if self._qids == len(hierarchies) and int(persons.per_cell[few].sum()) <= capacity * PAIRS_PER_CELL // 2:
-            persons = Persons(persons.per_cell, [drop_visits(share, few) for share in persons.shares])
+            persons = CellPersons(persons.per_cell, [drop_visits(share, few) for share in persons.shares])
             least = np.where(few, persons.least(), k)
         else:
             least = persons.least()
@@ -189,13 +189,13 @@ class PersonRollUps(RollUps[Cells]):
         groups = [hierarchy.rolled(low, level) for hierarchy, low, level in zip(self._hierarchies, base.node, node, strict=False)]
         return np.stack([to[base.codes[rows, axis]] for axis, to in enumerate(groups)], axis=1).astype(base.codes.dtype)
 
-    def _rolled(self, known: Persons, class_of: NDArray[np.int32], sums: Integers) -> KnownPersons:
+    def _rolled(self, known: CellPersons, class_of: NDArray[np.int32], sums: Integers) -> KnownPersons:
         """Returns what is known of coarser cells, each of which has records."""
         few, repeats = sums[:, LEAST] < self._k, np.zeros(len(sums), np.int64)
         merged = [merge_visits(share, class_of, few, np.full(len(sums), -1, np.int32), repeats) for share in known.shares]
         persons = sums[:, MOST] - repeats
         few &= persons < self._k
-        left = Persons(persons, [drop_visits(share, few) for share in merged])
+        left = CellPersons(persons, [drop_visits(share, few) for share in merged])
         least = np.where(few, left.least(), np.maximum(sums[:, LEAST], self._k))
         return KnownPersons(np.stack([sums[:, RECORDS], least, persons], axis=1).astype(self._weight), left)
 

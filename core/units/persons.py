@@ -82,7 +82,7 @@ def numbered_share(persons: NDArray[np.int32], owners: Integers, counts: Counts,
 
 
 @dataclass(frozen=True, eq=False)
-class Persons(Unit):
+class CellPersons(Unit):
     """The persons of the cells of a node.
 
     Attributes:
@@ -139,7 +139,9 @@ class Persons(Unit):
 
     def spread(self, owners: Integers, codes: Integers, whole: Counts) -> Spread:
         """Returns how values are spread over classes, everybody counting once for each of theirs; arguments as for ``Unit``."""
-        keys = np.where(owners < 0, -1, owners.astype(np.int64) * len(whole) + codes)
+        keys = owners.astype(np.int64) * len(whole) + codes
+        if owners.min(initial=0) < 0:
+            keys[owners < 0] = -1
         found, places = np.unique(keys, return_inverse=True)
         return spread_of_keys(found, self.count(places, len(found)), whole)
 
@@ -165,7 +167,7 @@ class Persons(Unit):
         for visits in self.shares:
             last[:] = -1
             count_known(visits, before, owners, last, known)
-        return Persons(self.per_cell, ()).count(owners, classes) - known
+        return CellPersons(self.per_cell, ()).count(owners, classes) - known
 
     def take(self, rows: NDArray[np.intp]) -> Self:
         """Returns the persons of some of the cells, ascending; numbered anew in that order."""

@@ -14,7 +14,7 @@ from core.persons.digests import NOBODY, Digests
 from core.persons.kernels import number_persons
 from core.persons.pairs import Pairs, places_for
 from core.privacy.models import Spread
-from core.units.persons import Persons, numbered_share
+from core.units.persons import CellPersons, numbered_share
 from core.units.unit import Counts, Integers, Records, Unit
 
 EVERY_RECORD = Records()
@@ -78,10 +78,10 @@ class RowPersons(Unit):
         return np.arange(self.of) if self.rows is None else self.rows
 
     @cached_property
-    def persons(self) -> Persons:
+    def persons(self) -> CellPersons:
         """The rows as cells that persons have records in."""
         counts = np.ones(len(self.numbers), np.int64) if self.counts is None else self.counts
-        return Persons.of([numbered_share(self.numbers, self.places, counts, self.of, self.size)])
+        return CellPersons.of([numbered_share(self.numbers, self.places, counts, self.of, self.size)])
 
     def count(self, owners: Integers, classes: int) -> Counts:
         """Returns how many different persons each class has; arguments as for ``Unit``."""

@@ -19,7 +19,7 @@ from core.histograms import projections
 from core.histograms.cells import places_in
 from core.histograms.histogram import Histogram
 from core.persons.pairs import Pairs, merge_pairs
-from core.units.persons import Persons, share_of
+from core.units.persons import CellPersons, share_of
 from tasks.counting.chunk_cells import bundled_cells, whole_cells
 from tasks.counting.chunk_people import read_pairs
 from tasks.counting.coding import Coding
@@ -37,10 +37,10 @@ Numbers = Callable[[], NDArray[np.int32]]
 """What returns numbers, from memory or from the store."""
 
 
-class CountedPersons(NamedTuple):
+class PersonsOfCells(NamedTuple):
     """The persons of the cells of a root, how many there are of them in all, and how many records the one has who has most."""
 
-    of_cells: Persons
+    of_cells: CellPersons
     number: int
     most_records: int
 
@@ -63,7 +63,7 @@ class PersonsOfSource:
     pairs: Sequence[Artifact]
     store: Store
     memory: int
-    made: dict[Node, CountedPersons] = field(default_factory=dict)
+    made: dict[Node, PersonsOfCells] = field(default_factory=dict)
 
     def key(self, places: Places, *parts: object) -> Key:
         """Returns the key of what is made of them for some cells."""
@@ -85,7 +85,7 @@ class Places:
     named: object
 
 
-def persons_of(known: PersonsOfSource, root: Histogram) -> CountedPersons:
+def persons_of(known: PersonsOfSource, root: Histogram) -> PersonsOfCells:
     """Returns the visits to the cells of a root; those to the last one are remembered.
 
     Raises:
@@ -114,7 +114,7 @@ def _cells_of(known: PersonsOfSource, root: Histogram) -> Places:
     return Places(root.cells, places, root.node)
 
 
-def persons_among(known: PersonsOfSource, wanted: Places) -> CountedPersons:
+def persons_among(known: PersonsOfSource, wanted: Places) -> PersonsOfCells:
     """Returns the visits to some cells.
 
     Raises:
@@ -142,7 +142,7 @@ def shared_persons(
     shares: int,
     store: Store,
     keep: Callable[[int, NDArray[np.int32]], Numbers],
-) -> CountedPersons:
+) -> PersonsOfCells:
     """Makes visits share after share of the persons.
 
     Args:
@@ -159,7 +159,7 @@ def shared_persons(
         per_cell += made.per_cell
         persons, most = persons + made.size, max(most, made.most_records)
         visits.append(keep(number, made.visits))
-    return CountedPersons(Persons(per_cell, _Shares(visits)), persons, most)
+    return PersonsOfCells(CellPersons(per_cell, _Shares(visits)), persons, most)
 
 
 def pairs_by_share(known: PersonsOfSource, root: Histogram) -> list[Callable[[], Pairs]]:

@@ -23,7 +23,7 @@ from core.local_suppression.rest import Rest
 from core.privacy.promise import Promise
 from core.units.members import Whose
 from core.units.node_tables import table_at
-from core.units.persons import Persons
+from core.units.persons import CellPersons
 from schemas.job.job import Job
 from schemas.job.method import full_domain
 from tasks.counting.coding import Coding
@@ -60,7 +60,7 @@ class Sought(NamedTuple):
     k: int
     people: PersonsOfSource | None = None
 
-    def persons_of_cells(self, root: Histogram) -> Persons | None:
+    def persons_of_cells(self, root: Histogram) -> CellPersons | None:
         """Returns the persons of the cells of a root; None where no person is named.
 
         Raises:

@@ -20,7 +20,7 @@ from schemas.job.job import Job
 from schemas.job.method import full_domain
 from schemas.privacy.kinds import models_asked
 from tasks.counting.coding import Coding
-from tasks.counting.visits import CountedPersons
+from tasks.counting.visits import PersonsOfCells
 
 
 def most_suppressed(job: Job, records: int) -> int:
@@ -50,7 +50,7 @@ def promise_of(job: Job, coding: Coding) -> Promise:
     return Promise(job.privacy.k, tuple(kind.model(column, spec, domains[column], job.folder) for kind, column, spec in asked_of))
 
 
-def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: CountedPersons) -> Promise:
+def promise_of_people(job: Job, coding: Coding, cells: Histogram, whose: PersonsOfCells) -> Promise:
     """Returns what every class must satisfy where persons count: where some have several values, who may hold them too.
 
     Args:
@@ -73,14 +73,14 @@ def whole_counts(coding: Coding, position: int) -> NDArray[np.int64]:
     return np.append(domain.counts, domain.nulls)[: domain.size].astype(np.int64)
 
 
-def check_enough_persons(job: Job, persons: int) -> None:
-    """Refuses a source of too few persons.
+def check_enough(job: Job, there: int, unit: str = "record") -> None:
+    """Refuses a source of too few records, or persons.
 
     Raises:
         PrivacyError: there are fewer than k.
     """
-    if persons < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, persons, "person")
+    if there < job.privacy.k:
+        raise PrivacyError.too_few(job.privacy.k, there, unit)
 
 
 def check_promise(job: Job, coding: Coding) -> None:
@@ -89,8 +89,7 @@ def check_promise(job: Job, coding: Coding) -> None:
     Raises:
         PrivacyError: fewer than k records, or all of them together break a privacy model.
     """
-    if coding.records < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, coding.records)
+    check_enough(job, coding.records)
     spreads = {}
     for position, domain in enumerate(coding.sensitive):
         whole = whole_counts(coding, position)

@@ -34,7 +34,7 @@ from tasks.lattice.linked_people import best_linked, keeps_linked, write_withhel
 from tasks.lattice.local_recodings import recode_locally
 from tasks.lattice.node_recodings import Local, Made, recode_node
 from tasks.lattice.optimum import Sought, below, column_held, examine, memory_for_cells
-from tasks.lattice.promises import asked, check_enough_persons, nothing_left, promise_of, promise_of_people
+from tasks.lattice.promises import asked, check_enough, nothing_left, promise_of, promise_of_people
 from tasks.lattice.replay import applied, replayed_root
 from tasks.store.keys import Key, Step
 from tasks.store.store import Artifact, Store
@@ -122,8 +122,7 @@ def choose_root(job: Job, coding: Coding) -> Node:
         JobError: hierarchy files that cannot be read, all at once.
         StorageError: the folder is not a release.
     """
-    if coding.records < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, coding.records)
+    check_enough(job, coding.records)
     if job.replay is not None:
         return replayed_root(job, coding)
     if node := named_node(job, coding):
@@ -224,7 +223,7 @@ def check_persons(job: Job, people: PersonsOfSource | None, root: Histogram) -> 
     if people is None:
         return None
     whose = persons_of(people, root)
-    check_enough_persons(job, whose.number)
+    check_enough(job, whose.number, "person")
     return whose.number, whose.most_records
 
 

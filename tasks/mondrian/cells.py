@@ -25,7 +25,7 @@ from tasks.counting.histograms import fingerprints, load_histogram
 from tasks.counting.source_sizes import Sizes, read_sizes
 from tasks.counting.visits import BYTES_PER_PAIR, PersonsOfSource, pairs_at
 from tasks.lattice.kept_recodings import RecodingArtifacts
-from tasks.lattice.promises import asked, check_enough_persons, check_intervals, check_promise, promise_of, whole_counts, whole_error
+from tasks.lattice.promises import asked, check_enough, check_intervals, check_promise, promise_of, whole_counts, whole_error
 from tasks.records.axes import axes_of
 from tasks.records.outcomes import LocalOutcome
 from tasks.store.keys import Key, Step
@@ -220,7 +220,7 @@ def cutting_by(job: Job, cutting: Cutting, rows: RowTable) -> Cutting:
     figures = rows.unit.figures()
     if figures is None:
         return cutting
-    check_enough_persons(job, figures[0])
+    check_enough(job, figures[0], "person")
     found = of_people(cutting, rows)
     if not whole_keeps(found, rows) and column_held(found, rows) is None:
         raise whole_error(job, None)

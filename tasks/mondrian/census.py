@@ -20,8 +20,8 @@ from schemas.errors.methods import FragmentsError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding, load_coding
 from tasks.counting.histograms import fingerprints
-from tasks.counting.visits import CountedPersons, Numbers, held, laid_aside, shared_persons, shares_of
-from tasks.lattice.promises import check_enough_persons, promise_of
+from tasks.counting.visits import Numbers, PersonsOfCells, held, laid_aside, shared_persons, shares_of
+from tasks.lattice.promises import check_enough, promise_of
 from tasks.store.keys import Step
 from tasks.store.store import Artifact, Store
 from tasks.store.tables import read_table
@@ -153,7 +153,7 @@ def merge_leaves(job: Job, domain: Artifact, tree: Tree, counted: Sequence[Artif
     return Merged(groups=made, people=(whose.number, whose.most_records) if whose else None)
 
 
-def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> CountedPersons:
+def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: Store) -> PersonsOfCells:
     """Returns the visits of persons to the leaves, from the pairs of all chunks.
 
     Raises:
@@ -166,5 +166,5 @@ def people_of_leaves(job: Job, pairs: Sequence[Artifact], leaves: int, store: St
         return held(visits) if holds else laid_aside(store, STEP.key(fingerprints(pairs), number, shares), visits)
 
     found = shared_persons(pairs, None, leaves, shares, store, keep)
-    check_enough_persons(job, found.number)
+    check_enough(job, found.number, "person")
     return found

@@ -20,7 +20,7 @@ from schemas.errors.base import PrivacyError, SourceError
 from schemas.job.job import Job
 from tasks.counting.coding import Coding
 from tasks.counting.domains import axis_names
-from tasks.lattice.promises import check_enough_persons, whole_counts
+from tasks.lattice.promises import check_enough, whole_counts
 from tasks.pseudonyms.pseudonyms import read_published
 from tasks.source.chunks import Chunk, Source
 from tasks.store.keys import Key, Step
@@ -151,8 +151,7 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
         PrivacyError: there are fewer than k, or fewer persons, or they do not fit the job's memory.
     """
     count = sum(part.rows for part in parts)
-    if count < job.privacy.k:
-        raise PrivacyError.too_few(job.privacy.k, count)
+    check_enough(job, count)
     needed = bytes_of_records(job, coding, count)
     if needed > job.memory:
         raise PrivacyError.too_many_records(job.method.name, count, needed)
@@ -170,5 +169,5 @@ def gather(job: Job, coding: Coding, parts: Sequence[Artifact], store: Store) ->
     records = Records.of(coding, columns, marked, digests, tuple(part.rows for part in parts))
     whose = records.unit.figures()
     if whose:
-        check_enough_persons(job, whose[0])
+        check_enough(job, whose[0], "person")
     return records

@@ -39,7 +39,7 @@ from tasks.store.tables import read_table
 STEP = Step("recode", __name__)
 
 
-class Classes(NamedTuple):
+class LabelledClasses(NamedTuple):
     """What the classes publish, one row per class in the order of the release, and how many records they hold."""
 
     labels: pa.Table
@@ -194,11 +194,11 @@ def assigned(artifacts: RecodingArtifacts, number: int, store: Store) -> NDArray
     return classes
 
 
-_loaded: dict[tuple[str, ...], Classes] = {}
+_loaded: dict[tuple[str, ...], LabelledClasses] = {}
 _loading = Lock()
 
 
-def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> Classes:
+def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: Store) -> LabelledClasses:
     """Reads what the classes publish, once per process.
 
     Raises:
@@ -210,5 +210,5 @@ def load_classes(job: Job, coding: Coding, artifacts: RecodingArtifacts, store: 
             table = read_table(store, artifacts.classes)
             labels = table.drop_columns(["records"]).rename_columns(release_columns(coding.hierarchies, job.intervals))
             _loaded.clear()
-            _loaded[key] = Classes(labels, table["records"].to_numpy())
+            _loaded[key] = LabelledClasses(labels, table["records"].to_numpy())
         return _loaded[key]

@@ -10,19 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.persons.pairs import Pairs
-from core.units.persons import Persons, share_of
+from core.units.persons import CellPersons, share_of
 from core.units.rows import RowPersons
 
 RECORDS = st.lists(st.tuples(st.none() | st.integers(0, 6), st.integers(0, 9)), max_size=60)
 CLASSES = st.lists(st.integers(0, 4), min_size=10, max_size=10)
 
 
-def persons_of(records: Sequence[tuple[int | None, int]], shares: int = 1, chunks: int = 1) -> Persons:
+def persons_of(records: Sequence[tuple[int | None, int]], shares: int = 1, chunks: int = 1) -> CellPersons:
     # Spread over all digests, so that every share has somebody.
     digests = np.array([0 if person is None else (person + 1) * (2**61 + 12345) % 2**64 for person, _ in records], np.uint64)
     cells = np.array([cell for _, cell in records], np.int64)
     parts = [Pairs.of(digests[first::chunks], cells[first::chunks]) for first in range(chunks)]
-    return Persons.of([share_of([part.share(number, shares) for part in parts], 10) for number in range(shares)])
+    return CellPersons.of([share_of([part.share(number, shares) for part in parts], 10) for number in range(shares)])
 
 
 def people_in(records: Sequence[tuple[int | None, int]], classes: Sequence[int]) -> list[int]:
